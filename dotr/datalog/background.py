@@ -1,8 +1,8 @@
 """Background knowledge, closed once under the rules, and the closure of instants over it.
 
-Idea: the schema (the triples that specialise the rules for a predicate or a class) is closed first,
-over nothing; the other triples are closed over the schema, so that the rules are specialised
-already. Both closures are in bulk (`dotr.datalog.bulk`).
+Idea: the schema (the triples that specialise the rules for a predicate or a class) is closed first.
+The other triples are closed over it, so that the rules are already specialised. Both closures are
+in bulk (`dotr.datalog.bulk`).
 
 Cost: 0.5 µs a triple, 0.3 µs a match; the index in memory takes 1 µs a triple more.
 """
@@ -42,7 +42,7 @@ __all__ = ["Knowledge", "LimitExceeded", "check_safety", "problems_of"]
 
 MAX_TRIPLES: Final = 2_000_000
 MAX_GROWTH: Final = 100
-"""Limit of a background: `MAX_TRIPLES`, and `MAX_GROWTH` triples for each loaded one."""
+"""Limit of a background: `MAX_TRIPLES`, plus `MAX_GROWTH` triples for each loaded one."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -127,8 +127,8 @@ class Knowledge:
 
     @property
     def ignores_names(self) -> bool:
-        """True if the closure of an instant is the same up to labels, whatever the labels of its
-        blank nodes; aggregates and the choice of a representative go by the order of terms.
+        """True if the closure of an instant does not depend on the labels of its blank nodes, up to
+        these labels. Aggregates and the choice of a representative depend on the order of terms.
         """
         return type(self._closer) is Closer
 
@@ -143,7 +143,8 @@ class Knowledge:
         return self._closer.close(triples)
 
     def adds_nothing_to(self, triples: Sequence[Triple]) -> bool:
-        """True where the closure of an instant is sure to be its own triples, within the limit.
+        """True if the closure of an instant is certainly the instant's own triples, within the
+        limit.
 
         >>> Knowledge.load([], []).adds_nothing_to([("<s>", "<at>", "<c>")])
         True
@@ -152,8 +153,8 @@ class Knowledge:
         return isinstance(closer, Closer) and not closer.has_rules and len(triples) <= closer.limit
 
     def conclusions_of(self, shapes: Collection[GraphShape]) -> ShapeConclusions | None:
-        """All conclusions of rules from instants of graphs of some shapes; None where the shapes do not
-        tell.
+        """All conclusions of rules from instants of graphs of some shapes; None where they cannot
+        be derived from the shapes.
         """
         from dotr.datalog.shape_conclusions import shape_conclusions
 
@@ -168,10 +169,11 @@ class Knowledge:
         return self._closer.lowest if isinstance(self._closer, StratifiedCloser) else None
 
     def close_above(self, instant: Sequence[Triple], lowest: Iterable[Triple], found: Sequence[Contradiction]) -> Closure:
-        """As `close`, for rules with NOT or AGGREGATE: triples of which the lowest stratum is closed.
+        """K(t) of an instant whose lowest stratum is closed already, for rules with NOT or
+        AGGREGATE.
 
-        `lowest`: its model beyond its background; `found`: its contradictions.
-        Raises `LimitExceeded`.
+        `instant`: its triples. `lowest`: the triples of the lowest stratum's model without its
+        background. `found`: the contradictions of the lowest stratum. Raises `LimitExceeded`.
         """
         from dotr.datalog.delete_and_rederive import StratifiedCloser
 
@@ -179,10 +181,10 @@ class Knowledge:
         return self._closer.close_above(instant, lowest, found)
 
     def told(self, found: Iterable[Contradiction], delta: TripleIndex) -> tuple[Contradiction, ...]:
-        """Contradictions by the rows of the tables, each once, sorted, as `close` tells of them: one
-        for all equal names where it closes over representatives.
+        """The reported form of contradictions that the rules of the tables found, as in `close`:
+        each once, sorted, and one for all equal names where the closure is over representatives.
 
-        `delta`: the triples of the closure beyond the background.
+        `delta`: the triples of the closure without the background.
         """
         if type(self._closer) is not Closer:
             from dotr.datalog.same_as.closure import SameAsCloser
@@ -203,7 +205,7 @@ class Knowledge:
 
 @contextmanager
 def without_collection() -> Iterator[None]:
-    """Disables garbage collection, which would double the time and find nothing."""
+    """Disables garbage collection, which would double the time and free nothing."""
     collecting = gc.isenabled()
     gc.disable()
     try:
@@ -305,8 +307,8 @@ def _close_with_same_as(loaded: list[Triple], rules: Sequence[DatalogRule], limi
 
 
 def _same_as_rules(rules: Sequence[DatalogRule]) -> SameAsRules | None:
-    """Rules over representatives of equal names; None where the rules do not have the tables' rows
-    on equality, or depend on names as such.
+    """Rules over representatives of equal names; None where the rules lack the tables' rules of
+    equality, or depend on names as such.
     """
     if not any(rule.of_rule_set for rule in rules):
         return None

@@ -32,8 +32,8 @@ from dotr.store.triples import TripleIndex, fill
 class StratumSizes:
     """Sizes of the lower strata of a closed background.
 
-    `sizes`: for each stratum but the highest, predicate -> number of triples, only for predicates
-      that have more in the whole; for strata that share one index, the lowest alone.
+    `sizes`: for each stratum but the highest, predicate -> number of triples, for predicates that
+      grow in higher strata; for strata that share one index, those of the lowest alone.
     `needs_strata`: as in `StratumIndexes`.
     """
 
@@ -94,7 +94,7 @@ def stratum_indexes(
 ) -> StratumIndexes:
     """The background by strata; predicates that do not grow share their tables.
 
-    `whole`: the index of all its triples.
+    `whole`, `by_predicate`: all of its triples. `stratum_sizes`, `rules`: those of its closure.
     """
     upper_static = frozenset(triple for predicate, count in stratum_sizes.sizes[0].items() for triple in by_predicate[predicate][count:])
     if rules.shares_index:

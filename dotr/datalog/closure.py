@@ -2,22 +2,24 @@
 one triple at a time.
 
 Idea: a queue starts with the instant's triples. A triple that is popped and is neither in the
-background nor in the delta joins the delta, and every delta rule of its route is applied to it;
-conclusions go to the end of the queue. A route is the triple's predicate, then its object. A rule
-that applies to nearly every triple unless the schema restricts it (`dotr.datalog.delta_positions`)
-is routed by the predicates and classes for which the background has that schema.
+background nor in the delta is added to the delta, and every delta rule of its route is applied to
+it; conclusions are appended to the queue. A route is the triple's predicate, then its object. A
+rule that applies to nearly every triple unless the schema restricts it
+(`dotr.datalog.delta_positions`) is routed by the predicates and classes for which the background
+has that schema.
 
 Invariant: when a triple has been popped, all matches of all rules within background and delta have
 been found. A match that needs schema triples of the instant is found by the general version of its
-rule. General versions are dormant until such a triple is popped, and take part in the rest of the
-instant.
+rule. General versions are dormant until such a triple is popped, and are then applied to the rest
+of the instant.
 
 Limits: a closure may have `limit` triples and `DERIVATIONS` times as many derivations; both are
-checked every `_CHECK_INTERVAL` triples. Transitive rules have delta rules of their own
+checked every `_CHECK_INTERVAL` triples. Transitive rules have special delta rules
 (`dotr.datalog.transitive`), which keep a chain far below the limit.
 
-Cost: proportional to the popped triples and the matches, whatever the size of the background and
-the number of rules that do not apply. A delta rule is compiled at its first use, about 30 µs.
+Cost: proportional to the popped triples and the matches; independent of the size of the background
+and of the number of rules that do not apply. A delta rule is compiled at its first use, about 30
+µs.
 """
 
 from __future__ import annotations
@@ -51,7 +53,7 @@ class Closure(NamedTuple):
     """K(t): the background, and the delta of the instant.
 
     `contradictions`: those that need the instant.
-    `removed`: static conclusions that the instant retracts; None without any. With some,
+    `removed`: static conclusions that the instant retracts; None: none. If there are any,
       `background` is a masked index without them.
     """
 
@@ -73,7 +75,9 @@ Route: TypeAlias = tuple[dict[Term, DeltaRules], DeltaRules]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Dispatch:
-    """Entry of a route: a position with its key, or (without position) dormant ones to activate."""
+    """Entry of a route: a position with its key; or, with `position` None, dormant positions
+    (`schema_triggers`) to activate.
+    """
 
     position: DeltaPosition | None
     key: Term | None = None
@@ -94,9 +98,10 @@ def computes_terms(rule: DatalogRule) -> bool:
 class RuleDispatch:
     """Rules by their delta positions, independent of the background.
 
-    `fixed`: positions with a fixed predicate, by route; `free`: the other positions.
-    `concludes_hidden`: names of the rules that may conclude hidden triples.
-    `strata`: the stratum of each rule.
+    `fixed`: positions with a fixed predicate, by route. `free`: the other positions.
+    `concludes_hidden`: the names of rules that may conclude hidden triples.
+
+    `strata` has the stratum of each rule.
     """
 
     def __init__(self, rules: Iterable[DatalogRule], strata: Iterable[int] = repeat(0)) -> None:
@@ -132,8 +137,9 @@ def _register(table: DispatchTable, predicate: Term, object: Term | None, dispat
 class BackgroundDispatch:
     """Routes of the free positions over one background.
 
-    `unrouted`: dispatches for every triple; `routed`: those by predicate and object.
-    `dormant`: positions that wait for a triple with a predicate and object of the schema.
+    `unrouted`: dispatches for every triple. `routed`: those by predicate and object. `dormant`: by
+    predicate and object (None: any) of schema triples, the positions that such a triple of the
+    instant activates.
     """
 
     def __init__(self, free: Iterable[DeltaPosition], background: TripleIndex) -> None:
@@ -242,7 +248,7 @@ class Closer:
         known, known_absent = self.background.triples, self.background.known_absent
         if delta is None:
             delta = TripleIndex()
-        by_subject, by_object, seen = delta.by_subject, delta.by_object, delta.triples
+        by_subject, by_object, in_delta = delta.by_subject, delta.by_object, delta.triples
         route, default = self._routes.get, self._default
         pending = list(triples)
         push = pending.append
@@ -258,13 +264,13 @@ class Closer:
         queue, done = iter(pending), 0
         while done < len(pending) and done < self.limit:
             for triple in islice(queue, _CHECK_INTERVAL):
-                if triple in seen:
+                if triple in in_delta:
                     continue
                 s, p, o = triple
                 if s not in known_absent and triple in known:
                     continue
                 # `TripleIndex.add` inlined: the call would double its cost.
-                seen.add(triple)
+                in_delta.add(triple)
                 ends = by_subject.get(p)
                 if ends is None:
                     by_subject[p] = {s: [o]}
@@ -304,8 +310,8 @@ class Closer:
     def _drain_checked(
         self, queue: Iterator[Triple], pending: list[Triple], delta: TripleIndex, active: list[DeltaRule], alarms: list[ConstraintViolation]
     ) -> None:
-        """Pops the rest of a queue longer than the limit, with the limits checked at every new
-        triple.
+        """Pops the rest of a queue that is longer than the limit, and checks the limits at every
+        new triple.
         """
         if len(delta.triples) > self.limit:
             raise LimitExceeded(self.limit)
@@ -333,7 +339,7 @@ class Closer:
             delta_rule(s, p, o, delta, push, active, alarms)
 
     def _dispatches(self, predicate: Term, object: Term | None) -> list[Dispatch]:
-        """Dispatches of a route; object None: any object without a route of its own."""
+        """Dispatches of a route; `object` None: the route of all objects without a keyed route."""
         dispatches = list(self._background_dispatch.unrouted)
         for routes in (self._fixed, self._background_dispatch.routed):
             found = routes.get(predicate, {})
@@ -373,7 +379,9 @@ class Closer:
         active: list[DeltaRule],
         alarms: list[ConstraintViolation],
     ) -> None:
-        """The instant has schema triples: general delta rules take part from now on."""
+        """A delta rule of schema triples: makes the general delta rules of `positions` active for
+        the rest of the instant.
+        """
         for position in positions:
             delta_rule = self._general.get(position)
             if delta_rule is None:
@@ -383,12 +391,12 @@ class Closer:
 
 
 def contradictions(alarms: Iterable[ConstraintViolation]) -> tuple[Contradiction, ...]:
-    """Each contradiction once, in an order that does not depend on the order of derivation."""
+    """The contradictions of some matches, each once, sorted."""
     return tuple(sorted({Contradiction(rule, tuple(sorted(set(triples)))) for rule, triples in alarms}))
 
 
 def needs_more_than(background: TripleIndex, premises: Iterable[Triple]) -> bool:
-    """True where some premise is not a triple of the background.
+    """True if some premise is not in the background.
 
     >>> needs_more_than(TripleIndex([("<a>", "<p>", "<b>")]), [("<a>", "<p>", "<b>"), ("<b>", "<p>", "<a>")])
     True

@@ -1,8 +1,8 @@
 """Cache of compiled stores, with fallbacks for a missing, damaged or unwritable store.
 
 The name of a store is the key of its sources (`dotr.datalog.sources`), so a store is never out of
-date: changed sources have another name. A damaged, truncated or foreign file is reported and built
-again. Where a store cannot be written, the background is held in memory, which is reported too.
+date: changed sources have another name. A damaged, truncated or foreign file is reported and
+rebuilt. If a store cannot be written, the background is held in memory, which is reported, too.
 Processes that build one store concurrently write equal bytes under temporary names; the last rename
 wins. Small sources are closed in memory by each process, which is as fast as opening a store.
 """
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from dotr.datalog.compiled_store import CompiledStore
 
 MIN_BYTES: Final = 1 << 20
-"""Sources of fewer bytes get no store, unless other processes need one."""
+"""The size in bytes below which sources are not stored, unless other processes need a store."""
 _MAX_UNUSED: Final = 30 * 86_400.0
 """Seconds without use after which a store is removed when another is built."""
 _SUFFIX: Final = ".dotrkb"
@@ -38,8 +38,8 @@ _SUFFIX: Final = ".dotrkb"
 class CachePolicy:
     """Location and use of the cache.
 
-    `folder`: None: no cache. `min_bytes`: size of the smallest cached sources. `rebuild`: build
-      even where a store exists.
+    `folder`: None: no cache. `min_bytes`: the size of the smallest sources that are stored.
+    `rebuild`: a store is built even if there is one.
     """
 
     folder: Path | None
@@ -73,8 +73,8 @@ class StoreFile:
 class Background:
     """Knowledge with its store.
 
-    `store`: None: the background is in memory. `warnings`: reports for the user. `is_new`: this
-      call built the store.
+    `store`: None: the background is in memory. `warnings`: reports for the user. `is_new`: the
+    store was built by this call.
     """
 
     knowledge: Knowledge

@@ -74,21 +74,25 @@ def write_store(path: Path, key: bytes, closed: ClosedTriples, seconds: float) -
 
 
 def _strata(closed: ClosedTriples) -> Iterator[tuple[int, Term, Sequence[Triple]]]:
-    """(stratum, predicate, triples) of the whole, and of each lower stratum that differs from the
-    next.
+    """(stratum, predicate, triples): first those of the whole, then those of each lower stratum in
+    which the predicate has fewer triples than in the next.
     """
     sizes = () if closed.stratum_sizes is None else closed.stratum_sizes.sizes
     for predicate, triples in closed.by_predicate.items():
         yield len(sizes), predicate, triples
-    for level, counts in enumerate(sizes):
-        above: Mapping[Term, int] = sizes[level + 1] if level + 1 < len(sizes) else {}
-        for predicate, height in counts.items():
-            if above.get(predicate) != height:
-                yield level, predicate, closed.by_predicate[predicate][:height]
+    for stratum, counts in enumerate(sizes):
+        counts_above: Mapping[Term, int] = sizes[stratum + 1] if stratum + 1 < len(sizes) else {}
+        for predicate, count_here in counts.items():
+            if counts_above.get(predicate) != count_here:
+                yield stratum, predicate, closed.by_predicate[predicate][:count_here]
 
 
 class CompiledStore:
-    """An opened store; raises `UnusableFile`, or OSError for a missing file."""
+    """An opened store; raises `UnusableFile` for a damaged or foreign file, OSError for a missing
+    one.
+
+    `key`: the expected key; None: any.
+    """
 
     def __init__(self, path: Path, key: bytes | None = None) -> None:
         self.file = MappedFile(path, key)

@@ -8,20 +8,24 @@ conclusions that may have lost a derivation are masked, with everything derived 
 stratum. Rederive: those that still follow from the rest are restored. The others are `removed`, for
 this instant alone; the next instant starts from the unchanged background.
 
-Single pass: nearly every instant triggers nothing. An instant is therefore first closed under the
-rules of all strata at once, with NOT and AGGREGATE evaluated over the background alone. The result
-is exact unless a triple matches a trigger atom.
+A small case: `[?s, <ok>, 1] :- [?s, a, <Sensor>], NOT [?s, <broken>, ?w]`, with `<a> a <Sensor>` in
+the background, which then has `<a> <ok> 1`. The instant `<a> <broken> "x"` matches the trigger
+atom, so `<a> <ok> 1` is masked; no other rule derives it, so it is removed for this instant.
 
-Indexes: without an entailment regime the rules of a stratum read nothing that a higher stratum
-derives, so all strata share one index. A regime is closed in every stratum, so its rules must not
-read triples of a higher stratum; each stratum then has its own index.
+Single pass: for nearly every instant no trigger atom is matched. An instant is therefore first
+closed under the rules of all strata at once, with NOT and AGGREGATE evaluated over the background
+alone. The result is exact unless a triple matches a trigger atom.
+
+Indexes: without an entailment regime no rule of a stratum reads conclusions of a higher stratum, so
+all strata share one index. The rules of a regime belong to every stratum, and must not read triples
+of a higher one; each stratum then has its own index.
 
 Invariant: after a stratum, the view and the delta are disjoint, and together are the stratum's
 model over background and instant.
 
 Cost: without a trigger, the closure and a look-up of its predicates. With a trigger, additionally a
-look-up for each stratum, the triggered cases and their consequences, and, where something is
-masked, rules without a fixed background. A changed group is aggregated anew.
+look-up for each stratum, the triggered cases and their consequences, and, if triples are masked,
+the evaluation of rules over a variable background. A changed group is aggregated again.
 """
 
 from __future__ import annotations
@@ -52,7 +56,7 @@ class StratumState(NamedTuple):
 
     @property
     def model(self) -> LowerModel:
-        """The model as NOT and AGGREGATE of higher strata read it."""
+        """The model that NOT and AGGREGATE of higher strata read."""
         return LowerModel(self.view, self.delta)
 
 
@@ -81,8 +85,9 @@ class StratumIndexes(NamedTuple):
 
 
 class LowestStratum(NamedTuple):
-    """The rules without NOT and AGGREGATE that no other one stands below, with those of a rule set,
-    and the background closed under them. The background may have more that these rules do not read.
+    """The rules of stratum 0, with those of a rule set, and the background closed under them.
+
+    The background may have more triples, which these rules do not read.
     """
 
     rules: Sequence[DatalogRule]
@@ -127,8 +132,8 @@ class StratifiedCloser:
         self._limit = limit
         if self._single_pass is not None:
             self._single_pass.limit_to(limit)
-        for level in self._strata:
-            level.limit = limit
+        for stratum in self._strata:
+            stratum.limit = limit
 
     def close(self, triples: Iterable[Triple]) -> Closure:
         """K(t) of an instant with these triples. Raises `LimitExceeded`."""
@@ -158,11 +163,11 @@ class StratifiedCloser:
 
         Args:
             instant: its triples.
-            lowest: the triples of the lowest stratum's model beyond its background.
+            lowest: the triples of the lowest stratum's model without its background.
             found: the contradictions of the lowest stratum.
 
         Raises:
-            LimitExceeded: the closure goes over the limit.
+            LimitExceeded: the closure has more triples than the limit.
         """
         stratum = self._strata[0]
         return self._close_strata(instant, StratumState(stratum.index, StratumDelta(stratum.models, lowest), {}), found)
@@ -205,8 +210,8 @@ class StratifiedCloser:
         """The closed strata, the lowest first; contradictions are added to `found`."""
         states = [lowest]
         closure = _InstantClosure(self._upper_static, frozenset(instant), self._shared_strata, states, found)
-        for level in self._strata[1:]:
-            states.append(closure.close_stratum(level))  # noqa: PERF401 (each looks at those before it)
+        for stratum in self._strata[1:]:
+            states.append(closure.close_stratum(stratum))  # noqa: PERF401 (each reads the states before it)
         return states
 
 
@@ -242,9 +247,9 @@ class _InstantClosure:
         self._close(stratum, view, new, seeds, revisited, retracted)
         rederived = self._rederived(stratum, view, new, changes, retracted)
         if rederived:
-            schema = stratum.closer.schema  # schema of the instant applies to rederived triples too
-            woken = [t for t in new if (t[1], None) in schema or (t[1], t[2]) in schema] if schema else ()
-            self._close(stratum, view, new, rederived, woken, retracted)
+            schema = stratum.closer.schema  # schema triples of the instant apply to rederived triples, too
+            revisited = [t for t in new if (t[1], None) in schema or (t[1], t[2]) in schema] if schema else []
+            self._close(stratum, view, new, rederived, revisited, retracted)
         restored = [triple for triple in retracted if triple in new.triples]
         if restored:
             for triple in restored:
@@ -259,24 +264,24 @@ class _InstantClosure:
         """Cases of NOT and AGGREGATE that the changes of the lower strata affect."""
         changes = TriggerChanges()
         groups: dict[tuple[NonmonotonicItem, Row], None] = {}
-        for stratum, watches in stratum_rules.triggers:
+        for stratum, trigger_atoms in stratum_rules.triggers:
             below = self.states[stratum - 1]
             old, now = stratum_rules.models[stratum], below.model
             for triples, model, to in ((below.delta, now, changes.falsified), (TripleIndex(below.retracted), old, changes.satisfied)):
                 if len(triples):
-                    for watch, triple in watches.triggered_by(triples):
-                        asking = watch.source
-                        for case in watch.cases(triple, model):
-                            if isinstance(asking.item, Not):
-                                to.append((asking, case))
+                    for trigger, triple in trigger_atoms.triggered_by(triples):
+                        source = trigger.source
+                        for case in trigger.cases(triple, model):
+                            if isinstance(source.item, Not):
+                                to.append((source, case))
                             else:
-                                groups[asking, case] = None
-        for asking, case in groups:
-            before = asking.results(stratum_rules.models[asking.stratum], case)
-            after = asking.results(self.states[asking.stratum - 1].model, case)
+                                groups[source, case] = None
+        for source, case in groups:
+            before = source.results(stratum_rules.models[source.stratum], case)
+            after = source.results(self.states[source.stratum - 1].model, case)
             if before != after:
-                changes.falsified += [(asking, (*case, *row)) for row in before]
-                changes.satisfied += [(asking, (*case, *row)) for row in after]
+                changes.falsified += [(source, (*case, *row)) for row in before]
+                changes.satisfied += [(source, (*case, *row)) for row in after]
         return changes
 
     def _overdeleted(self, stratum: StratumRules, changes: TriggerChanges) -> dict[Triple, None]:
@@ -290,8 +295,8 @@ class _InstantClosure:
         static = StratumDelta(stratum.models)
         conclusions: list[Triple] = []
         ignored: list[ConstraintViolation] = []
-        for asking, case in changes.falsified:
-            asking.derive(stratum.index, static, conclusions.append, ignored, *case)
+        for source, case in changes.falsified:
+            source.derive(stratum.index, static, conclusions.append, ignored, *case)
         upper_static = self.upper_static
         queue = list(retracted)
         while queue or conclusions:
@@ -319,8 +324,8 @@ class _InstantClosure:
         """Rederive: conclusions of satisfied cases, and masked triples that are still supported."""
         rederived: list[Triple] = []
         alarms: list[ConstraintViolation] = []
-        for asking, case in changes.satisfied:
-            asking.derive(view, delta, rederived.append, alarms, *case)
+        for source, case in changes.satisfied:
+            source.derive(view, delta, rederived.append, alarms, *case)
         rederived += [triple for triple in retracted if triple not in delta.triples and stratum.is_supported(triple, view, delta)]
         self.contradictions.update(contradictions(alarms))
         return rederived

@@ -1,16 +1,25 @@
-"""Delta rules: generated functions, one for each rule and position, that derive what follows from a
-delta triple.
+"""Delta rules: generated functions, one for each rule and position, that derive the conclusions of
+a rule from a delta triple.
 
     delta_rule(s, p, o, delta, push, active, alarms)
     delta_rule(triples, delta, push, active, alarms)      # `bulk`: loops over the triples
 
 A delta rule joins the triple with the background, which is fixed at compilation, and with `delta`,
-the delta, which contains the triple already. Conclusions go to `push`, known or not; a
-contradiction goes to `alarms` as (rule, triples). `active` is the list of general delta rules
+which contains the triple already. Conclusions are passed to `push`, known ones, too; contradictions
+are appended to `alarms` as (rule, triples). `active` is the list of general delta rules
 (`dotr.datalog.closure`).
 
-A delta rule for a key has the schema built in: one row becomes constants, several rows become a
-loop.
+The rule of `routed_delta_rule`'s example, `[?a, <in>, ?b] :- [?a, <at>, ?c], [?c, <in>, ?b]`, from
+its first atom:
+
+    def delta_rule(s, p, o, delta, push, active, alarms):
+        d1 = delta.by_subject.get(k1)
+        for v_b in (
+            b2.get(o, NO_TERMS) if d1 is None else b2.get(o, NO_TERMS) + d1.get(o, NO_TERMS)
+        ):
+            push((s, k1, v_b))
+
+A delta rule for a key contains the schema: one row becomes constants, several rows become a loop.
 
 Cost: about 30 µs to generate; rules of one shape share the compilation.
 """
@@ -77,8 +86,8 @@ def routed_delta_rule(position: DeltaPosition, index: TripleIndex, *, bulk: bool
 class SchemaBindings:
     """The schema of one key.
 
-    `terms`: the key's own binding; `names`: the variables that the rest of the rule needs; `rows`:
-      their bindings in the background; `rest`: the items of the body that are left.
+    `terms`: the binding of the key. `names`: the variables that the rest of the rule needs. `rows`:
+    their bindings in the background. `rest`: the remaining items of the body.
     """
 
     terms: Mapping[Variable, Term]
@@ -126,8 +135,8 @@ def keyed_delta_rule(position: DeltaPosition, bindings: SchemaBindings, index: T
 
 
 def subject_conclusions(position: DeltaPosition, bindings: SchemaBindings) -> tuple[SubjectConclusions, bool]:
-    """The conclusions of a keyed delta rule about one end of every triple, where they are constant,
-    and True where that end is the subject.
+    """The constant conclusions of a keyed delta rule about one end of every triple, and whether
+    that end is the subject; none where a conclusion is not constant.
 
     >>> from dotr.model.terms import RDF_TYPE
     >>> of = TriplePattern(Var("x"), Const(RDF_TYPE), Var("c"))
@@ -190,7 +199,8 @@ def _matching_writer(position: DeltaPosition, index: TripleIndex, *, routed: boo
 def _match(writer: RuleWriter, pattern: TriplePattern, *, routed: bool) -> None:
     """Binds the pattern's variables to the triple, and compares the other slots.
 
-    `routed`: the route has compared a constant predicate and then a constant object, or the key.
+    `routed`: routing has already compared a constant predicate and then a constant object, or the
+    key.
     """
     is_routed = routed and writer.known_term(pattern.predicate) is not None
     if not writer.hidden and writer.name_of(pattern.predicate) is None:

@@ -4,9 +4,9 @@ variables.
     derive = derivation(rule, stratum, bound, skip)
     derive(background, delta, push, alarms, *terms)
 
-Conclusions go to `push`, known or not, contradictions to `alarms` as (rule, triples). Delta rules
-(`dotr.datalog.delta_rules`) do the same faster for one position over a fixed background. NOT and
-AGGREGATE are evaluated in `delta.models[stratum]`.
+Conclusions are passed to `push`, known ones, too; contradictions are appended to `alarms` as (rule,
+triples). Delta rules (`dotr.datalog.delta_rules`) do the same faster for one position over a fixed
+background. NOT and AGGREGATE are evaluated in `delta.models[stratum]`.
 
 Cost: about 50 µs to generate; rules of one shape share the compilation.
 """
@@ -123,10 +123,11 @@ class RuleWriter(JoinWriter):
 
 
 def derivation(rule: DatalogRule, stratum: int, bound: tuple[Variable, ...], skip: int | None = None) -> Derivation:
-    """Conclusions of a rule with some variables bound.
+    """The function that derives the conclusions of a rule with some variables bound.
 
-    `bound`: the variables whose terms the function takes, in this order.
-    `skip`: the number of a body item to leave out; None: none.
+    `bound`: the variables whose terms are the last arguments of the function, in this order.
+    `skip`: the index of a body item to leave out; None: none.
+
     >>> from dotr.model.algebra import Var
     >>> at = TriplePattern(Var("a"), Const("<at>"), Var("c"))
     >>> inside = TriplePattern(Var("c"), Const("<in>"), Var("b"))
@@ -148,7 +149,7 @@ def derivation(rule: DatalogRule, stratum: int, bound: tuple[Variable, ...], ski
 
 
 def support(rule: DatalogRule, stratum: int, bound: tuple[Variable, ...]) -> Derivation:
-    """Pushes True once where a rule has a match with these variables bound."""
+    """The function that pushes True once if a rule has a match with these variables bound."""
     writer = RuleWriter("derive", rule, stratum)
     writer.begin(["background", "delta", "push", *map(writer.bind, bound)])
     writer.write_steps(ordered(rule.body, bound, Side.BOTH, None))

@@ -42,7 +42,8 @@ NO_INCONSISTENCIES: Final[tuple[Inconsistency, ...]] = ()
 def inconsistencies(closure: Closure, stated: Collection[Triple]) -> tuple[Inconsistency, ...]:
     """Contradictions of a closed instant, in their order.
 
-    `instant`: the triples of the instant.
+    `stated`: the triples of the instant.
+
     >>> from dotr.store.triples import TripleIndex
     >>> background = TripleIndex([("<A>", "<disjoint>", "<B>")])
     >>> disjoint = ("<A>", "<disjoint>", "<B>")

@@ -1,10 +1,9 @@
 """Evaluation of NOT and AGGREGATE in the model of the lower strata.
 
 Both are functions of a `LowerModel` and of the terms that the rule has bound before. Hidden
-predicates are left out. Compiled once for each item and set of bound variables.
+predicates are left out. A function is compiled once for each item and set of bound variables.
 
-Cost: NOT stops at the first match. A group costs its own members alone where the rule has bound its
-keys.
+Cost: NOT ends at the first match. If the rule has bound its keys, a group costs its own members.
 """
 
 from __future__ import annotations
@@ -66,9 +65,10 @@ def matches(
     projection: tuple[Variable, ...],
     skip: int | None = None,
 ) -> LowerLookup:
-    """Rows of a conjunction, without the item with number `skip`.
+    """Rows of a conjunction, without the item at index `skip`.
 
-    `bound`: the variables whose terms the function takes; `projection`: the columns of a row.
+    `bound`: the variables whose terms are arguments of the function; `projection`: the columns of a
+    row.
     """
     body = [item for number, item in enumerate(items) if number != skip]
     join = compile_join(body, bound, Side.BOTH, projection)

@@ -1,5 +1,8 @@
 """Trigger atoms: the triple patterns under NOT and AGGREGATE, by predicate and object.
 
+A small case: `NOT [?s, <broken>, ?w]` in a rule with `?s` has one trigger atom. The triple
+`<a> <broken> <x>` changes the case `?s = <a>` alone.
+
 Invariant: only an added or retracted triple that matches a trigger atom can change a negation or a
 group. An instant without such a triple changes no static conclusion.
 
@@ -49,9 +52,9 @@ def predicates_read(tables: Iterable[TriggerTable | None]) -> PredicatesRead | N
 
 @dataclass(frozen=True, eq=False)
 class NonmonotonicItem:
-    """A NOT or an AGGREGATE in the body of a rule.
+    """A NOT or an AGGREGATE in the body of a rule; `number` is its index in the body.
 
-    `case_variables`: the variables shared with the rule, or the keys; their terms identify a case.
+    The terms of `case_variables` identify a case, which is true or false at an instant.
     """
 
     rule: DatalogRule
@@ -86,7 +89,7 @@ class NonmonotonicItem:
 
 @dataclass(frozen=True, eq=False)
 class TriggerAtom:
-    """A triple pattern under NOT or AGGREGATE."""
+    """A triple pattern under NOT or AGGREGATE; `number` is its index there."""
 
     source: NonmonotonicItem
     atom: TriplePattern
@@ -129,25 +132,25 @@ class TriggerAtoms:
         return None if self._free else self._fixed
 
     def triggered_by(self, triples: TripleIndex) -> Iterator[tuple[TriggerAtom, Triple]]:
-        """Trigger atoms that triples may match, with the triples."""
+        """The trigger atoms that triples may match, each with the triple."""
         for predicate, by_object in triples.by_object.items():
             by_constant = self._fixed.get(predicate)
             if by_constant is not None:
                 yield from _triggered(by_constant, predicate, by_object, triples)
         if self._free:
             for triple in triples.visible():
-                for watch in self._free:
-                    yield watch, triple
+                for trigger in self._free:
+                    yield trigger, triple
 
 
 def _triggered(
     triggers: Mapping[Term | None, Sequence[TriggerAtom]], predicate: Term, by_object: Mapping[Term, Sequence[Term]], triples: TripleIndex
 ) -> Iterator[tuple[TriggerAtom, Triple]]:
-    for watch in triggers.get(None, ()):
+    for trigger in triggers.get(None, ()):
         for triple in triples.match(None, predicate, None):
-            yield watch, triple
+            yield trigger, triple
     for object in triggers if len(triggers) < len(by_object) else by_object:
         if object is not None and object in triggers and object in by_object:
-            for watch in triggers[object]:
+            for trigger in triggers[object]:
                 for subject in by_object[object]:
-                    yield watch, (subject, predicate, object)
+                    yield trigger, (subject, predicate, object)

@@ -1,9 +1,14 @@
-"""V(X | Y): what triples say, given others (continuous.md, section 5), by closing anew.
+"""V(X | Y), the triples that X entails given Y (continuous.md, section 5), by closing X and Y as an
+instant.
 
-Idea: the model C of the program over Y and X is closed as an instant is. Then V begins with X and
-with what C has and the model of Y alone has not, and grows by every rule with a premise in V and
-the others in C, its conclusion in V even where the background has it already.
-Cost: that of closing X and Y, and of the matches with a premise in V.
+Idea: let C be the model of the program over Y and X. V is the least set that contains X, the
+triples of C that are not in the model of Y alone, and each conclusion of a rule with a premise in V
+and the others in C, even if the background has the conclusion already.
+
+A small case: Y has `<s> <at> <c>` and `<s> <in> <c>`, concluded by `[?a, <in>, ?b] :- [?a, <at>,
+?b]`. V of X = `<s> <at> <c>` is both triples, although C adds nothing to the model of Y.
+
+Cost: that of closing X and Y, and the matches with a premise in V.
 """
 
 from __future__ import annotations
@@ -25,7 +30,7 @@ from dotr.store.triples import TripleIndex, is_hidden
 
 
 class Said(NamedTuple):
-    """V, the triples said, and the contradictions that they make."""
+    """V: the entailed triples, and the contradictions of X and Y that Y alone does not have."""
 
     triples: TripleIndex
     contradictions: tuple[Contradiction, ...]
@@ -34,7 +39,7 @@ class Said(NamedTuple):
 class SaidCloser:
     """Closer of contents of windows over one background.
 
-    `rules` are those of the background, `limit` is the greatest number of triples of V.
+    `rules`: those of the background. `limit`: the greatest number of triples of V.
 
     >>> from dotr.model.algebra import Var, TriplePattern
     >>> at, inside = (TriplePattern(Var("a"), Const(name), Var("b")) for name in ("<at>", "<in>"))
@@ -63,16 +68,16 @@ class SaidCloser:
 
     @property
     def has_rules(self) -> bool:
-        """True if some rule concludes something; otherwise V(X | Y) is X."""
+        """True if a rule has conclusions; otherwise V(X | Y) is X."""
         return bool(self._by_predicate or self._for_all)
 
     def close(self, triples: Iterable[Triple], known: Sequence[Triple] = ()) -> Said:
         """V(triples | background and known). Raises `LimitExceeded`."""
-        said = list(dict.fromkeys(triples))
+        stated = list(dict.fromkeys(triples))
         if not self.has_rules and not known:
-            closure = self.knowledge.close(said)
-            return Said(TripleIndex(said), closure.contradictions)
-        closure = self.knowledge.close([*known, *said])
+            closure = self.knowledge.close(stated)
+            return Said(TripleIndex(stated), closure.contradictions)
+        closure = self.knowledge.close([*known, *stated])
         new: Iterable[Triple] = closure.delta
         contradictions = closure.contradictions
         if known:
@@ -80,49 +85,52 @@ class SaidCloser:
             new = [triple for triple in closure.delta if triple not in before.delta]
             new += [triple for triple in before.removed or () if triple in closure.background]
             contradictions = tuple(each for each in contradictions if each not in before.contradictions)
-        return Said(self._grown(dict.fromkeys([*said, *new]), closure), contradictions)
+        return Said(self._entailed(dict.fromkeys([*stated, *new]), closure), contradictions)
 
     def close_on(self, lowest: Iterable[Triple], closure: Closure) -> Said:
-        """V of a content, `lowest` being what it says under the rules of the lowest stratum, and
-        `closure` the model of all strata. Raises `LimitExceeded`.
+        """V of a content, given the parts that are closed already. Raises `LimitExceeded`.
+
+        `lowest`: the triples that the content entails under the rules of the lowest stratum.
+        `closure`: the model of all strata.
         """
-        said = dict.fromkeys(lowest)
-        number = len(said)
-        said |= dict.fromkeys(closure.delta)
-        return Said(self._grown(said, closure, number), closure.contradictions)
+        entailed = dict.fromkeys(lowest)
+        lowest_count = len(entailed)
+        entailed |= dict.fromkeys(closure.delta)
+        return Said(self._entailed(entailed, closure, lowest_count), closure.contradictions)
 
-    def _grown(self, said: dict[Triple, None], closure: Closure, lowest: int = 0) -> TripleIndex:
-        """The least superset of some triples that has every conclusion with a premise in it.
+    def _entailed(self, entailed: dict[Triple, None], closure: Closure, lowest_count: int = 0) -> TripleIndex:
+        """The least superset of `entailed` that has every conclusion with a premise in it.
 
-        The first `lowest` of them have those of the lowest stratum's rules already.
+        The first `lowest_count` triples are closed under the rules of the lowest stratum already.
         """
         background, delta = closure.background, closure.delta
         compiled = self._compiled if background is self.knowledge.background else {}
-        queue = list(said)
+        queue = list(entailed)
         alarms: list[ConstraintViolation] = []
         active: list[DeltaRule] = []
         for number, triple in enumerate(queue):
             subject, predicate, object_ = triple
             concluded: list[Triple] = []
             for position in (*self._by_predicate.get(predicate, ()), *self._for_all):
-                if number < lowest and id(position.rule) not in self._not_lowest:
+                if number < lowest_count and id(position.rule) not in self._not_lowest:
                     continue
                 rule = compiled.get(position)
                 if rule is None:
                     rule = compiled[position] = general_delta_rule(position, background)
                 rule(subject, predicate, object_, delta, concluded.append, active, alarms)
             for each in concluded:
-                if each not in said and (each in delta or each in background):
-                    said[each] = None
+                if each not in entailed and (each in delta or each in background):
+                    entailed[each] = None
                     queue.append(each)
-            if len(said) > self.limit:
+            if len(entailed) > self.limit:
                 raise LimitExceeded(self.limit)
-        return TripleIndex(triple for triple in said if not is_hidden(triple[1]))
+        return TripleIndex(triple for triple in entailed if not is_hidden(triple[1]))
 
 
 def _lowest_alone(rules: Sequence[DatalogRule]) -> list[DatalogRule]:
-    """The rules of the lowest stratum, where they read nothing that higher strata conclude: there is
-    no rule set, which is closed in every stratum.
+    """The rules of the lowest stratum, if they read no conclusions of higher strata; else none.
+
+    They may read some if there is a rule set, which is closed in every stratum.
     """
     if any(rule.of_rule_set for rule in rules) or not any(map(is_nonmonotonic, rules)):
         return []

@@ -1,13 +1,13 @@
 """Conclusions that rules can draw from graphs of known shapes, by predicate and object.
 
-Idea: of a triple of a shape the predicate is known, and that is what routes rules. From the shapes
-on, the rules of each route are followed through the background's schema: with `:speed rdfs:domain
-:Report` and `:Report rdfs:subClassOf :Thing`, a graph `[] :speed …` leads to the types `:Report`
-and `:Thing`, and to nothing else.
-Invariant: what a closure adds to an instant of such graphs is among the conclusions. There is no
-result (None) where a rule may find a contradiction, computes terms, joins further triples, or waits
-for schema.
-Cost: once a program.
+Idea: the predicate of a triple of a shape is known, and rules are routed by predicates. Beginning
+with the shapes, the rules of each route are followed through the background's schema: with `:speed
+rdfs:domain :Report` and `:Report rdfs:subClassOf :Thing`, a graph `[] :speed …` leads to the types
+`:Report` and `:Thing` alone.
+Invariant: every triple that a closure adds to an instant of such graphs is among the conclusions.
+There is no result (None) if a rule may find a contradiction, computes terms, joins further triples,
+or is dormant until schema triples arrive.
+Cost: evaluated once for a program.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class ShapeConclusions(NamedTuple):
     """Conclusions of rules from an instant of graphs of some shapes.
 
     - `kinds`: predicates of conclusions, each with the object, or None for any.
-    - `derivations`: the most that a graph can have.
+    - `derivations`: an upper bound of the number of derivations for a graph.
     """
 
     kinds: frozenset[ShapedTriple]
@@ -47,11 +47,12 @@ class ShapeConclusions(NamedTuple):
 
 
 class _Unknown(Exception):
-    """Conclusions that the shapes alone do not tell."""
+    """A rule whose conclusions cannot be derived from the shapes alone."""
 
 
 def shape_conclusions(shapes: Collection[GraphShape], closer: Closer) -> ShapeConclusions | None:
-    """The conclusions of a closer's rules from graphs of some shapes.
+    """The conclusions of a closer's rules from graphs of some shapes; None where they depend on
+    more than the shapes.
 
     >>> from dotr.datalog.closure import RuleDispatch
     >>> from dotr.model.algebra import TriplePattern, Var
@@ -88,15 +89,15 @@ def _conclusions(dispatch: Dispatch, kind: ShapedTriple, closer: Closer) -> Iter
     position = dispatch.position
     if position is None or not position.rule.head or computes_terms(position.rule):
         raise _Unknown
-    known: list[dict[Variable, Term | None]] = [{}]
+    solutions: list[dict[Variable, Term | None]] = [{}]
     rest: Collection[JoinItem] = position.others()
     if dispatch.key is not None:
         bindings = bind_schema(position, dispatch.key, closer.background)
         rest = bindings.rest
-        known = [{**bindings.terms, **dict(zip(bindings.names, row, strict=True))} for row in bindings.rows]
+        solutions = [{**bindings.terms, **dict(zip(bindings.names, row, strict=True))} for row in bindings.rows]
     if not all(isinstance(item, FilterItem) for item in rest):
         raise _Unknown
-    for terms in known:
+    for terms in solutions:
         for head in position.rule.head:
             predicate, value = (slot.term if isinstance(slot, Const) else terms.get(slot.name) for slot in (head.predicate, head.object))
             if predicate is None and head.predicate == position.pattern.predicate:

@@ -37,7 +37,7 @@ class Sources:
     prefixes: Mapping[str, str] = field(default_factory=dict)
 
     def size(self) -> int:
-        """Total size in bytes; a missing file counts nothing."""
+        """Total size: bytes of graphs, characters of Datalog; a missing file counts as 0."""
         total = sum(len(document.text) for document in self.datalog)
         for path in self.graphs:
             if os.path.isfile(path):
@@ -45,7 +45,7 @@ class Sources:
         return total
 
     def key(self) -> bytes:
-        """16-byte digest of everything that decides the closed background.
+        """16-byte digest of everything on which the closed background depends.
 
         Included are all bytes of the sources, the entailment settings, the prefixes, the names of
         Datalog files (part of rule names), the code of `CODE` and the versions of libraries. For a

@@ -1,13 +1,16 @@
 """Delta rules for transitivity: `[?x, P, ?z] :- [?x, P, ?y], [?y, P, ?z]` in time proportional to
 pairs times outgoing steps.
 
-Idea: a triple that the rule itself concluded is a path of other triples. Such a triple is never the
-first of the two premises: paths are extended by *steps* alone, triples of another origin, and every
-path is still found by its first step. A chain of n triples has n²/2 pairs; the plain rule derives
+Idea: a triple that the rule itself concluded is a path of other triples, the *steps*. A path is
+never used as the first of the two premises: a step is extended by a step or a path, so that every
+path is found once for its first step. A chain of n triples has n²/2 pairs; the plain rule derives
 n³/6.
 
-Invariant: a triple is recorded as concluded before it is known, from triples known then, so each is
-a path of steps. Background triples and unrecorded triples are steps.
+A small case: the steps a–b, b–c, c–d. The path a–d is found from the step a–b and the path b–d, and
+not again from the path a–c and the step c–d.
+
+Invariant: a triple is recorded as concluded before it is added to the delta, from triples that were
+there, so each is a path of steps. Background triples and unrecorded triples are steps.
 
 Cost: for each triple, the steps into its subject; for each step, the triples that leave its object.
 Both are counted against the limit.
@@ -46,7 +49,7 @@ class TransitivePairs:
 
 
 def transitive_predicate(position: DeltaPosition, key: Term | None, background: TripleIndex) -> Term | None:
-    """The predicate that a rule makes transitive, where the rule does nothing else; otherwise None.
+    """The predicate that a rule makes transitive, if that is all that it does; otherwise None.
 
     `key`: the predicate of a free position with schema in the background.
     >>> from dotr.model.datalog import DatalogRule
@@ -97,10 +100,10 @@ class Transitive:
         self._pairs = TransitivePairs({})
 
     def _pairs_of(self, delta: TripleIndex) -> TransitivePairs:
-        """Pairs of the delta being filled; the triples of a new delta are steps."""
+        """The pairs of a delta that is being filled; the triples of a new delta are steps."""
         if self._delta_triples() is not delta.triples:
-            known = delta.by_object.get(self._predicate, NO_ENDS)
-            self._pairs = TransitivePairs({object: list(subjects) for object, subjects in known.items()})
+            subjects_of = delta.by_object.get(self._predicate, NO_ENDS)
+            self._pairs = TransitivePairs({object: list(subjects) for object, subjects in subjects_of.items()})
             self._delta_triples = ref(delta.triples, self._reset)
         return self._pairs
 
@@ -108,38 +111,38 @@ class Transitive:
         self, s: Term, p: Term, o: Term, delta: TripleIndex, push: Push, active: list[DeltaRule], alarms: list[ConstraintViolation]
     ) -> None:
         """Applies the rule to a triple as the first step of a path."""
-        known = self._pairs_of(delta)
-        if (s, o) in known.concluded:
+        pairs = self._pairs_of(delta)
+        if (s, o) in pairs.concluded:
             return
-        into = known.into.get(o)
+        into = pairs.into.get(o)
         if into is None:
-            known.into[o] = [s]
+            pairs.into[o] = [s]
         else:
             into.append(s)
         for ends in (self._from.get(o, NO_TERMS), delta.by_subject[p].get(o, NO_TERMS)):
-            self._count(known, len(ends))
+            self._count(pairs, len(ends))
             for end in ends:
-                self._conclude(known, s, end, delta, push)
+                self._conclude(pairs, s, end, delta, push)
 
     def second(
         self, s: Term, p: Term, o: Term, delta: TripleIndex, push: Push, active: list[DeltaRule], alarms: list[ConstraintViolation]
     ) -> None:
         """Applies the rule to a triple as the continuation of a step."""
-        known = self._pairs_of(delta)
-        for starts in (self._into.get(s, NO_TERMS), known.into.get(s, NO_TERMS)):
-            self._count(known, len(starts))
+        pairs = self._pairs_of(delta)
+        for starts in (self._into.get(s, NO_TERMS), pairs.into.get(s, NO_TERMS)):
+            self._count(pairs, len(starts))
             for start in starts:
-                self._conclude(known, start, o, delta, push)
+                self._conclude(pairs, start, o, delta, push)
 
-    def _conclude(self, known: TransitivePairs, s: Term, o: Term, delta: TripleIndex, push: Push) -> None:
+    def _conclude(self, pairs: TransitivePairs, s: Term, o: Term, delta: TripleIndex, push: Push) -> None:
         pair = (s, o)
-        if pair not in known.concluded:
+        if pair not in pairs.concluded:
             triple = (s, self._predicate, o)
             if triple not in delta.triples and triple not in self._triples:
-                known.concluded.add(pair)
+                pairs.concluded.add(pair)
                 push(triple)
 
-    def _count(self, known: TransitivePairs, pairs: int) -> None:
-        known.examined += pairs
-        if known.examined > self._limit:
+    def _count(self, pairs: TransitivePairs, examined: int) -> None:
+        pairs.examined += examined
+        if pairs.examined > self._limit:
             raise LimitExceeded(self._limit, "derivations")

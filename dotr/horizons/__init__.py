@@ -1,1 +1,1 @@
-"""Windows closed under rules, kept from point to point at a cost that does not depend on their size."""
+"""Closure of windows under rules, maintained incrementally: a step costs what changes."""

@@ -1,15 +1,15 @@
-"""Atoms of the stream with the points that have them, as long as a window reaches them.
+"""Logs of the atoms of the stream that windows reach, by point: the written form of window
+contents.
 
-Idea: what a closure holds of windows follows from the atoms in reach: an atom of point u is in a
-window at u + α … u + β. So a state that is written needs the atoms alone, which come and go in the
-order of their points; a restart feeds them to the windows again. Where α is 0 and points do not
-matter, the last point that has an atom is enough, and the closure itself has that: the fact's
-horizon less β. Of other windows each point is remembered.
+Idea: the relations of windows follow from the atoms in reach: an atom of point u is in a window at
+the points u + α … u + β. So a written state contains the atoms alone, which enter and leave in the
+order of their points; a restart feeds them to the windows again. Where α is 0 and rules do not read
+points, the last point of an atom is enough, and is known from the closure: the fact's horizon minus
+β. For other windows a log keeps every point.
 
 A small case: <a> at 1 and 2. `A IN [3 s]` keeps (2, <a>), `A AT ?t IN [3 s]` (1, <a>) and (2, <a>).
 
-Cost: a constant time for each point with atoms; what is written is found in one pass over the
-facts.
+Cost: constant for each point with atoms; a written state takes one pass over the facts.
 """
 
 from __future__ import annotations
@@ -27,7 +27,10 @@ AtomsByPoint: TypeAlias = Sequence[tuple[Point, Sequence[FactRow]]]
 
 
 class LoggedFeeds(NamedTuple):
-    """Windows that one log feeds with atoms of some rows; `each`: at each of their points."""
+    """Windows that one log feeds with atoms of some rows.
+
+    `each`: the log keeps every point of an atom; otherwise the last one alone.
+    """
 
     rows: AtomRows
     each: bool
@@ -35,12 +38,14 @@ class LoggedFeeds(NamedTuple):
 
     @property
     def widest(self) -> WindowFeed:
-        """The window that reaches furthest back."""
+        """The feed whose window reaches furthest back."""
         return max(self.feeds, key=lambda feed: feed.window[1])
 
 
 def logged_feeds(windows: Mapping[AtomRows, Sequence[WindowFeed]]) -> list[LoggedFeeds]:
-    """The logs of some windows, in their order."""
+    """The logs that windows need, in the order of `windows`: at most two for the same rows, that of
+    every point before that of the last points.
+    """
     found = []
     for rows, feeds in windows.items():
         each = tuple(feed for feed in feeds if feed.with_time or feed.window[0])
@@ -50,7 +55,7 @@ def logged_feeds(windows: Mapping[AtomRows, Sequence[WindowFeed]]) -> list[Logge
 
 
 class EachPoint:
-    """Atoms at each of their points; `reach`: the greatest distance in points of a window.
+    """Log of atoms with every point; `reach`: the number of points that windows reach back.
 
     >>> log = EachPoint(3)
     >>> log.add(1, [("<a>",), ("<b>",)])
@@ -67,17 +72,19 @@ class EachPoint:
         self._atoms: deque[tuple[Point, Sequence[FactRow]]] = deque()
 
     def add(self, k: Point, rows: Sequence[FactRow]) -> None:
-        """Adds the atoms of a point, later than all before; the sequence must not change afterwards."""
+        """Adds the atoms of a point, later than all before; the sequence must not change
+        afterwards.
+        """
         self._expire(k)
         self._atoms.append((k, rows))
 
     def atoms(self, k: Point) -> AtomsByPoint:
-        """What windows reach at a point, not before the last one."""
+        """The atoms that windows reach at point `k`; `k` does not descend."""
         self._expire(k)
         return list(self._atoms)
 
     def clear(self) -> None:
-        """Drops all atoms."""
+        """Removes all atoms."""
         self._atoms.clear()
 
     def _expire(self, k: Point) -> None:

@@ -1,41 +1,41 @@
-"""Closure of a window under rules, kept from point to point: the horizon closure.
+"""Incremental closure of a sliding window under rules: the horizon closure.
 
-Idea: each fact is kept with its *horizon*, the last point at which what is known now guarantees it.
-A conclusion's horizon is the least of its premises', and the greatest over its derivations: Datalog
-over (max, min). What ends by itself then needs no search: a calendar has it.
+Idea: each fact has a *horizon*, the last point at which it certainly holds. The horizon of one
+derivation is the minimum over its premises, the horizon of a fact the maximum over its derivations:
+Datalog over the semiring (max, min). Facts expire by a calendar of horizons, without a search.
 
-A small case: links a–b until 5 and b–c until 6 give reach a–c until 5. At 4 comes a–c until 8:
+A small case: links a–b until 5 and b–c until 6 derive reach a–c until 5. At 4, a–c until 8 is
+inserted:
 
-    advance(4)    began: link a–c. Its reach a–c until 8 is greater than 5, so it is renewed.
-    advance(6)    ended: link a–b and reach a–b. Reach a–c is in the calendar of 5 too, but its
-                  cell says 8 now: it stays.
+    advance(4)    began: link a–c. It derives reach a–c until 8; 8 > 5, so reach a–c is renewed.
+    advance(6)    ended: link a–b and reach a–b. Reach a–c is in the calendar's bucket of 5, too,
+                  but the horizon in its cell is 8: it stays.
     advance(9)    ended: the rest.
 
 At a point, for each stratum in turn:
 
-1. *Doubt*: what derivations through cut facts concluded, and through facts that began under NOT,
-   loses its horizon where that derivation may have given it: where its horizon is no greater than
-   the derivation's. Backward joins find what still supports it.
-2. *Settle*, in descending order of horizon: a least is no greater than any of its parts, so the
-   horizon with which a fact is first taken is final (Knuth 1977). An unknown fact is joined with
-   all that reaches this point, a known one only with what reaches beyond its old horizon, since
-   nothing else improves.
-3. *Expire*, by the calendar. What ended under NOT is joined forward, in the strata above.
+1. *Overdelete and rederive* (DRed): a derivation is invalid if a premise was cut, or if a fact
+   under its NOT began. The conclusion of an invalid derivation loses its horizon, unless that is
+   greater than the derivation's. Backward joins then find its remaining derivations.
+2. *Settle*, in descending order of horizon: a minimum is no greater than any of its parts, so the
+   first horizon that a fact gets is final (Knuth 1977). A new fact is joined with all facts that
+   reach this point. A renewed fact is joined only with facts whose horizon is greater than its old
+   one, since no other derivation improves.
+3. *Expire*, by the calendar. Facts that ended are joined forward from their NOTs, in the strata
+   above.
 
-Invariant: after `advance` the facts that hold are those inserted, and what a rule concludes from
-facts that hold and static ones, with at least one premise that holds and is not static; each has
-the greatest horizon that a derivation gives it.
+Invariant: after `advance` the held facts are those inserted, and the conclusions of rules from held
+and static facts with at least one held premise. Each has the greatest horizon of its derivations.
 
-Where a step would touch more facts, coming and going, than are left, all that was inserted is
-settled from nothing instead. A shorter window that ends together with this one is a view of it
-(`dotr.horizons.views`).
+Where a step would add and remove more facts than remain, all inserted facts are settled from
+scratch instead. A shorter window with the same end is a view (`dotr.horizons.views`).
 
-Step 1 is in `dotr.horizons.doubt`, step 2 and the calendar in `dotr.horizons.settling`, and what
-waits for its point in `dotr.horizons.inserts`.
+Step 1 is in `dotr.horizons.doubt`, step 2 and the calendar in `dotr.horizons.settling`, pending
+inserts are in `dotr.horizons.inserts`.
 
-Cost: a derivation is met once for each premise that comes, or is renewed to its benefit; what
-neither comes nor goes costs nothing. Horizons of the last point are kept only where a fact has been
-cut or a rule has NOT, since only doubt reads them.
+Cost: a derivation is visited once for each premise that begins or is renewed beyond the
+derivation's horizon; facts that do not change cost nothing. Horizons of the last point are kept
+only where a fact has been cut or a rule has NOT, since only step 1 reads them.
 
 Sources: Barbieri and others, Incremental Reasoning on Streams (ESWC 2010); Bazoobandi, Beck,
 Urbani, Laser (ISWC 2017); Gupta, Mumick, Subrahmanian (DRed, 1993).
@@ -49,11 +49,11 @@ from itertools import filterfalse
 from typing import Final
 from weakref import WeakSet, ref
 
-from dotr.horizons.doubt import DoubtingSteps
+from dotr.horizons.doubt import OverdeletionSteps
 from dotr.horizons.facts import BEFORE, INSERTED, NOW, VIEWS, HeldFacts, HorizonCell, StaticFacts
 from dotr.horizons.growth import grown
 from dotr.horizons.index import HeldIndex
-from dotr.horizons.inserts import ToldInserts
+from dotr.horizons.inserts import PendingInserts
 from dotr.horizons.negation import strata_of
 from dotr.horizons.rules import FOREVER, NEVER, FactChanges, Point, SettledFacts, WindowFact, WindowRule
 from dotr.horizons.settling import SettledHorizons
@@ -62,22 +62,22 @@ from dotr.horizons.waiting import Insertion
 from dotr.joins.limits import NO_LIMITS, LimitExceeded
 from dotr.model.datalog import DatalogRule
 
-_ANEW: Final = 1.2
-"""How many facts a step may touch, coming and going, for each that is left; beyond it all are
-closed anew. To come or go takes about as long as to be settled from nothing."""
+_REBUILD_RATIO: Final = 1.2
+"""The greatest ratio of facts that a step adds and removes to facts that remain; beyond it the
+closure is rebuilt. Adding or removing a fact takes about as long as settling one from scratch."""
 
 
 class HorizonClosure:
-    """The facts that hold, and what changes of them from point to point.
+    """The held facts of a sliding window under rules, and their changes from point to point.
 
-    `rules`: rules of `.dlog` files and rule sets, or over relations too; stratified, without
-    AGGREGATE, and without NOT where there is a rule set. Raises `ValueError` for others, `Refused`
-    for recursion through NOT.
+    `rules`: stratified rules of `.dlog` files and rule sets, and rules over relations; without
+    AGGREGATE, and without NOT where there is a rule set. Raises `ValueError` for other rules,
+    `Refused` for recursion through NOT.
     `static`: facts that always hold, closed under the rules; they must not change.
-    `limit`: the greatest number of facts, beyond which `advance` raises `LimitExceeded`; the
-    closure is of no use afterwards.
-    `silent`: relations whose inserts end without a change by themselves, as points that go out of
-    reach: `next_change` does not tell of these ends.
+    `limit`: the greatest number of facts. Beyond it `advance` raises `LimitExceeded`, and the
+    closure cannot be used afterwards.
+    `silent`: relations whose rows expire without an effect on conclusions, such as times of points
+    that leave a window: `next_change` ignores these ends.
 
     >>> from dotr.model.algebra import Var
     >>> from dotr.model.datalog import RelationAtom
@@ -117,47 +117,49 @@ class HorizonClosure:
         strata, auxiliary = strata_of(list(rules), self.static, self.held)
         self._strata: Final = strata
         self.auxiliary: Final = auxiliary
-        """Relations of the closure's own, which are shown to nobody."""
+        """Internal relations, left out of all changes."""
         self.may_lose = len(self._strata) > 1 or any(each.has_negations for each in self._strata)
-        """True where facts may lose their horizon: a rule has NOT, or a fact has been cut."""
-        self._inserts: Final = ToldInserts()
+        """True where a fact may end before its horizon: a rule has NOT, or a fact has been cut."""
+        self._inserts: Final = PendingInserts()
         self._horizons: Final = SettledHorizons(self.held, limit, silent)
-        self._doubting: Final = DoubtingSteps(self.held, strata, self._horizons, self._inserts, auxiliary)
+        self._overdeletion: Final = OverdeletionSteps(self.held, strata, self._horizons, self._inserts, auxiliary)
         self._settled_per_fact = 1.0
-        self._unfound: Callable[[], FactChanges | None] = lambda: None
-        self._made_views = 0
+        self._lazy_changes: Callable[[], FactChanges | None] = lambda: None
+        self._view_count = 0
         self._views: WeakSet[ClosureView] = WeakSet()
 
-    # --- what is told to it ---
+    # --- inserts, cuts and points ---
 
     def insert(self, fact: WindowFact, start: Point, horizon: Point) -> None:
         """Inserts a fact at the points from `start` to `horizon`, both included, from the next
         `advance` on.
         """
-        self._inserts.told.append(Insertion((fact,), start, horizon))
+        self._inserts.received.append(Insertion((fact,), start, horizon))
 
     def insert_all(self, facts: Sequence[WindowFact], start: Point, horizon: Point) -> None:
         """Inserts several facts at the same points; the sequence must not change afterwards."""
         if facts:
-            self._inserts.told.append(Insertion(facts, start, horizon))
+            self._inserts.received.append(Insertion(facts, start, horizon))
 
     def cut(self, fact: WindowFact) -> None:
-        """Ends, before the point of the next `advance`, what was inserted of a fact from an earlier
-        point on; what is inserted from that very point on stays, told before or after the cut.
+        """Ends earlier insertions of a fact before the point of the next `advance`.
+
+        An insertion that starts at that very point stays, whether it was made before or after the
+        cut.
         """
         self._inserts.cuts[fact] = None
 
     def advance(self, k: Point) -> FactChanges:
-        """Moves to a point, with the inserts and cuts told since the last; returns what began and
-        ended since then.
+        """Moves to a point, and applies all inserts and cuts since the last `advance`; returns the
+        facts that began and ended.
 
         Raises `ValueError` where k lies before the last point, `LimitExceeded` over the limit.
         """
         if self.point is not None and k < self.point:
             raise ValueError(f"point {k} lies before {self.point}")
-        unfound = self._unfound()
-        if unfound is not None:
-            unfound.find()
+        lazy_changes = self._lazy_changes()
+        if lazy_changes is not None:
+            lazy_changes.find()
         inserts, horizons = self._inserts, self._horizons
         inserts.move(is_further=k != self.point)
         self.point = k
@@ -171,9 +173,9 @@ class HorizonClosure:
         expired = horizons.expired(k)
         settled: SettledFacts = []
         if self.may_lose:
-            changes = self._doubting.advance(k, starting, expired, settled)
-        elif self._is_cheaper_anew(starting, expired):
-            changes = self._close_anew(k, starting, settled)
+            changes = self._overdeletion.advance(k, starting, expired, settled)
+        elif self._is_rebuild_cheaper(starting, expired):
+            changes = self._rebuild(k, starting, settled)
         else:
             began: list[WindowFact] = []
             inserts.enter(k, starting, horizons.inserted)
@@ -182,16 +184,16 @@ class HorizonClosure:
             for bucket in expired:
                 ended += self.held.remove_before(bucket, k)
             changes = FactChanges(began, ended)
-            given = sum(len(each.facts) for each in starting)
-            if given:
-                self._settled_per_fact = sum(len(facts) for _, facts in settled) / given
-        if settled or expired:  # a view asks whether what it has may have ended before it began again
+            inserted = sum(len(each.facts) for each in starting)
+            if inserted:
+                self._settled_per_fact = sum(len(facts) for _, facts in settled) / inserted
+        if settled or expired:  # also after expiry alone: a member may end and begin again before the view advances
             for view in self._views:
-                view.hear(settled)
+                view.receive(settled)
         return changes
 
     def horizon(self, fact: WindowFact) -> Point | None:
-        """The horizon of a fact; None where it does not hold (a static fact that nothing concludes)."""
+        """The horizon of a fact; None where it is not held (a static fact is held only if derived)."""
         cell = self.held.cells.get(fact)
         return None if cell is None else cell[NOW]
 
@@ -200,73 +202,76 @@ class HorizonClosure:
         return ((fact, cell[NOW]) for fact, cell in self.held.cells.items() if fact[0] not in self.auxiliary)
 
     def next_change(self) -> Point | None:
-        """The next point at which something ends or opens by itself; None if nothing will."""
+        """The next point at which a fact expires or a pending insert starts; None: no such point."""
         end, start = self._horizons.next_end(), self._inserts.next_start(self.point)
         if end is None:
             return start
         return end + 1 if start is None else min(end + 1, start)
 
     def insertions(self, since: Point) -> Iterator[tuple[WindowFact, Point, Point]]:
-        """The inserts that have not ended before a point: a fact, the point from which on it holds
-        by that (`since` where that is past), and its horizon. After `advance` has failed, too.
+        """The inserts that end at `since` or later: fact, start (`since` if it has started),
+        horizon.
+
+        They are available after `advance` has failed, too.
         """
         for fact, cell in self.held.cells.items():
             if cell[INSERTED] >= since:
                 yield fact, since, cell[INSERTED]
-        for each in self.opening():
+        for each in self.scheduled():
             for fact in each.facts:
                 yield fact, each.start, each.horizon
 
-    def opening(self, until: Point = FOREVER) -> list[Insertion]:
-        """The inserts that begin later, up to a point."""
-        return self._inserts.opening(until)
+    def scheduled(self, until: Point = FOREVER) -> list[Insertion]:
+        """The inserts that start later than the last point, up to `until`, in order of their start."""
+        return self._inserts.scheduled(until)
 
     def grown(self, facts: Iterable[WindowFact], h: Point, beyond: Point) -> dict[WindowFact, Point]:
-        """V of some facts, given all that holds, as `dotr.horizons.growth` has it.
+        """The facts that some facts entail, given all held facts; parameters as in
+        `dotr.horizons.growth.grown`.
 
         Raises `ValueError` where a rule has NOT, `LimitExceeded` over the limit.
         """
         if self.may_lose:
-            raise ValueError("facts may be doubted: close anew what some of them say")
+            raise ValueError("a rule has NOT, or a fact has been cut: recompute what the facts entail")
         return grown(self._strata[0], facts, h, beyond, self.limit)
 
     def derivations(self, fact: WindowFact) -> Iterator[tuple[str, list[WindowFact]]]:
-        """The derivations of a fact at the last point: the rule's name and the premises, held and
-        static ones.
+        """The one-step derivations of a fact at the last point: the rule's name and the premises,
+        held and static.
         """
         assert self.point is not None
         for routes in self._strata:
             yield from routes.derivations(fact, self.point)
 
     def is_inserted(self, fact: WindowFact) -> bool:
-        """True if a fact holds at the last point since it was inserted."""
+        """True if an insertion of a fact covers the last point."""
         cell = self.held.cells.get(fact)
         return cell is not None and self.point is not None and cell[INSERTED] >= self.point
 
     def view(self) -> ClosureView:
-        """A view of the facts with a greater horizon, at first of none."""
-        view = ClosureView(self, self._made_views)
-        self._made_views += 1
+        """A new view of the facts with a greater horizon; it is empty until its first `advance`."""
+        view = ClosureView(self, self._view_count)
+        self._view_count += 1
         self._views.add(view)
         return view
 
-    # --- a point at which nearly all changes ---
+    # --- a point at which most facts change ---
 
-    def _is_cheaper_anew(self, starting: Sequence[Insertion], expired: Sequence[list[HorizonCell]]) -> bool:
-        """True where a step would touch about as many facts as a closing anew would settle.
+    def _is_rebuild_cheaper(self, starting: Sequence[Insertion], expired: Sequence[list[HorizonCell]]) -> bool:
+        """True where a step would add and remove about as many facts as a rebuild would settle.
 
-        What a fact brings with it is estimated by the last step.
+        The number of conclusions for each inserted fact is estimated by the last step.
         """
-        coming = sum(len(each.facts) for each in starting) * self._settled_per_fact
-        going = sum(map(len, expired))
-        return going > 0 and coming + going > _ANEW * (len(self.held.cells) + coming - going)
+        added = sum(len(each.facts) for each in starting) * self._settled_per_fact
+        removed = sum(map(len, expired))
+        return removed > 0 and added + removed > _REBUILD_RATIO * (len(self.held.cells) + added - removed)
 
-    def _close_anew(self, k: Point, starting: Sequence[Insertion], settled: SettledFacts) -> FactChanges:
-        """Settles all that was inserted and still holds, from nothing; all horizons come out equal."""
+    def _rebuild(self, k: Point, starting: Sequence[Insertion], settled: SettledFacts) -> FactChanges:
+        """Settles all insertions that still hold, from scratch; the horizons are those of a step."""
         cells = self.held.cells
         before = cells.copy()
         inserted: dict[Point, list[WindowFact]] = {}
-        for fact, cell in before.items() if not self._horizons.is_empty() else ():  # else all of it has expired
+        for fact, cell in before.items() if not self._horizons.is_empty() else ():  # empty: all facts have expired
             h = cell[INSERTED]
             if h >= k:
                 facts = inserted.get(h)
@@ -285,15 +290,15 @@ class HorizonClosure:
             cells.clear()
             cells.update(before)  # for `insertions`
             raise
-        given = sum(map(len, inserted.values())) + sum(len(each.facts) for each in starting)
-        self._settled_per_fact = len(cells) / max(1, given)
+        inserted_count = sum(map(len, inserted.values())) + sum(len(each.facts) for each in starting)
+        self._settled_per_fact = len(cells) / max(1, inserted_count)
         if self._views:
             for fact, cell in before.items():
-                cell[NOW] = NEVER  # for calendars of views
+                cell[NOW] = NEVER  # calendars of views still hold the old cells
                 if cell[VIEWS] and fact in cells:
                     cells[fact][VIEWS], cell[VIEWS] = cell[VIEWS], 0
         began = partial(filterfalse, before.__contains__, cells)
         ended = partial(filterfalse, cells.__contains__, before)
         changes = FactChanges(find=lambda: (list(began()), list(ended()), ()))
-        self._unfound = ref(changes)
+        self._lazy_changes = ref(changes)
         return changes

@@ -1,13 +1,13 @@
 """Counts of atoms, for tuple windows: the last n pairs (atom, point).
 
-Idea: of each group (the values of PER; one group without it) the last n pairs are kept in their
-order: by point, by the last instant or event of the point that has the atom, by terms. An atom of
-a window then holds until it is displaced and no equal one is kept.
+Idea: of each group (the values of PER; one group without it) the last n pairs are kept, ordered by
+point, then by the last instant or event of the point that has the atom, then by terms. An atom is
+in the window until its last kept pair is displaced.
 
-A small case, LAST 2: atoms a at 1, b at 2 and a at 3. At 3 the pair (a, 1) is displaced, and (a, 3)
-is kept: a in the window goes on, a at 1 ends.
+A small case, LAST 2: atoms a at 1, b at 2 and a at 3. At 3 the pair (a, 1) is displaced and (a, 3)
+enters: a IN the window still holds, a AT 1 ends.
 
-Cost: a constant time for each pair that comes and goes, and sorting those of a point.
+Cost: constant for each pair that enters or is displaced, and sorting the pairs of a point.
 Source: lars.md, section 2.
 """
 
@@ -29,11 +29,12 @@ StreamAtom: TypeAlias = FactRow
 
 @dataclass(frozen=True, eq=False)
 class TupleCount:
-    """What is counted.
+    """The atoms that a tuple window counts.
 
-    - `number`: of the counts of a file.
-    - `label`: of events; None: triples are counted.
-    - `group`: of an atom: the values of PER; None of an atom that is not counted.
+    - `number`: ordinal among the counts of a file.
+    - `count`: the number n of pairs that are kept for each group.
+    - `label`: of the events that are counted; None: triples are counted.
+    - `group`: function from an atom to its group, the values of PER; to None if it is not counted.
     """
 
     number: int
@@ -46,9 +47,10 @@ class TupleCount:
 class CountedWindow:
     """The relations that a count feeds with atoms of some rows.
 
-    - `project`: the row of an atom; None of an atom of other rows.
-    - `groups_of_b`: the groups for which the times of the window's points are told (`points`),
-      since B has atoms of them.
+    - `name`: prefix of the names of the relations.
+    - `project`: function from an atom to its row; to None for an atom of other rows.
+    - `has_in`, `has_at`, `has_always`: the relations `sometime`, `at`, `always` are read by rules.
+    - `groups_of_b`: the groups of atoms of B; only for these `points` has rows.
     """
 
     rows: AtomRows
@@ -88,7 +90,7 @@ class KeptPair(NamedTuple):
 
 
 class CountChange(NamedTuple):
-    """The change of a count at a point: pairs that are kept from now on, and pairs displaced."""
+    """The change of a count at a point: pairs that entered, and pairs that were displaced."""
 
     entered: list[KeptPair]
     displaced: list[KeptPair]
@@ -109,10 +111,10 @@ class CountedAtoms:
         self._groups: dict[FactRow, deque[KeptPair]] = {}
 
     def advance(self, k: Point, atoms: Mapping[StreamAtom, Micros]) -> CountChange:
-        """Counts the atoms of a point, each with the time in µs of the last instant or event that has
-        it.
+        """Counts the atoms of point `k`, each with the time in µs of the last instant or event that
+        has it; returns the change. `k` ascends.
         """
-        most = self.count.count
+        capacity = self.count.count
         by_group: dict[FactRow, list[tuple[Micros, StreamAtom]]] = {}
         for atom, time in atoms.items():
             group = self.count.group(atom)
@@ -123,27 +125,29 @@ class CountedAtoms:
             if len(pairs) > 1:
                 pairs.sort(key=_order)
             last = self._groups.setdefault(group, deque())
-            for _, atom in pairs[-most:]:
+            for _, atom in pairs[-capacity:]:
                 last.append(KeptPair(k, atom))
                 change.entered.append(last[-1])
-            while len(last) > most:
+            while len(last) > capacity:
                 change.displaced.append(last.popleft())
         return change
 
-    def take_back(self, change: CountChange) -> None:
-        """Takes the last point's change back."""
+    def undo(self, change: CountChange) -> None:
+        """Undoes the change of the last point."""
         for pair in reversed(change.entered):
-            self._of(pair).pop()
+            self._group_of(pair).pop()
         for pair in reversed(change.displaced):
-            self._of(pair).appendleft(pair)
+            self._group_of(pair).appendleft(pair)
 
-    def _of(self, pair: KeptPair) -> deque[KeptPair]:
+    def _group_of(self, pair: KeptPair) -> deque[KeptPair]:
         group = self.count.group(pair.atom)
         assert group is not None
         return self._groups.setdefault(group, deque())
 
     def start(self, group: FactRow, first: Point) -> Point:
-        """The first point of a group's window; `first` is that of the line."""
+        """The first point of a group's window: that of its first pair, or `first`, the first point
+        of the line, while fewer pairs are kept than the count.
+        """
         last = self._groups.get(group, ())
         return last[0].point if last and len(last) == self.count.count else first
 
@@ -164,30 +168,34 @@ class CountedAtoms:
         self._groups = {}
         for point, *terms in written:
             pair = KeptPair(point, tuple(terms))  # type: ignore[arg-type]
-            self._of(pair).append(pair)
+            self._group_of(pair).append(pair)
 
 
 class RowChange(NamedTuple):
-    """Rows of a window that are kept from now on, with the last point, and those no longer kept: at
-    a point, and at all.
+    """The change of a window's rows at a point.
+
+    - `entered`: rows that are kept with this point.
+    - `displaced`: rows with a point with which they are no longer kept.
+    - `removed`: rows that are no longer kept with any point.
     """
 
     entered: list[FactRow]
-    left: list[tuple[FactRow, Point]]
-    gone: list[FactRow]
+    displaced: list[tuple[FactRow, Point]]
+    removed: list[FactRow]
 
 
 class KeptRows:
-    """The rows of a window that a count keeps, by the points that have them; several events may have
-    one row.
+    """The rows of a window that a count keeps, and the number of their points.
+
+    Several events may have one row, so pairs of a row and a point are counted.
 
     >>> kept = KeptRows(lambda atom: atom[1:])
     >>> kept.advance(CountChange([KeptPair(1, ("a", "x")), KeptPair(1, ("b", "x"))], []))
-    RowChange(entered=[('x',)], left=[], gone=[])
+    RowChange(entered=[('x',)], displaced=[], removed=[])
     >>> kept.advance(CountChange([], [KeptPair(1, ("a", "x"))])), kept.points[("x",)]
-    (RowChange(entered=[], left=[], gone=[]), 1)
+    (RowChange(entered=[], displaced=[], removed=[]), 1)
     >>> kept.advance(CountChange([], [KeptPair(1, ("b", "x"))]))
-    RowChange(entered=[], left=[(('x',), 1)], gone=[('x',)])
+    RowChange(entered=[], displaced=[(('x',), 1)], removed=[('x',)])
     """
 
     def __init__(self, project: Callable[[StreamAtom], FactRow | None]) -> None:
@@ -197,7 +205,7 @@ class KeptRows:
         """The number of points with which each row is kept."""
 
     def advance(self, change: CountChange) -> RowChange:
-        """The change of rows that a change of the count is."""
+        """Applies a change of the count; returns the change of rows."""
         result = RowChange([], [], [])
         for point, atom in change.entered:
             row = self._project(atom)
@@ -213,14 +221,14 @@ class KeptRows:
                 if not self._pairs[row, point]:
                     del self._pairs[row, point]
                     self.points[row] -= 1
-                    result.left.append((row, point))
+                    result.displaced.append((row, point))
                     if not self.points[row]:
                         del self.points[row]
-                        result.gone.append(row)
+                        result.removed.append(row)
         return result
 
     def restore(self, pairs: Iterable[KeptPair]) -> None:
-        """The rows of the pairs that a count keeps."""
+        """Replaces all rows by those of the pairs that a count keeps."""
         self._pairs.clear()
         self.points.clear()
         self.advance(CountChange(list(pairs), []))

@@ -1,17 +1,17 @@
-"""Facts that hold, with their horizons, indexed for joins.
+"""Held facts with their horizons, indexed for joins.
 
-Idea: a fact has one *cell*, a list of its horizon now, its horizon at the last point, the horizon
-of what was inserted of it, the horizon of it as a step of a transitive property, the fact, and a
-bit for each view that it is in. All indexes and calendars share the cell, so that a renewal writes
-one number, and expiry looks nothing up.
+Idea: a fact has one *cell*, a list of six fields: its horizon now, its horizon at the last point,
+the greatest horizon of its insertions, its horizon as a single step of a transitive property, the
+fact, and a bit for each view that contains it. All indexes and calendars share the cell, so that a
+renewal writes one number, and expiry needs no look-up.
 
     by_subject[<p>][<a>] = {<b>: cell of (a, p, b)}     by_object[<p>][<b>] = {<a>: the same cell}
 
-Joins read a cell and pass over it where its horizon is too small; a fact that ends leaves the
-indexes later, or never where it is renewed before.
+Joins skip a cell whose horizon is too small. An expired fact is removed from the indexes later,
+unless it is renewed before.
 
 Invariant: every fact of `cells` is in all indexes that exist, and no other; tables of predicates
-are never replaced, so that generated joins hold them.
+are never replaced, since generated joins refer to them.
 
 Cost: five dictionary entries a triple; a constant time each to add, renew and remove.
 """
@@ -34,11 +34,11 @@ INSERTED: Final = 2
 STEP: Final = 3
 FACT: Final = 4
 VIEWS: Final = 5
-"""Places in a cell."""
+"""Indexes of the fields of a cell."""
 
 CellEnds: TypeAlias = dict[Term, dict[Term, HorizonCell]]
 Renewal: TypeAlias = tuple[WindowFact, int, int]
-"""A known fact, with the horizons that it had, and had as a step."""
+"""A fact that was held already, its earlier horizon, and its earlier horizon as a step."""
 
 CellRows: TypeAlias = dict[Any, dict[FactRow, HorizonCell]]
 
@@ -47,7 +47,7 @@ STATIC_CELL: Final[HorizonCell] = [STATIC, STATIC, STATIC, STATIC, None, 0]
 
 
 def key_getter(columns: tuple[int, ...]) -> Callable[[FactRow], Any]:
-    """Function from a row to its key in some columns: a term, a tuple of several, () for none.
+    """Function from a row to its key in some columns: one term, a tuple of terms, or ().
 
     >>> key_getter((1,))(("a", "b")), key_getter((1, 0))(("a", "b")), key_getter(())(("a",))
     ('b', ('b', 'a'), ())
@@ -56,11 +56,11 @@ def key_getter(columns: tuple[int, ...]) -> Callable[[FactRow], Any]:
 
 
 class StaticRows(Collection[FactRow]):
-    """The rows of a relation that are looked up elsewhere, and not copied."""
+    """The rows of a relation, looked up in another index instead of copied."""
 
     @abstractmethod
     def table(self, columns: tuple[int, ...]) -> Mapping[Any, list[FactRow]]:
-        """The rows by their key in some columns, as `key_getter` makes it; only `get` is used."""
+        """The rows by their key in some columns (`key_getter`); callers use `get` alone."""
 
 
 class StaticFacts:
@@ -81,7 +81,7 @@ class StaticFacts:
         self._tables: dict[tuple[str, tuple[int, ...]], dict[Any, list[FactRow]]] = {}
 
     def table(self, relation: str, columns: tuple[int, ...]) -> Mapping[Any, list[FactRow]]:
-        """Rows of a relation by their key in some columns."""
+        """Rows of a relation by their key in some columns (`key_getter`), sorted; read-only."""
         rows = self.rows.get(relation)
         if isinstance(rows, StaticRows):
             return rows.table(columns)
@@ -101,7 +101,7 @@ class StaticFacts:
 
 
 class HeldFacts:
-    """Cells of facts, with the indexes that joins look them up in.
+    """Cells of facts, with the indexes that joins use.
 
     >>> held = HeldFacts()
     >>> fact = ("<a>", "<p>", "<b>")
@@ -123,7 +123,7 @@ class HeldFacts:
         self._tables: dict[str, list[tuple[tuple[int, ...], Callable[[FactRow], Any], CellRows]]] = {}
 
     def ends(self, predicate: Term, *, by_subject: bool) -> CellEnds:
-        """The table of a predicate, which stays the same object."""
+        """The table of a predicate; the same object at every call, so that joins may refer to it."""
         both = self._ends_of.get(predicate) or self._new_ends(predicate)
         return both[0] if by_subject else both[1]
 
@@ -133,17 +133,19 @@ class HeldFacts:
         return both
 
     def table(self, relation: str, columns: tuple[int, ...]) -> CellRows:
-        """Rows of a relation by their key in some columns, which stays the same object."""
+        """Rows of a relation by their key in some columns (`key_getter`); the same object at every
+        call. The first call for some columns builds the table.
+        """
         tables = self._tables.setdefault(relation, [])
-        for known, _, table in tables:
-            if known == columns:
+        for indexed, _, table in tables:
+            if indexed == columns:
                 return table
-        get, added = key_getter(columns), CellRows()
+        get, new_table = key_getter(columns), CellRows()
         for fact, cell in self.cells.items():
             if len(fact) == 2 and fact[0] == relation:
-                added.setdefault(get(fact[1]), {})[fact[1]] = cell
-        tables.append((columns, get, added))
-        return added
+                new_table.setdefault(get(fact[1]), {})[fact[1]] = cell
+        tables.append((columns, get, new_table))
+        return new_table
 
     @property
     def edges_from(self) -> dict[Term, dict[tuple[Term, Term], HorizonCell]]:
@@ -191,11 +193,12 @@ class HeldFacts:
     def settle(
         self, facts: Iterable[WindowFact], h: int, inserted: int, step: int, here: list[HorizonCell]
     ) -> tuple[dict[str, list[WindowFact]], list[Renewal]]:
-        """Gives facts a horizon that is greater than theirs; returns the unknown ones by predicate
-        or relation, and those known with what they had.
+        """Raises the horizon of facts to `h` where it is less; returns the new facts by predicate
+        or relation, and the renewals of facts that were held already.
 
-        `inserted`: h where the facts are inserted, else `NEVER`; `step`: `NEVER` where they are
-        paths of a transitive property, else h. The cells that got the horizon are added to `here`.
+        `inserted`: h if the facts are inserted, else `NEVER`; `step`: `NEVER` if they are paths of
+        a transitive property, else h. The cells whose horizon was raised are added to `here`.
+
         >>> held = HeldFacts()
         >>> held.settle([("<a>", "<p>", "<b>")], 5, 5, 5, []), held.settle([("<a>", "<p>", "<b>")], 4, NEVER, 4, [])
         (({'<p>': [('<a>', '<p>', '<b>')]}, []), ({}, []))
@@ -227,7 +230,7 @@ class HeldFacts:
                 continue
             here.append(cell)
             name = fact[-2]  # the predicate of a triple, the relation of a row
-            if name != last:
+            if name != last:  # consecutive facts mostly share the name, so tables are looked up once
                 last = name
                 if name in new:
                     group = new[name]
@@ -270,9 +273,10 @@ class HeldFacts:
                 rows[row] = cell
 
     def remove_before(self, some: Iterable[HorizonCell], k: int) -> list[WindowFact]:
-        """Removes, of the facts of some cells, those with a horizon before k; returns them.
+        """Removes, of the facts of some cells, those with a horizon before `k`; returns them.
 
-        The cell of a fact that was removed has the horizon `NEVER`.
+        The cell of a removed fact has the horizon `NEVER`, and is no longer used if the fact
+        returns.
         """
         cells, ends_of = self.cells, self._ends_of
         has_edges = self._from is not None

@@ -1,15 +1,16 @@
-"""V(X | Y) over a closure that holds X and Y: what X says (continuous.md, section 5).
+"""V(X | Y), the facts that X entails given Y (continuous.md, section 5), over a closure that holds
+X and Y.
 
-Idea: beginning with X, each fact said is joined with all that the closure knows; so a conclusion
-has a premise that is said. Horizons as in the closure: the least of a derivation's premises, the
-greatest of all derivations.
+Idea: semi-naive evaluation from X: each fact of V is joined with all facts of the closure, so every
+conclusion has a premise in V. Horizons as in the closure: the minimum over the premises of a
+derivation, the maximum over derivations.
 
-    known: (a, b) until 3, (b, c) until 9, "in" transitive      X: (b, c), for ever
+    closure: (a, b) until 3, (b, c) until 9, "in" transitive      X: (b, c), for ever
 
-        said: (b, c) for ever, (a, c) until 3
+        V: (b, c) for ever, (a, c) until 3
 
-Invariant: nothing is changed in the closure, and nothing that it learns later changes the result.
-Cost: the derivations with a premise that is said.
+Invariant: the closure is not changed, and the result does not change with it later.
+Cost: the derivations with a premise in V.
 """
 
 from __future__ import annotations
@@ -20,50 +21,50 @@ from heapq import heappop
 from dotr.horizons.facts import NOW
 from dotr.horizons.routes import JoinPart, RuleRoutes
 from dotr.horizons.rules import NEVER, Point, WindowFact
-from dotr.horizons.waiting import WaitingFacts, list_of
+from dotr.horizons.waiting import HorizonQueue, list_of
 from dotr.joins.limits import LimitExceeded
 
 
 def grown(rules: RuleRoutes, facts: Iterable[WindowFact], h: Point, beyond: Point, limit: int) -> dict[WindowFact, Point]:
-    """V of some facts, each fact with its horizon.
+    """The facts that some facts entail (V), each with its horizon.
 
     Args:
         rules: those of the closure, without NOT.
         facts: held by the closure; `h` is their horizon here.
-        beyond: premises with this horizon or a lesser one are not known.
-        limit: the greatest number of facts said.
+        beyond: premises with this horizon or a lesser one are ignored.
+        limit: the greatest number of facts of V.
 
     Raises:
-        LimitExceeded: more is said.
+        LimitExceeded: V has more facts.
     """
     heap: list[Point] = []
-    waiting = WaitingFacts(heap)
-    waiting.paths = paths = WaitingFacts(heap)
-    said: dict[WindowFact, Point] = {}
+    queue = HorizonQueue(heap)
+    queue.paths = paths = HorizonQueue(heap)
+    entailed: dict[WindowFact, Point] = {}
     steps: dict[WindowFact, Point] = {}  # horizons of facts as steps of transitive properties
-    waiting.extend(h, facts)
+    queue.extend(h, facts)
     while heap:
         horizon = -heappop(heap)
         while True:
-            if horizon in waiting:
-                some, step = list_of(waiting.pop(horizon)), horizon
+            if horizon in queue:
+                some, step = list_of(queue.pop(horizon)), horizon
             elif horizon in paths:
                 some, step = list_of(paths.pop(horizon)), NEVER
             else:
                 break
             new: dict[str, list[WindowFact]] = {}
             for fact in some:
-                if fact not in said:
-                    said[fact] = horizon
+                if fact not in entailed:
+                    entailed[fact] = horizon
                     new.setdefault(fact[-2], []).append(fact)
-                elif step > steps[fact]:  # known as a path of the same horizon or a greater one
-                    rules.run(fact[-2], (fact,), horizon, max(steps[fact], beyond), NOW, beyond + 1, waiting, JoinPart.FIRSTS)
+                elif step > steps[fact]:  # entailed before as a path, with the same horizon or a greater one
+                    rules.run(fact[-2], (fact,), horizon, max(steps[fact], beyond), NOW, beyond + 1, queue, JoinPart.FIRSTS)
                 else:
                     continue
                 steps[fact] = step
             part = JoinPart.OTHERS if step == NEVER else JoinPart.ALL
             for name, group in new.items():
-                rules.run(name, group, horizon, beyond, NOW, beyond + 1, waiting, part)
-            if len(said) > limit:
+                rules.run(name, group, horizon, beyond, NOW, beyond + 1, queue, part)
+            if len(entailed) > limit:
                 raise LimitExceeded(limit)
-    return said
+    return entailed

@@ -1,9 +1,9 @@
-"""The triples that hold, in the shape of a `TripleIndex`, for joins and queries.
+"""The held triples as a `TripleIndex`, for joins and queries.
 
-Idea: tables that read the closure's cells: `by_subject[p].get(s)` is a list made of the objects
-whose cells reach far enough. Nothing is copied before it is asked for.
+Idea: the tables read the closure's cells: `by_subject[p].get(s)` makes a list of the objects whose
+cells have a sufficient horizon. Lists are made at a look-up, and nothing else is copied.
 
-Invariant: reads like a `TripleIndex` of the triples with a horizon of at least `least`.
+Invariant: equal to a `TripleIndex` of the triples with a horizon of at least `least`.
 Cost: a look-up costs its answer.
 """
 
@@ -23,9 +23,9 @@ Lists: TypeAlias = Mapping[Key, "list[Item]"]
 
 
 class _HeldEnds(Mapping[Any, "list[Any]"]):
-    """Lists of the items of a key with cells that reach `least`; no list is empty.
+    """Lists of the items of a key whose cells have a horizon of at least `least`; no list is empty.
 
-    `without`: a test of a key and an item that are left out.
+    `without`: a test of a key and an item; those that pass it are left out.
     """
 
     __slots__ = ("_all", "_cells", "_least", "_without")
@@ -60,7 +60,9 @@ class _HeldEnds(Mapping[Any, "list[Any]"]):
 
     @property
     def is_empty(self) -> bool:
-        """True where no item reaches `least`; the latest are looked at first."""
+        """True where no item has a horizon of `least`; the latest keys are tested first, as the
+        most likely ones.
+        """
         return not any(key in self for key in reversed(self._cells))
 
     def __iter__(self) -> Iterator[Any]:
@@ -73,8 +75,8 @@ class _HeldEnds(Mapping[Any, "list[Any]"]):
 class _HeldTables(Mapping[Term, Ends]):
     """The tables of predicates that have triples.
 
-    `get` may give a table that is empty, where a view holds none of a predicate's triples: to find
-    that out, all of the closure's would be looked at.
+    `get` may return an empty table, where a view has none of a predicate's triples: to detect that,
+    all of the closure's triples of the predicate would be tested.
     """
 
     __slots__ = ("_by_subject", "_index", "_tables")
@@ -138,9 +140,9 @@ class _HeldTriples(Set[Triple]):
 
 
 class HeldIndex(TripleIndex):
-    """The triples of a closure with a horizon of at least `least`; it cannot be added to.
+    """The triples of a closure with a horizon of at least `least`; read-only.
 
-    `without`: an index whose triples are left out; None: none.
+    `without`: an index whose triples are left out; None: all triples are in.
 
     >>> held = HeldFacts()
     >>> found = [held.settle([("<a>", "<p>", object)], h, h, h, []) for object, h in (("<b>", 3), ("<c>", 5))]
@@ -169,7 +171,7 @@ class HeldIndex(TripleIndex):
         return cell[NOW] if cell is not None and triple in self.triples else None
 
     def add(self, triple: Triple) -> bool:
-        """Refuses: facts are inserted into the closure."""
+        """Raises `TypeError`: facts are inserted into the closure."""
         raise TypeError("the facts of a closure are inserted, not added")
 
     @property
@@ -183,14 +185,16 @@ class HeldIndex(TripleIndex):
         return cast(Edges, _VisibleHeldEdges(self._all_edges_to(), 1))
 
     def _all_edges_from(self) -> _HeldEnds:
-        known = self.without
+        without = self.without
         return _HeldEnds(
-            self.held.edges_from, self.least, None if known is None else lambda subject, edge: (subject, *edge) in known.triples
+            self.held.edges_from, self.least, None if without is None else lambda subject, edge: (subject, *edge) in without.triples
         )
 
     def _all_edges_to(self) -> _HeldEnds:
-        known = self.without
-        return _HeldEnds(self.held.edges_to, self.least, None if known is None else lambda object, edge: (*edge, object) in known.triples)
+        without = self.without
+        return _HeldEnds(
+            self.held.edges_to, self.least, None if without is None else lambda object, edge: (*edge, object) in without.triples
+        )
 
     def all_from(self, subject: Term) -> list[tuple[Term, Term]]:
         """(predicate, object) of a subject, hidden predicates included."""

@@ -1,13 +1,13 @@
-"""Generated joins with horizons: from facts on to conclusions, and back from conclusions to what
-supports them.
+"""Generated joins with horizons: forward from facts to conclusions, and backward from conclusions
+to premises.
 
     join(facts, h, beyond, at, least, to)
 
 A join binds an atom of a rule to each of `facts`, whose horizon is `h`, and looks up the other
-atoms among static facts and facts with a horizon greater than `beyond`; `to[horizon](conclusion)`
-gets the least horizon of the premises. `at` is the place in a cell that is read: the horizons of
-now, or those of the last point, for derivations of then. NOT holds where the place holds less than
-`least`.
+atoms among static facts and held facts with a horizon greater than `beyond`. It calls
+`to[horizon](conclusion)` with the minimum horizon of the premises. `at` is the index of the field
+of a cell that is read: the horizon now (`NOW`) or at the last point (`BEFORE`). NOT of a fact is
+true if that field is less than `least`.
 
 `[?x, <p>, ?z] :- [?x, <p>, ?y], [?y, <q>, ?z]` from its first atom:
 
@@ -20,12 +20,13 @@ now, or those of the last point, for derivations of then. NOT holds where the pl
                 m1 = m0 if m0 < h else h
                 to[m1]((s, k0, v_z))
 
-Backward, the atom is the head, and `h` that of static facts. Where all premises may be static, the
-conclusion has the greatest horizon that one of them has besides, since one must not be static.
+Backward, the bound atom is the head, and `h` is `STATIC`. There, every premise may be found among
+the static facts; but a derivation needs a held premise, and a fact may be both. Such a conclusion
+gets the greatest horizon that one of the premises has as a held fact.
 
 A rule that makes a property transitive extends paths by single steps, as in
-`dotr.datalog.transitive`: what it concludes goes to `paths`, and where the first of its premises is
-looked up, the cell's horizon as a step is read.
+`dotr.datalog.transitive`: its conclusions are passed to `to.paths`, and where its first premise is
+looked up, the cell's horizon as a step (`STEP`) is read.
 
 Cost: that of the loops of `dotr.joins`, and one comparison for each fact looked up.
 """
@@ -66,21 +67,21 @@ _NAMES: Final[dict[str, object]] = {
 
 
 class Conclusions(Protocol):
-    """Conclusions of joins, by horizon."""
+    """Receiver of the conclusions of joins, by horizon."""
 
     @property
     def paths(self) -> Conclusions:
-        """Conclusions of transitive rules."""
+        """The receiver of conclusions of transitive rules."""
 
     def __getitem__(self, horizon: int, /) -> Callable[[WindowFact], object]:
-        """The function that takes a conclusion with a horizon."""
+        """The function that receives conclusions with a horizon."""
 
 
 class HorizonWriter(RuleWriter):
-    """Writer of one join with horizons over the facts of one closure.
+    """Writer of the code of one join with horizons, over the facts of one closure.
 
     `is_static_only`: the atoms read static facts alone, and no horizons. `is_path`: the rule makes
-    a property transitive; `of_steps`: the atoms that are looked up are steps.
+    a property transitive; `of_steps`: the atom that is looked up is its first premise, a step.
     """
 
     def __init__(
@@ -98,10 +99,10 @@ class HorizonWriter(RuleWriter):
         self._held = held
         self._is_static_only = is_static_only
         self._sink = "paths" if is_path else "to"
-        self._place = f"at or {STEP}" if of_steps else "at"
+        self._field = f"at or {STEP}" if of_steps else "at"
         self._least = "STATIC"
         self._minima = 0
-        self._none_held = True
+        self._may_be_all_static = True
 
     def function(self) -> Callable[..., Any]:
         """Compiles the source."""
@@ -110,15 +111,16 @@ class HorizonWriter(RuleWriter):
     # --- the atom that the fact is bound to ---
 
     def begin_with(self, atom: Atom, *, horizon: str | None) -> None:
-        """Opens the function and binds an atom to each of the facts.
+        """Opens the function and the loop that binds an atom to each of the facts.
 
-        `horizon`: the name of the facts' horizon; None: the facts are no premises.
+        `horizon`: the name of the argument with the facts' horizon; None: the facts are no premises
+        (a head, or an atom under NOT).
         """
         self.begin(_ARGUMENTS)
         if self._sink != "to":
             self.assign(self._sink, "to.paths")
         if horizon is not None:
-            self._least, self._none_held = horizon, False
+            self._least, self._may_be_all_static = horizon, False
         if isinstance(atom, TriplePattern):
             self.loop("s, p, o", "facts", sized=False)
             if not self.hidden and self.known_term(atom.predicate) is None:
@@ -155,8 +157,8 @@ class HorizonWriter(RuleWriter):
         elif predicate and (subject or object):
             free = pattern.object if subject else pattern.subject
             access, end = ("by_subject", subject) if subject else ("by_object", object)
-            mine = f"{self._ends(access, known, predicate)}.get({end}, NOTHING)"
-            self._loop_cells([free], f"{self._static_ends(access, known, predicate)}.get({end}, NO_TERMS)" if in_static else None, mine)
+            held = f"{self._ends(access, known, predicate)}.get({end}, NOTHING)"
+            self._loop_cells([free], f"{self._static_ends(access, known, predicate)}.get({end}, NO_TERMS)" if in_static else None, held)
         elif predicate:
             self._loop_subjects(pattern, known, predicate, in_static=in_static)
         else:
@@ -175,9 +177,13 @@ class HorizonWriter(RuleWriter):
 
     def _loop_subjects(self, pattern: TriplePattern, known: Term | None, predicate: str, *, in_static: bool) -> None:
         """Writes loops over both ends of the triples of a predicate: subjects, then objects with
-        their cells, those of static facts by `zip` with one cell.
+        their cells. Static facts have no cells, so they are zipped with one constant cell.
+
+            for v_x, w0 in chain(((v_x, zip(each, STATIC_CELLS)) for v_x, each in b3.items()),
+                                 ((v_x, each.items()) for v_x, each in b2.items())):
+                for v_y, w1 in w0:
         """
-        others, mine = self.temporary(), f"{self._ends('by_subject', known, predicate)}.items()"
+        others, held = self.temporary(), f"{self._ends('by_subject', known, predicate)}.items()"
         static = f"{self._static_ends('by_subject', known, predicate)}.items()" if in_static else None
         assert isinstance(pattern.subject, Var)
         name = self.bind(pattern.subject.name)
@@ -185,11 +191,11 @@ class HorizonWriter(RuleWriter):
             self.loop(f"{name}, {others}", static or "()", sized=False)
             self._loop_cells([pattern.object], others, "()")
         elif static is None:
-            self.loop(f"{name}, {others}", mine, sized=False)
+            self.loop(f"{name}, {others}", held, sized=False)
             self._loop_cells([pattern.object], None, others)
         else:
             both = f"chain((({name}, zip(each, STATIC_CELLS)) for {name}, each in {static}), "
-            self.loop(f"{name}, {others}", f"{both}(({name}, each.items()) for {name}, each in {mine}))", sized=False)
+            self.loop(f"{name}, {others}", f"{both}(({name}, each.items()) for {name}, each in {held}))", sized=False)
             self._loop_items([pattern.object], others)
 
     def _write_free_predicate(self, pattern: TriplePattern, subject: str | None, object: str | None) -> None:
@@ -197,18 +203,18 @@ class HorizonWriter(RuleWriter):
         if subject:
             static = f"{index}.all_from({subject})" if self.hidden else f"{index}.edges_from.get({subject}, NO_EDGES)"
             slots: list[Slot] = [pattern.predicate, pattern.object]
-            mine = f"{held}.edges_from.get({subject}, NOTHING)"
+            held_edges = f"{held}.edges_from.get({subject}, NOTHING)"
         elif object:
             static = f"{index}.all_to({object})" if self.hidden else f"{index}.edges_to.get({object}, NO_EDGES)"
             slots = [pattern.subject, pattern.predicate]
-            mine = f"{held}.edges_to.get({object}, NOTHING)"
+            held_edges = f"{held}.edges_to.get({object}, NOTHING)"
         else:
             static = index if self.hidden else f"{index}.visible()"
             slots = [pattern.subject, pattern.predicate, pattern.object]
             self._loop_tuples(slots, static, f"{held}.triples()")
             self._skip_hidden(pattern)
             return
-        self._loop_tuples(slots, static, f"{mine}.items()")
+        self._loop_tuples(slots, static, f"{held_edges}.items()")
         self._skip_hidden(pattern)
 
     def _skip_hidden(self, pattern: TriplePattern) -> None:
@@ -231,15 +237,15 @@ class HorizonWriter(RuleWriter):
             self._write_membership(self._fact(atom), static, self._row(atom))
             return
         key = "()" if not bound else str(names[bound[0]]) if len(bound) == 1 else f"({', '.join(str(names[n]) for n in bound)})"
-        mine = f"{self.background_parameter(f'held {atom.relation} {bound}', self._held.table(atom.relation, bound))}.get({key}, NOTHING)"
+        held = f"{self.background_parameter(f'held {atom.relation} {bound}', self._held.table(atom.relation, bound))}.get({key}, NOTHING)"
         table = self._static.table(atom.relation, bound) if in_static else None
         static = f"{self.background_parameter(f'static {atom.relation} {bound}', table)}.get({key}, NO_TERMS)" if in_static else None
         row = self.temporary()
-        self._open_loop(row, static, mine)
+        self._open_loop(row, static, held)
         for number, slot in enumerate(atom.slots):
             if number not in bound:
                 assert isinstance(slot, Var)
-                name = self.name_of(slot)  # a variable may stand in two columns
+                name = self.name_of(slot)  # already bound if the variable occurs in two columns
                 if name is None:
                     self.assign(self.bind(slot.name), f"{row}[{number}]")
                 else:
@@ -247,11 +253,11 @@ class HorizonWriter(RuleWriter):
 
     # --- loops over items and their cells ---
 
-    def _loop_cells(self, slots: Sequence[Slot], static: str | None, mine: str) -> None:
-        target, check = self._targets(slots)
-        self._open_loop(target, static, mine)
-        for each in check:
-            self.skip_if(each)
+    def _loop_cells(self, slots: Sequence[Slot], static: str | None, held: str) -> None:
+        target, checks = self._targets(slots)
+        self._open_loop(target, static, held)
+        for check in checks:
+            self.skip_if(check)
 
     def _targets(self, slots: Sequence[Slot]) -> tuple[str, list[str]]:
         targets, checks = [], []
@@ -264,47 +270,57 @@ class HorizonWriter(RuleWriter):
                 checks.append(f"{targets[-1]} != {name}")
         return targets[0] if len(targets) == 1 else f"({', '.join(targets)})", checks
 
-    def _open_loop(self, target: str, static: str | None, mine: str) -> None:
-        """Opens a loop over static items and over a dictionary from items to cells."""
+    def _open_loop(self, target: str, static: str | None, held: str) -> None:
+        """Opens a loop over static items and over a dictionary from held items to cells."""
         if self._is_static_only:
             self.loop(target, static or "()", sized=False)
             return
         cell = self.temporary()
-        items = f"{mine}.items()" if static is None else f"chain(zip({static}, STATIC_CELLS), {mine}.items())"
+        items = f"{held}.items()" if static is None else f"chain(zip({static}, STATIC_CELLS), {held}.items())"
         self.loop(f"{target}, {cell}", items, sized=False)
-        self._lower(f"{cell}[{self._place}]")
+        self._lower_horizon(f"{cell}[{self._field}]")
 
     def _loop_items(self, slots: Sequence[Slot], items: str) -> None:
         """Opens a loop over pairs of an item and a cell."""
         target, checks = self._targets(slots)
         cell = self.temporary()
         self.loop(f"{target}, {cell}", items, sized=False)
-        self._lower(f"{cell}[{self._place}]")
+        self._lower_horizon(f"{cell}[{self._field}]")
         for check in checks:
             self.skip_if(check)
 
-    def _loop_tuples(self, slots: Sequence[Slot], static: str, mine: str) -> None:
+    def _loop_tuples(self, slots: Sequence[Slot], static: str, held: str) -> None:
         target, checks = self._targets(slots)
         if self._is_static_only:
             self.loop(target, static, sized=False)
         else:
             cell = self.temporary()
-            self.loop(f"{target}, {cell}", f"chain(zip({static}, STATIC_CELLS), {mine})", sized=False)
-            self._lower(f"{cell}[{self._place}]")
+            self.loop(f"{target}, {cell}", f"chain(zip({static}, STATIC_CELLS), {held})", sized=False)
+            self._lower_horizon(f"{cell}[{self._field}]")
         for check in checks:
             self.skip_if(check)
 
     def _write_membership(self, fact: str, static: str | None, in_static: str | None = None) -> None:
+        """Writes the look-up of a fact whose terms are bound.
+
+        `static`: the container of static facts, if any; `in_static`: the fact's form in it.
+        """
         if self._is_static_only:
             self.skip_if("True" if static is None else f"{in_static or fact} not in {static}")
             return
         cells, cell = self.parameter("f", self._held.cells.get), self.temporary()
-        mine = f"{cells}({fact}, NEVER_CELL)"
-        self.assign(cell, mine if static is None else f"STATIC_CELL if {in_static or fact} in {static} else {mine}")
-        self._lower(f"{cell}[{self._place}]")
+        held = f"{cells}({fact}, NEVER_CELL)"
+        self.assign(cell, held if static is None else f"STATIC_CELL if {in_static or fact} in {static} else {held}")
+        self._lower_horizon(f"{cell}[{self._field}]")
 
-    def _lower(self, horizon: str) -> None:
-        """Passes over a fact that does not reach beyond; the join goes on with the least horizon."""
+    def _lower_horizon(self, horizon: str) -> None:
+        """Writes the skip of a fact whose horizon is not beyond `beyond`, and the minimum of its
+        horizon and those of the premises so far:
+
+            m1 = w0[at]
+            if m1 <= beyond: continue
+            m2 = m1 if m1 < m0 else m0
+        """
         name = f"m{self._minima}"
         self._minima += 1
         self.assign(name, horizon)
@@ -319,7 +335,8 @@ class HorizonWriter(RuleWriter):
     # --- NOT, and conclusions ---
 
     def lower_stratum_item(self, item: Not | GroupAggregate) -> None:
-        """Writes NOT of an atom whose variables are bound; `dotr.horizons.negation` makes all NOTs so.
+        """Writes NOT of one atom whose variables are bound (`dotr.horizons.negation` rewrites all
+        NOTs to this form).
 
         `NOT [?s, <broken>, ?w]`, static or held:
 
@@ -335,12 +352,12 @@ class HorizonWriter(RuleWriter):
         self.skip_if(f"{static} or {self.parameter('f', self._held.cells.get)}({fact}, NEVER_CELL)[at] >= least")
 
     def conclude_heads(self, rule: WindowRule, premises: Collection[Atom]) -> None:
-        """Writes the pushes of a rule's heads.
+        """Writes the calls that pass on the rule's heads.
 
-        `premises`: the positive atoms; where none is known not to be static, one that holds besides
-        decides.
+        `premises`: the positive atoms, read only where all may have been found among static facts;
+        the greatest horizon of one of them as a held fact is then that of the conclusion.
         """
-        if self._none_held:
+        if self._may_be_all_static:
             facts = ", ".join(map(self._fact, premises))
             most = self.parameter("f", _greatest(self._held.cells))
             if self._least == "STATIC":
@@ -356,7 +373,7 @@ class HorizonWriter(RuleWriter):
                 self.add(Emit(f"{self._sink}[{self._least}]", self._fact(head)))
 
     def conclusion(self, head: TriplePattern) -> Emit:
-        """The push of a head with the least horizon of the premises."""
+        """The call that passes on a head with the minimum horizon of the premises."""
         return Emit(f"{self._sink}[{self._least}]", self._fact(head))
 
     def _fact(self, atom: Atom) -> str:
@@ -370,7 +387,7 @@ class HorizonWriter(RuleWriter):
 
 
 def _greatest(cells: Mapping[WindowFact, HorizonCell]) -> Callable[[int, Sequence[WindowFact]], int]:
-    """Function that gives the greatest horizon of some facts at a place of their cells."""
+    """Function from a field of cells and some facts to the greatest of their horizons."""
     return lambda at, facts: max(cells.get(fact, NEVER_CELL)[at] for fact in facts)
 
 
@@ -383,9 +400,11 @@ def write_join(
     names: Sequence[Variable] = (),
     rows: tuple[JoinRow, ...] = (),
 ) -> HorizonJoin:
-    """Ends a join that begins with a bound atom: the other items, then the conclusions.
+    """Completes and compiles a join whose first atom is bound: the other items, then the
+    conclusions.
 
-    `names`, `rows`: rows of the background's schema that bind variables before.
+    `rest`: the other items of the body. `premises`: as in `HorizonWriter.conclude_heads`. `names`,
+    `rows`: variables and rows of the background's schema that bind them first.
     """
     if len(rows) == 1:
         for name, term in zip(names, rows[0], strict=True):
@@ -400,7 +419,7 @@ def write_join(
 
 
 def exists_static(rule: WindowRule, static: StaticFacts, bound: Sequence[Variable]) -> Callable[..., bool]:
-    """Test of a body over static facts alone, with some variables bound.
+    """Function from terms of `bound` to whether the rule's body has a match among static facts.
 
     >>> from dotr.model.algebra import Const
     >>> from dotr.store.triples import TripleIndex

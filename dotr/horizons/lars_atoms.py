@@ -1,4 +1,4 @@
-"""Atoms of a point, sorted by the rows as which a LARS file reads them."""
+"""Atoms of a point, grouped by the rows in which a LARS file reads them."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ from dotr.model.time import Micros
 
 
 class PointAtoms(NamedTuple):
-    """The atoms of a point, each with the time in µs of the last instant or event that has it.
+    """The atoms of a point, each with the time in µs since 1970 of the last instant or event that
+    has it.
 
-    An event is a row of the names of its attributes, sorted, each before its term.
+    An event is a flat row of name and term of each attribute, sorted by name.
     """
 
     triples: Mapping[Triple, Micros]
@@ -29,7 +30,7 @@ NO_ATOMS: Final = PointAtoms({}, {})
 
 
 class StreamedRows:
-    """The rows that a file reads of the stream, by what brings them.
+    """The rows that a file reads of the stream, indexed by the predicate or label of their atoms.
 
     >>> temperatures, rooms = AtomRows(PropertyName("<temp>")), AtomRows(ClassName("<Room>"))
     >>> sorted_rows = StreamedRows([temperatures, rooms])
@@ -54,7 +55,10 @@ class StreamedRows:
                     self._by_label.setdefault(label, []).append(rows)
 
     def of(self, atoms: PointAtoms) -> dict[AtomRows, list[FactRow]]:
-        """The atoms of a point by their rows, those that are read."""
+        """The atoms of a point that the file reads, grouped by their rows; each group is not empty.
+
+        An atom is in every group that it is an atom of.
+        """
         found: dict[AtomRows, list[FactRow]] = {}
         if atoms.triples:
             for rows in self._of_all:

@@ -1,15 +1,15 @@
-"""The model of a LARS file from point to point: the horizon closure, and what feeds it.
+"""The model of a LARS file, maintained from point to point: a horizon closure and its inputs.
 
 Idea: at each point evaluated, atoms of the stream are inserted into the relations of the windows
-that reach them, with the horizons of lars.md, 6; runs and counts say what they cover; points insert
-their times where rules join these. The closure concludes the rest.
+that reach them, with the horizons of lars.md, 6. Runs and counts insert the atoms that they cover,
+points insert their times where rules join these. The closure concludes the rest.
 
-Invariant: after `advance(k)` the facts that hold are the relations of the file's rules at k. No
-point needs to be evaluated but those with atoms, and those that `next_point` tells.
+Invariant: after `advance(k)` the held facts are the relations of the file's rules at k. Only points
+with atoms need to be evaluated, and those that `next_point` returns.
 
-Cost: what comes and goes. State: what was inserted and has not ended, the runs of the last point,
-and the pairs that counts keep. What atoms inserted is written as the atoms themselves
-(`dotr.horizons.atom_logs`).
+Cost: proportional to the facts that begin and end. State: the insertions that have not ended, the
+runs of the last point, and the pairs that counts keep. Insertions of atoms are written as the atoms
+themselves (`dotr.horizons.atom_logs`).
 """
 
 from __future__ import annotations
@@ -51,16 +51,16 @@ class WrittenInsert(NamedTuple):
 
 
 class LarsClosure:
-    """The model of a compiled file.
+    """The model of a compiled file at the last point.
 
-    `resolution`: the length of a point in µs. `limit`: the greatest number of facts; over it
+    `resolution`: the length of a point in µs. `limit`: the greatest number of facts; above it
     `advance` raises `LimitExceeded`.
     """
 
     def __init__(self, rules: LarsRules, resolution: Micros, clock: Clock, limit: int = NO_LIMITS.triples) -> None:
         self.rules: Final = rules
         self.first: Point | None = None
-        """k₁, the line's first point; None before it."""
+        """k₁, the first point of the line; None before `begin`."""
         self._resolution: Final = resolution
         self._clock: Final = clock
         self._limit: Final = limit
@@ -68,18 +68,18 @@ class LarsClosure:
         self._runs: dict[AtomRows, AtomRuns] = {rows: AtomRuns() for rows in rules.runs}
         self._logged: Final = logged_feeds(rules.windows)
         self._each: Final = {each.rows: EachPoint(each.widest.window[1]) for each in self._logged if each.each}
-        self._written: tuple[list[WrittenInsert], list[AtomsByPoint]] | None = None  # since the last change
+        self._written: tuple[list[WrittenInsert], list[AtomsByPoint]] | None = None  # cache until the next change
         self._counts: list[CountedAtoms] = [CountedAtoms(feed.count) for feed in rules.counts]
-        self._kept = {window.name: KeptRows(window.project) for feed in rules.counts for window in feed.windows}
-        self._starts: dict[tuple[str, FactRow], Point] = {}  # of tuple windows whose points are told
+        self._kept_rows = {window.name: KeptRows(window.project) for feed in rules.counts for window in feed.windows}
+        self._starts: dict[tuple[str, FactRow], Point] = {}  # first points of tuple windows and groups of B
         self._last_with_atoms: Point | None = None
-        self._told: list[Insertion] = []
-        self._before: dict[WindowFact, Point] = {}
+        self._queued: list[Insertion] = []  # insertions of the point that is being evaluated
+        self._inserted_before: dict[WindowFact, Point] = {}  # inserted horizons that this point changes
         self._count_changes: list[CountChange] = []
         self._reports: dict[str, list[tuple[int, ReportedRows, Any, Any]]] = {}
         for number, report in enumerate(rules.reports):
-            places = tuple(place for _, place in report.names)
-            self._reports.setdefault(report.relation, []).append((number, report, fits(report.slots), places))
+            columns = tuple(column for _, column in report.names)
+            self._reports.setdefault(report.relation, []).append((number, report, fits(report.slots), columns))
         self._streamed: Final = StreamedRows(rules.streamed)
         self._point_rows: Final = PointRows(rules, lambda u: time_term(u * resolution, clock))
 
@@ -93,102 +93,107 @@ class LarsClosure:
 
     @property
     def closure(self) -> HorizonClosure:
-        """The relations of the rules."""
+        """The closure that holds the relations of the rules; another object after a failed point."""
         return self._closure
 
     @property
     def kept(self) -> int:
-        """The number of facts that are kept in state: what was inserted, runs and counted pairs."""
+        """The number of entries of the state: insertions, runs and counted pairs."""
         cells = self._closure.held.cells.values()
-        inserted = sum(1 for cell in cells if cell[INSERTED] != NEVER) + sum(len(each.facts) for each in self._closure.opening())
+        inserted = sum(1 for cell in cells if cell[INSERTED] != NEVER) + sum(len(each.facts) for each in self._closure.scheduled())
         return inserted + sum(map(len, self._runs.values())) + sum(map(len, self._counts))
 
     # --- points ---
 
     def begin(self, first: Point) -> None:
-        """Begins the line with its first point."""
+        """Begins the line with its first point; later calls have no effect."""
         if self.first is None:
             self.first = first
-            self._tell([(EACH_POINT, ())], first, FOREVER)
+            self._queue([(EACH_POINT, ())], first, FOREVER)
             for least, relation in self.rules.points.opened.items():
-                self._tell([(relation, ())], first + least, FOREVER)
+                self._queue([(relation, ())], first + least, FOREVER)
 
     def advance(self, k: Point, atoms: PointAtoms = NO_ATOMS) -> list[ReportChange]:
-        """Evaluates a point, after the last one; returns what began and ended in each REPORT since.
+        """Evaluates point `k`, after the last one; returns the changes of each REPORT, in their
+        order.
 
-        Raises `LimitExceeded`; then the point has not been evaluated, and may be without its atoms.
+        Raises `LimitExceeded`. Then the state is that of the last point, so that `k` can be
+        evaluated again without its atoms.
         """
         assert self.first is not None
         self._written = None
         rows = self._streamed.of(atoms)
-        kept = self._last_with_atoms, list(self._point_rows.reached), dict(self._starts)
+        saved = self._last_with_atoms, list(self._point_rows.reached), dict(self._starts)
         if rows:
             self._last_with_atoms = k
         for each, found in rows.items():
-            for facts, start, horizon in self._of_windows(k, self.rules.windows.get(each, ()), found):
-                self._tell(facts, start, horizon)
+            for facts, start, horizon in self._window_insertions(k, self.rules.windows.get(each, ()), found):
+                self._queue(facts, start, horizon)
             if each in self._runs:
                 self._feed_runs(k, each, found)
         for number, feed in enumerate(self.rules.counts):
             self._feed_count(k, feed, self._counts[number], atoms)
-        self._point_rows.enter(k, self.first, self._tell, has_atoms=bool(rows))
-        closure, before = self._closure, self._before
-        cells, told, due = closure.held.cells, self._told, closure.opening(k)
-        for facts, _, _ in (*told, *due):
+        self._point_rows.enter(k, self.first, self._queue, has_atoms=bool(rows))
+        closure, before = self._closure, self._inserted_before
+        cells, queued, due = closure.held.cells, self._queued, closure.scheduled(k)
+        for facts, _, _ in (*queued, *due):
             before.update((fact, cells[fact][INSERTED]) for fact in facts if fact in cells and fact not in before)
-        for facts, start, horizon in told:
+        for facts, start, horizon in queued:
             closure.insert_all(facts, start, horizon)
-        passed = closure.point
+        last_point = closure.point
         try:
             changes = closure.advance(k)
         except Exception:
-            self._last_with_atoms, self._point_rows.reached, self._starts = kept
-            self._take_back(passed, told, due)
+            self._last_with_atoms, self._point_rows.reached, self._starts = saved
+            self._roll_back(last_point, queued, due)
             raise
         finally:
-            self._told, self._before, self._count_changes = [], {}, []
+            self._queued, self._inserted_before, self._count_changes = [], {}, []
         for each, log in self._each.items():
             if each in rows:
                 log.add(k, rows[each])
         return self._changes(changes.began, changes.ended)
 
-    def _take_back(self, passed: Point | None, told: Sequence[Insertion], due: Sequence[Insertion]) -> None:
-        """Makes the closure anew as it was at the last point."""
-        failed, before = self._closure, self._before
-        new = {fact for facts, _, _ in (*told, *due) for fact in facts if fact not in before}
-        told_lists = {id(facts) for facts, _, _ in told}
+    def _roll_back(self, last_point: Point | None, queued: Sequence[Insertion], due: Sequence[Insertion]) -> None:
+        """Restores the state of the last point (None: there was none) in a new closure.
+
+        `queued`: the insertions of the failed point. `due`: earlier insertions that were to start.
+        """
+        failed, before = self._closure, self._inserted_before
+        new = {fact for facts, _, _ in (*queued, *due) for fact in facts if fact not in before}
+        queued_ids = {id(facts) for facts, _, _ in queued}
         self._closure = self._new_closure()
         for counted, change in zip(self._counts, self._count_changes, strict=True):
-            counted.take_back(change)
-        self._note_kept()
-        self._runs = {rows: AtomRuns() for rows in self.rules.runs}  # the point without atoms breaks them
-        if passed is None:
-            self._told = []
+            counted.undo(change)
+        self._restore_kept_rows()
+        self._runs = {rows: AtomRuns() for rows in self.rules.runs}  # a point without atoms ends all runs
+        if last_point is None:
+            self._queued = []
             first, self.first = self.first, None
             assert first is not None
             self.begin(first)
-            for facts, start, horizon in self._told:
+            for facts, start, horizon in self._queued:
                 self._closure.insert_all(facts, start, horizon)
             return
         for fact, cell in failed.held.cells.items():
             horizon = before.get(fact, NEVER if fact in new else cell[INSERTED])
-            if horizon >= passed:
-                self._closure.insert(fact, passed, horizon)
-        for facts, start, horizon in (*due, *failed.opening()):
-            if id(facts) not in told_lists:
+            if horizon >= last_point:
+                self._closure.insert(fact, last_point, horizon)
+        for facts, start, horizon in (*due, *failed.scheduled()):
+            if id(facts) not in queued_ids:
                 self._closure.insert_all(facts, start, horizon)
-        self._closure.advance(passed)
+        self._closure.advance(last_point)
 
     def time_of(self, u: Point) -> Term:
-        """The time of a point as `time(L)` gives it."""
+        """The term of a point's time, as `time(L)` returns it."""
         return time_term(u * self._resolution, self._clock)
 
-    def _tell(self, facts: Sequence[WindowFact], start: Point, horizon: Point) -> None:
+    def _queue(self, facts: Sequence[WindowFact], start: Point, horizon: Point) -> None:
         if facts and start <= horizon:
-            self._told.append(Insertion(facts, start, horizon))
+            self._queued.append(Insertion(facts, start, horizon))
 
-    def _of_windows(self, u: Point, feeds: Iterable[WindowFeed], found: Sequence[FactRow]) -> Iterator[Insertion]:
-        """The facts of windows that atoms of a point are."""
+    def _window_insertions(self, u: Point, feeds: Iterable[WindowFeed], found: Sequence[FactRow]) -> Iterator[Insertion]:
+        """The insertions of atoms of point `u` into the relations of windows."""
         for relation, (least, greatest), with_time in feeds:
             if with_time:
                 time = (self.time_of(u),)
@@ -206,11 +211,11 @@ class LarsClosure:
             for start, of_start in by_start.items():
                 if window is None:
                     before = (self.time_of(start - 1),)
-                    self._tell([(relation, row + before) for row in of_start], k, k)
+                    self._queue([(relation, row + before) for row in of_start], k, k)
                     continue
                 points = covered(start, k, self.first, *window)
                 if points is not None:
-                    self._tell([(relation, row) for row in of_start], max(points[0], k), points[1])
+                    self._queue([(relation, row) for row in of_start], max(points[0], k), points[1])
 
     # --- counts ---
 
@@ -221,23 +226,23 @@ class LarsClosure:
         change = counted.advance(k, arrived)
         self._count_changes.append(change)
         for window in feed.windows:
-            kept = self._kept[window.name]
-            entered, left, gone = kept.advance(change)
+            kept = self._kept_rows[window.name]
+            entered, displaced, removed = kept.advance(change)
             if window.has_in:
-                self._tell([(window.sometime, row) for row in entered], k, FOREVER)
-                self._cut((window.sometime, row) for row in gone)
+                self._queue([(window.sometime, row) for row in entered], k, FOREVER)
+                self._cut((window.sometime, row) for row in removed)
             if window.has_at:
                 time = (self.time_of(k),)
-                self._tell([(window.at, row + time) for row in entered], k, FOREVER)
-                self._cut((window.at, (*row, self.time_of(u))) for row, u in left if u != k)
+                self._queue([(window.at, row + time) for row in entered], k, FOREVER)
+                self._cut((window.at, (*row, self.time_of(u))) for row, u in displaced if u != k)
             if window.has_always:
                 groups = {window.project(pair.atom): counted.count.group(pair.atom) or () for pair in change.entered}
                 whole = [row for row in entered if kept.points[row] == k - counted.start(groups[row], self.first) + 1]
-                self._tell([(window.always, row) for row in whole], k, k)
+                self._queue([(window.always, row) for row in whole], k, k)
             self._feed_points_of_count(k, window, counted)
 
     def _feed_points_of_count(self, k: Point, window: CountedWindow, counted: CountedAtoms) -> None:
-        """The times of the points of a tuple window, for atoms of B."""
+        """Queues and cuts the times of the points of a tuple window, for groups with atoms of B."""
         assert self.first is not None
         for group in window.groups_of_b:
             key = (window.name, group)
@@ -245,23 +250,24 @@ class LarsClosure:
             for u in range(self._starts.get(key, start), start):
                 self._cut([(window.points, (*group, self.time_of(u)))])
             self._starts[key] = start
-            self._tell([(window.points, (*group, self.time_of(k)))], k, FOREVER)
+            self._queue([(window.points, (*group, self.time_of(k)))], k, FOREVER)
 
     def _cut(self, facts: Iterable[RelationFact]) -> None:
         cells = self._closure.held.cells
         for fact in facts:
             cell = cells.get(fact)
             if cell is not None:
-                self._before[fact] = cell[INSERTED]
+                self._inserted_before[fact] = cell[INSERTED]
                 self._closure.cut(fact)
 
-    def _note_kept(self) -> None:
+    def _restore_kept_rows(self) -> None:
+        """Derives the rows of tuple windows from the pairs that counts keep."""
         for feed, counted in zip(self.rules.counts, self._counts, strict=True):
             for window in feed.windows:
-                self._kept[window.name].restore(counted.pairs())
+                self._kept_rows[window.name].restore(counted.pairs())
 
     def next_point(self) -> Point | None:
-        """The next point at which something may change if no atoms come; None: never."""
+        """The next point that must be evaluated if no atoms arrive; None: there is none."""
         if self._closure.point is None:
             return self.first
         change = self._closure.next_change()
@@ -273,11 +279,12 @@ class LarsClosure:
                 return after
         return change
 
-    # --- what a window holds, for explanations ---
+    # --- contents of windows, for explanations ---
 
     def points_of(self, window: PointWindow | str | None, row: FactRow) -> tuple[Point, Point]:
-        """The first and the last point of a window at the last point; of a tuple window by its name,
-        for a row that it keeps.
+        """The first and the last point of a window at the last point evaluated.
+
+        `window`: a window of points, or the name of a tuple window, which must keep `row`.
         """
         assert self.first is not None
         assert self.point is not None
@@ -289,7 +296,7 @@ class LarsClosure:
         return self.first, self.point
 
     def last_kept(self, window: str, row: FactRow) -> Point:
-        """The last point with which a tuple window keeps a row."""
+        """The last point with which a tuple window keeps a row; the row must be in the window."""
         return max(pair.point for _, _, pair in self._pairs(window, row))
 
     def _pairs(self, window: str | None, row: FactRow) -> Iterator[tuple[CountedAtoms, CountedWindow, KeptPair]]:
@@ -305,14 +312,14 @@ class LarsClosure:
         reports = self._reports
         for is_end, facts in enumerate((began, ended)):
             for fact in facts:
-                for number, report, test, places in reports.get(fact[0], ()):
+                for number, report, test, columns in reports.get(fact[0], ()):
                     row: FactRow = fact[1]  # type: ignore[assignment]
                     if (test is None or test(row)) and row not in self.rules.static.rows.get(report.relation, ()):
-                        changes[number][is_end].append(tuple([row[place] for place in places]))
+                        changes[number][is_end].append(tuple([row[column] for column in columns]))
         return changes
 
     def reported(self) -> list[list[FactRow]]:
-        """The rows of each REPORT at the last point."""
+        """The rows of each REPORT at the last point, in the order of REPORTs; rows in no order."""
         facts = [fact for fact, _ in self._closure.facts() if fact[0] in self._reports]
         return [change.began for change in self._changes(facts, ())]
 
@@ -325,22 +332,26 @@ class LarsClosure:
 
     @property
     def logs(self) -> Sequence[AtomsByPoint]:
-        """The atoms that windows reach, as logs; the file alone decides how many."""
+        """The atoms that windows reach, a log for each of `log_rows`."""
         return self._to_write()[1]
 
     def _to_write(self) -> tuple[list[WrittenInsert], list[AtomsByPoint]]:
-        """What was inserted and has not ended, but by windows of the stream; and the logs of these."""
+        """The insertions that have not ended, without those of windows of the stream; and the logs
+        of the latter.
+        """
         if self._written is not None:
             return self._written
         others: list[WrittenInsert] = []
         point, by_point = self._closure.point, [dict[Point, list[FactRow]]() for _ in self._logged]
         if point is not None:
-            last = {each.widest.relation: (by_point[n], each.widest.window[1]) for n, each in enumerate(self._logged) if not each.each}
+            last_points = {
+                each.widest.relation: (by_point[n], each.widest.window[1]) for n, each in enumerate(self._logged) if not each.each
+            }
             of_windows = {feed.relation for each in self._logged for feed in each.feeds}
             for fact, start, horizon in self._closure.insertions(point):
                 relation, row = fact  # type: ignore[misc]
-                if relation in last:
-                    atoms, reach = last[relation]
+                if relation in last_points:
+                    atoms, reach = last_points[relation]
                     atoms.setdefault(horizon - reach, []).append(row)
                 elif relation not in of_windows:
                     others.append(WrittenInsert(relation, start, horizon, row))
@@ -370,17 +381,17 @@ class LarsClosure:
         }
 
     def restore(self, written: Mapping[str, Any], logs: Sequence[AtomsByPoint]) -> None:
-        """The inverse of `to_json` and `logs`; what follows is concluded again. An atom of a log may
-        be there with earlier points, too.
+        """The inverse of `to_json` and `logs`; conclusions are derived again.
 
-        Raises `ValueError` where the number of logs is another.
+        A log may have an atom with several points, the last of which counts. Raises `ValueError` if
+        the number of logs differs.
         """
         self._written = None
         for log in self._each.values():
             log.clear()
         self.first = written["first"]
         self._closure = self._new_closure()
-        self._told, self._before, self._starts = [], {}, {}
+        self._queued, self._inserted_before, self._starts = [], {}, {}
         if written["point"] is None:
             if self.first is not None:
                 first, self.first = self.first, None
@@ -393,14 +404,14 @@ class LarsClosure:
             for u, rows in atoms:
                 if each.each:
                     self._each[each.rows].add(u, rows)
-                for facts, start, horizon in self._of_windows(u, each.feeds, rows):
+                for facts, start, horizon in self._window_insertions(u, each.feeds, rows):
                     self._closure.insert_all(facts, start, horizon)
         self._closure.advance(written["point"])
         for rows, runs in self._runs.items():
             runs.restore(written["runs"][rows.name])
         for counted, state in zip(self._counts, written["counts"], strict=True):
             counted.restore(state)
-        self._note_kept()
+        self._restore_kept_rows()
         for feed, counted in zip(self.rules.counts, self._counts, strict=True):
             for window in feed.windows:
                 self._starts.update({(window.name, group): counted.start(group, written["first"]) for group in window.groups_of_b})

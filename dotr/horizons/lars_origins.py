@@ -1,4 +1,8 @@
-"""Origins of the atoms of a LARS file: the heads of its rules that conclude them, and B."""
+"""Origins of the atoms of a LARS file: the heads of rules that may conclude them, and B.
+
+A small case: with the rules `Hot(?r) AT ?t :- :temp(?r, ?v) AT ?t IN [5 s]` and `Hot(?r) :- …`, the
+atom `Hot(?x)` has the origins of a plain head, and of a head with AT whose point lies in 0..5.
+"""
 
 from __future__ import annotations
 
@@ -16,8 +20,10 @@ from dotr.store.triples import TripleIndex
 
 
 class HeadsOfRows(NamedTuple):
-    """The heads of a predicate: whether one has no AT, and the windows of those that have (None: of
-    any length).
+    """The heads of a predicate.
+
+    `is_plain`: there is a head without AT. `windows`: for each head with AT, the window of the
+    points at which it concludes; None: any point.
     """
 
     is_plain: bool
@@ -25,8 +31,8 @@ class HeadsOfRows(NamedTuple):
 
 
 class AtomOrigins:
-    """The heads and the atoms of B that atoms of some rows may come from, in a file over a closed
-    background.
+    """The heads and the atoms of B from which atoms of some rows may originate, in a file over a
+    closed background.
     """
 
     def __init__(self, file: LarsFile, background: TripleIndex) -> None:
@@ -51,14 +57,16 @@ class AtomOrigins:
             windows = self._windows_of_times(rule.literals)
             for head in rule.heads:
                 rows = rows_of_atom(head.atom)
-                is_plain, puts = self._heads.get(rows, HeadsOfRows(False, ()))
+                is_plain, at_windows = self._heads.get(rows, HeadsOfRows(False, ()))
                 if head.at is None:
-                    self._heads[rows] = HeadsOfRows(True, puts)
+                    self._heads[rows] = HeadsOfRows(True, at_windows)
                 else:
-                    self._heads[rows] = HeadsOfRows(is_plain, (*puts, windows.get(head.at)))
+                    self._heads[rows] = HeadsOfRows(is_plain, (*at_windows, windows.get(head.at)))
 
     def _windows_of_times(self, literals: Iterable[LarsLiteral]) -> dict[Variable, PointWindow]:
-        """The window in which the point with a time lies."""
+        """The window that contains the point of each time variable: the intersection of its AT
+        windows.
+        """
         found: dict[Variable, PointWindow] = {}
         for literal in literals:
             if isinstance(literal.reach, At) and isinstance(literal.reach.time, Var) and isinstance(literal.reach.window, TimeWindow):
@@ -68,23 +76,25 @@ class AtomOrigins:
         return found
 
     def heads_of(self, rows: AtomRows) -> Iterator[tuple[AtomRows, HeadsOfRows]]:
-        """The heads that may give an atom of these rows."""
-        for head, put in self._heads.items():
+        """The rows of heads that may conclude an atom of these rows, each with its heads."""
+        for head, heads in self._heads.items():
             if may_share(rows.predicate, head.predicate):
-                yield head, put
+                yield head, heads
 
     def is_derived(self, rows: AtomRows) -> bool:
-        """True if a head may give an atom of these rows."""
+        """True if a head may conclude an atom of these rows."""
         return next(self.heads_of(rows), None) is not None
 
     def generic(self, rows: AtomRows, of: AtomRows) -> tuple[tuple[Slot, ...], tuple[Slot, ...]]:
-        """The row of a head's atom, and that of the same atom as one of more general rows."""
+        """The row of a generic atom of the rows `of`, and its row as an atom of the more general
+        `rows`.
+        """
         name = of.predicate.name if isinstance(of.predicate, OwnRelation) else ""
         atom = of.generic(self._arity.get(name, 0))
         return of.slots(atom), rows.slots(atom)
 
     def of_background(self, rows: AtomRows) -> BackgroundRows:
-        """The atoms that B has of these rows: of the closed background, and facts of the file."""
+        """The atoms of B in these rows: those of the closed background, and facts of the file."""
         found = self._b_rows.get(rows)
         if found is None:
             facts = [

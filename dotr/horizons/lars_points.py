@@ -1,7 +1,7 @@
-"""Points of a LARS file as rows: their times, and pairs of times that lie 2ʲ points apart.
+"""Points of a LARS file as rows: their times, and pairs of times that are 2ʲ points apart.
 
 A small case: points 1, 2 and 3 with a step of two points. At 3 the pair of the times of 1 and 3 is
-told, for as long as a window reaches 1.
+inserted, and holds as long as a window reaches 1.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from dotr.model.terms import Term
 
 
 class PointRows:
-    """The rows of the relations that points themselves enter.
+    """The rows of the relations that points themselves enter (`PointFeeds`).
 
-    `time_of`: the term of a point's time. `reached`: the points evaluated lately, where rules read
-    them.
+    `time_of`: function from a point to the term of its time. `reached`: the evaluated points within
+    `LarsRules.reach`, in order.
     """
 
     def __init__(self, rules: LarsRules, time_of: Callable[[Point], Term]) -> None:
@@ -26,41 +26,43 @@ class PointRows:
         self._time_of: Final = time_of
         self.reached: list[Point] = []
 
-    def enter(self, k: Point, first: Point, tell: Callable[[Sequence[WindowFact], Point, Point], None], *, has_atoms: bool) -> None:
-        """Tells the rows of a point that is evaluated; `first` is that of the line.
+    def enter(self, k: Point, first: Point, insert: Callable[[Sequence[WindowFact], Point, Point], None], *, has_atoms: bool) -> None:
+        """Inserts the rows of an evaluated point; `first` is the first point of the line.
 
-        `tell`: takes rows, and the points from which and up to which they hold.
+        `insert`: receives rows, and the first and the last point at which they hold.
         """
         feeds, time_of = self._rules.points, self._time_of
         if feeds.has_now:
-            tell([(NOW, (time_of(k),))], k, k)
+            insert([(NOW, (time_of(k),))], k, k)
         if has_atoms or self._rules.dense:
             for (least, greatest), relation in feeds.within.items():
-                tell([(relation, (time_of(k),))], k + least, k + greatest)
+                insert([(relation, (time_of(k),))], k + least, k + greatest)
         for (least, greatest), relation in feeds.each.items():
-            tell([(relation, (time_of(k),))], k + least, k + greatest)
+            insert([(relation, (time_of(k),))], k + least, k + greatest)
         for least, relation in feeds.latest.items():
             if k - least >= first:
-                tell([(relation, (time_of(k - least),))], k, k)
+                insert([(relation, (time_of(k - least),))], k, k)
         for (least, greatest), relations in feeds.spans.items():
             begin, end = max(first, k - greatest), k - least
             if begin <= end:
+                # The greatest 2ʲ that is not longer than the window: runs of 2ʲ points from its first point and up to its
+                # last one cover it. For points 3 to 7, j = 2: runs of four points from 3 and from 4.
                 j = (end - begin + 1).bit_length() - 1
-                tell([(relations[j], (time_of(begin), time_of(end - (1 << j) + 1)))], k, k)
+                insert([(relations[j], (time_of(begin), time_of(end - (1 << j) + 1)))], k, k)
         if not self._rules.reach:
             return
         self.reached = [u for u in self.reached if u >= k - self._rules.reach]
-        known = set(self.reached)
+        evaluated = set(self.reached)
         for (greatest, j), relation in feeds.steps.items():
             u = k - (1 << j)
-            if u in known:
-                tell([(relation, (time_of(u), time_of(k)))], k, u + greatest)
+            if u in evaluated:
+                insert([(relation, (time_of(u), time_of(k)))], k, u + greatest)
         for greatest, relations in feeds.covers.items():
             u = k - 1
             while u >= first and u >= k - greatest:
                 j = (k - u).bit_length() - 1
-                tell([(relations[j], (time_of(u), time_of(u + 1), time_of(k - (1 << j) + 1)))], k, k)
-                if u not in known:
+                insert([(relations[j], (time_of(u), time_of(u + 1), time_of(k - (1 << j) + 1)))], k, k)
+                if u not in evaluated:
                     break
                 u -= 1
         self.reached.append(k)

@@ -1,8 +1,9 @@
-"""One derivation of what a LARS file concludes at a point, down to atoms of the stream and of B.
+"""A derivation of each conclusion of a LARS file at a point, down to atoms of the stream and of B.
 
-Idea: from the fact asked about back, all matches of rules that conclude it are found, then those of
-their premises; the derivation of least height is taken, so none goes in circles. Rules that only
-carry an atom into a window leave no trace: the atom stands there with the point that has it.
+Idea: backward from the requested fact, all matches of rules that conclude it are found, then those
+of their premises. The derivation of least height is selected, so none is circular. Rules that only
+copy an atom into the relation of a window are left out: the atom is shown with the point that has
+it.
 
 `Q(?x) :- Hot(?x) ALWAYS IN [1 s]` and `Hot(?x) AT ?t :- :temp(?x, ?v) AT ?t IN [5 s]`, at 3:
 
@@ -12,7 +13,7 @@ carry an atom into a window leave no trace: the atom stands there with the point
         Hot(:a) at 3, by the second rule
             :temp(:a, 75) at 3
 
-Cost: that of the facts that the fact may follow from; the closure is read and not changed.
+Cost: all derivations of the fact and of its premises; the closure is not changed.
 """
 
 from __future__ import annotations
@@ -30,11 +31,12 @@ from dotr.model.terms import Term
 
 
 class LarsReason(NamedTuple):
-    """An atom, and why it holds.
+    """An atom with its derivation.
 
-    - `first`, `last`: the points that have it by this; None where B has it, at every point.
-    - `rule`: the rule that concludes it, as file:line; None of an atom of the stream or of B.
-    - `premises`: of the rule's match, without what stands under NOT.
+    - `first`, `last`: the first and the last point at which the atom holds by this derivation; None
+      for an atom of B, which holds at every point.
+    - `rule`: the rule that concludes it, as file:line; None for an atom of the stream or of B.
+    - `premises`: those of the rule's match, without atoms under NOT.
     """
 
     rows: AtomRows
@@ -52,7 +54,11 @@ class _LeastDerivation(NamedTuple):
 
 
 class LarsProof:
-    """Derivations of facts that hold at the last point of a closure."""
+    """Derivations of facts that hold at the last point of a closure, which must have been
+    evaluated.
+
+    The closure must not advance while the object is used.
+    """
 
     def __init__(self, closure: LarsClosure) -> None:
         assert closure.point is not None, "no point has been evaluated"
@@ -77,23 +83,23 @@ class LarsProof:
         return next(iter(self._reasons(fact)), None)
 
     def leaves_of_report(self, number: int, row: FactRow) -> list[tuple[WindowFact, LarsReason]]:
-        """The facts at which the derivation of a row ends, those of atoms, with what they stand for;
-        nothing where the row does not hold.
+        """The leaves of the derivation of a row of a REPORT that are atoms: each fact with its
+        reason, in depth-first order; empty where the row does not hold.
         """
         root = self._fact_of_report(number, row)
         if self._closure.closure.horizon(root) is None:
             return []
         found: dict[WindowFact, LarsReason] = {}
-        seen, waiting = {root}, [root]
-        while waiting:
-            fact = waiting.pop()
+        visited, stack = {root}, [root]
+        while stack:
+            fact = stack.pop()
             meaning = self._closure.rules.meanings.get(fact[0])
             if not self._is_leaf(fact):
                 if fact not in self._best:
                     self._search(fact)
-                further = [premise for premise in self._best[fact].premises if premise not in seen]
-                seen.update(further)
-                waiting += reversed(further)
+                unvisited = [premise for premise in self._best[fact].premises if premise not in visited]
+                visited.update(unvisited)
+                stack += reversed(unvisited)
             elif meaning is not None:
                 found[fact] = self._leaf(fact, meaning)
         return list(found.items())
@@ -106,15 +112,18 @@ class LarsProof:
     # --- search ---
 
     def _search(self, goal: WindowFact) -> None:
-        """The least derivation of each fact that the goal may follow from."""
-        waiting = [goal]
-        while waiting:
-            fact = waiting.pop()
+        """Finds the least derivation of the goal and of each fact that a derivation of it may use.
+
+        All matches are collected backward from the goal; then the least heights are a fixpoint.
+        """
+        stack = [goal]
+        while stack:
+            fact = stack.pop()
             if fact in self._matches or self._is_leaf(fact):
                 continue
             found = [(rule, tuple(premises)) for rule, premises in self._closure.closure.derivations(fact)]
             self._matches[fact] = found
-            waiting += [premise for _, premises in found for premise in premises]
+            stack += [premise for _, premises in found for premise in premises]
         changed = True
         while changed:
             changed = False
@@ -134,8 +143,10 @@ class LarsProof:
         return None if best is None else best.height
 
     def _is_leaf(self, fact: WindowFact) -> bool:
-        """True of what needs no derivation: what was inserted, and what B has, though rules conclude
-        it too: `P(:a) . P(:a) :- P(:a), :q(:b) .` derives P(:a) through itself alone.
+        """True for a fact that needs no derivation: an inserted one, or one of B.
+
+        A rule may conclude it, too: `P(:a) . P(:a) :- P(:a), :q(:b) .` derives P(:a) from itself
+        alone.
         """
         closure = self._closure.closure
         return closure.is_inserted(fact) or fact in closure.static
@@ -143,7 +154,9 @@ class LarsProof:
     # --- reasons ---
 
     def _reasons(self, fact: WindowFact) -> Iterator[LarsReason]:
-        """The reasons that a fact is, or stands for where a rule only carries atoms."""
+        """The reason of a fact; where a rule only copies atoms into a relation, those of its
+        premises.
+        """
         meaning = self._closure.rules.meanings.get(fact[0])
         if self._is_leaf(fact):
             if meaning is not None:
@@ -183,5 +196,7 @@ class LarsProof:
         return LarsReason(rows, row[:-1] if kind in (RelationKind.AT, RelationKind.RUN) else row, point, point)
 
     def _point_of(self, time: Term) -> Point:
-        """The point with a time, not before that which precedes the line."""
+        """The point of a time, found backward from the last point to the one before the line's
+        first.
+        """
         return next(u for u in range(self._point, self._first - 2, -1) if self._closure.time_of(u) == time)

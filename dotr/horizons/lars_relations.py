@@ -1,4 +1,4 @@
-"""Relations of a compiled LARS file: what feeds each of them, and the meaning of their rows."""
+"""Relations of a compiled LARS file: the inputs of each of them, and the meaning of their rows."""
 
 from __future__ import annotations
 
@@ -18,14 +18,17 @@ EACH_POINT: Final = "EACH POINT"
 """The relation whose one row, of no columns, holds at every point."""
 
 NOW: Final = "NOW"
-"""The time of the point evaluated."""
+"""The relation whose one row is the time of the point evaluated."""
 
 PointWindow: TypeAlias = tuple[int, int]
-"""The least and the greatest distance of a window's points, α and β."""
+"""The least and the greatest distance, in points, of a window's points from its reference: α, β."""
 
 
 class WindowFeed(NamedTuple):
-    """A relation that an atom of the stream enters at u for the points u + α … u + β."""
+    """A relation that an atom of point u of the stream enters, for the points u + α … u + β.
+
+    `with_time`: the row ends with the time of u.
+    """
 
     relation: str
     window: PointWindow
@@ -33,8 +36,10 @@ class WindowFeed(NamedTuple):
 
 
 class RunFeed(NamedTuple):
-    """A relation of atoms that held at every point of a window; without a window: each atom of the
-    point, with the time just before its run began.
+    """A relation of atoms that hold at every point of a window.
+
+    `window` None: the relation of all atoms of the point, each with the time of the point before
+    its run.
     """
 
     relation: str
@@ -43,16 +48,19 @@ class RunFeed(NamedTuple):
 
 @dataclass
 class PointFeeds:
-    """Relations that points themselves enter, each with its window.
+    """Relations that points themselves enter, by window; u is the point that enters, k the point
+    evaluated, k₁ the first point of the line.
 
-    - `within`: the time of an evaluated point; `each`: of every point; both at u + α … u + β.
-    - `opened`: one row, from k₁ + α on. `latest`: the time of point k − α, at k.
-    - `steps`: by window and j the times of two points of reach that lie 2ʲ points apart.
-    - `spans`: at k, for the longest 2ʲ that is no longer than the window, the times of its first
-      point and of the point from which on 2ʲ points reach to its last.
-    - `covers`: at k, the time of each earlier point in reach, and as for `spans` two times between
-      it and k.
-    - `has_now`: `NOW` is read.
+    - `within`: the time of u if it is evaluated; `each`: the time of any u; both hold at the points
+      u + α … u + β.
+    - `opened`: one row without columns, which holds from k₁ + α on.
+    - `latest`: the time of point k − α, at k.
+    - `steps`: by (β, j), the times of two evaluated points that are 2ʲ points apart.
+    - `spans`: two times that cover the window by runs of 2ʲ points, for the greatest 2ʲ that is not
+      longer than the window: that of its first point, and that of the point 2ʲ − 1 before its last.
+    - `covers`: at k, the time of each earlier point in reach, and two times that cover the points
+      after it up to k as in `spans`.
+    - `has_now`: the relation `NOW` is read.
     """
 
     within: dict[PointWindow, str] = field(default_factory=dict)
@@ -67,7 +75,7 @@ class PointFeeds:
 
 @dataclass
 class CountFeed:
-    """A count of atoms, of all triples or of some, and the windows that it feeds."""
+    """A count of atoms, and the windows that it feeds; `is_of_all`: all triples are counted."""
 
     count: TupleCount
     is_of_all: bool
@@ -75,8 +83,11 @@ class CountFeed:
 
 
 class ReportedRows(NamedTuple):
-    """A REPORT: the relation of its atom's rows, a test of these, and the columns of its attributes,
-    sorted.
+    """A compiled REPORT.
+
+    - `relation`: the relation of its atom; `rows`: the rows of that relation.
+    - `slots`: the terms and variables of the atom, which a row must match.
+    - `names`: the attributes, each with its column in a row, sorted by name.
     """
 
     report: LarsReport
@@ -89,10 +100,13 @@ class ReportedRows(NamedTuple):
 class RelationKind(Enum):
     """Meaning of a relation's rows.
 
-    - PRESENT: atoms of the point evaluated. SOMETIME: of a point of a window. AT: the same, with
-      that point's time behind the row. PUT: conclusions at a point, with its time.
-    - ALWAYS: atoms of all points of a window. RUN: atoms with a time, from which on they held at
-      2ʲ points. BEFORE: atoms with the time of the point just before their run.
+    - PRESENT: atoms of the point evaluated.
+    - SOMETIME: atoms of some point of a window. AT: the same, the time of that point as last
+      column.
+    - PUT: conclusions of rules at a point (a head with AT), its time as last column.
+    - ALWAYS: atoms of all points of a window.
+    - RUN: atoms that hold at 2ʲ points from that of a time on, the time as last column.
+    - BEFORE: atoms of the point evaluated, the time of the point before their run as last column.
     - BACKGROUND: atoms of B.
     """
 
@@ -107,8 +121,9 @@ class RelationKind(Enum):
 
 
 class RelationMeaning(NamedTuple):
-    """Meaning of a relation: atoms of some rows, in a window of points, or in a tuple window (its
-    name in `CountedWindow`)."""
+    """Meaning of a relation: atoms of some rows, in a window of points, or in a tuple window (the
+    name of its `CountedWindow`).
+    """
 
     kind: RelationKind
     rows: AtomRows
@@ -119,11 +134,11 @@ class RelationMeaning(NamedTuple):
 class LarsRules:
     """A compiled file.
 
-    - `windows`, `runs`: what atoms of the stream feed, by their rows.
-    - `meanings`: of the relations of atoms.
-    - `silent`: relations whose ends change nothing by themselves.
-    - `dense`: for so many points after one with atoms every point is evaluated, FOREVER: always.
-    - `reach`: for so many points back points themselves are remembered.
+    - `windows`, `runs`: the relations that atoms of the stream feed, by the rows of the atoms.
+    - `meanings`: the meaning of each relation of atoms.
+    - `silent`: relations whose rows expire without an effect on conclusions.
+    - `dense`: number of points that are all evaluated after a point with atoms; FOREVER: all are.
+    - `reach`: number of points back for which evaluated points are kept.
     """
 
     rules: list[WindowRule] = field(default_factory=list)
@@ -140,7 +155,9 @@ class LarsRules:
 
     @property
     def streamed(self) -> list[AtomRows]:
-        """The atoms of the stream that are read, but those that are only counted with all triples."""
+        """The rows of the atoms of the stream that rules read, each once; without those of atoms
+        that are only counted among all triples.
+        """
         found = dict.fromkeys([*self.windows, *self.runs])
         for feed in self.counts:
             found.update(dict.fromkeys(window.rows for window in feed.windows))

@@ -1,4 +1,4 @@
-"""Atoms of LARS files as rows of relations, and the atoms of B as rows that are looked up.
+"""Atoms of LARS files as rows of relations, and the atoms of B as static rows.
 
     :temp(?s, ?v)    property <temp>     (?s, ?v)
     :Room(?x)        class <Room>        (?x,)
@@ -25,7 +25,9 @@ from dotr.store.triples import NO_ENDS, NO_TERMS, TripleIndex, is_hidden
 
 
 class AtomRows(NamedTuple):
-    """Atoms of one predicate, as rows; `names` are the attributes of an event's row."""
+    """Atoms of one predicate, as rows; `names`: the attributes that are the columns of an event's
+    row.
+    """
 
     predicate: LarsPredicate
     names: tuple[Variable, ...] = ()
@@ -55,7 +57,9 @@ class AtomRows(NamedTuple):
         return isinstance(self.predicate, PropertyName | ClassName)
 
     def generic(self, arity: int) -> LarsAtom:
-        """An atom whose row has only variables; `arity`: of an own relation."""
+        """An atom whose row has distinct variables only; `arity`: the number of columns, read for
+        an own relation.
+        """
         x, y = Var("x0"), Var("x1")
         match self.predicate:
             case PropertyName(iri):
@@ -70,7 +74,8 @@ class AtomRows(NamedTuple):
                 assert_never(self.predicate)
 
     def slots(self, atom: LarsAtom) -> tuple[Slot, ...]:
-        """The row of an atom of this predicate, or of a less general one.
+        """The row of an atom of this predicate, or of a less general one. Raises `ValueError` for
+        others.
 
         >>> AtomRows(PropertyName(None)).slots(TriplePattern(Var("x"), Const(RDF_TYPE), Const("<e:C>")))[2]
         Const(term='<e:C>')
@@ -100,7 +105,8 @@ class AtomRows(NamedTuple):
                 return (triple[0],)
 
     def row_of_event(self, event: FactRow) -> FactRow | None:
-        """The row of an event, given as names and terms in turn; None where it lacks an attribute.
+        """The row of an event, given as a flat row of names and terms; None where it lacks an
+        attribute.
 
         >>> AtomRows(EventName("High"), ("room",)).row_of_event(("level", '"3"', "room", "<a>"))
         ('<a>',)
@@ -130,30 +136,32 @@ class AtomRows(NamedTuple):
 
 
 def rows_of_atom(atom: LarsAtom) -> AtomRows:
-    """The rows that an atom is one of."""
+    """The rows that an atom belongs to."""
     return AtomRows(predicate_of(atom), tuple(name for name, _ in atom.attributes) if isinstance(atom, EventAtom) else ())
 
 
 def fits(slots: tuple[Slot, ...]) -> Callable[[FactRow], bool] | None:
-    """Test of a row: constants, and variables that stand twice; None where every row fits.
+    """Test of a row against constants and repeated variables; None where every row matches.
 
     >>> test = fits((Var("x"), Const("<e:a>"), Var("x")))
     >>> test(("<e:b>", "<e:a>", "<e:b>")), test(("<e:b>", "<e:a>", "<e:c>")), fits((Var("x"), Var("y")))
     (True, False, None)
     """
-    constants = [(place, slot.term) for place, slot in enumerate(slots) if isinstance(slot, Const)]
+    constants = [(column, slot.term) for column, slot in enumerate(slots) if isinstance(slot, Const)]
     first: dict[Variable, int] = {}
     equal = []
-    for place, slot in enumerate(slots):
-        if isinstance(slot, Var) and first.setdefault(slot.name, place) != place:
-            equal.append((first[slot.name], place))
+    for column, slot in enumerate(slots):
+        if isinstance(slot, Var) and first.setdefault(slot.name, column) != column:
+            equal.append((first[slot.name], column))
     if not constants and not equal:
         return None
-    return lambda row: all(row[place] == term for place, term in constants) and all(row[one] == row[other] for one, other in equal)
+    return lambda row: all(row[column] == term for column, term in constants) and all(row[one] == row[other] for one, other in equal)
 
 
 class BackgroundRows(StaticRows):
-    """The rows that B has: those of the background, and of the file's facts.
+    """The atoms of B as rows: those of the closed background, and of the file's facts.
+
+    `may_hold`: there may be rows.
 
     >>> index = TripleIndex([("<e:a>", "<e:p>", "<e:b>")])
     >>> rows = BackgroundRows(AtomRows(PropertyName("<e:p>")), index, [("<e:a>", "<e:c>")])
@@ -164,7 +172,7 @@ class BackgroundRows(StaticRows):
     def __init__(self, rows: AtomRows, index: TripleIndex, facts: Iterable[FactRow] = ()) -> None:
         self._rows: Final = rows
         self._index: Final = index
-        self._facts: Final = sorted({row for row in facts if not self._is_known(row)})
+        self._facts: Final = sorted({row for row in facts if not self._is_in_background(row)})
         self._fact_set: Final = frozenset(self._facts)
         self.may_hold: Final = bool(self._facts) or self._has_any()
 
@@ -194,12 +202,12 @@ class BackgroundRows(StaticRows):
             case _:
                 return None
 
-    def _is_known(self, row: FactRow) -> bool:
+    def _is_in_background(self, row: FactRow) -> bool:
         triple = self._triple(row)
         return triple is not None and triple in self._index.triples
 
     def __contains__(self, row: object) -> bool:
-        return row in self._fact_set or self._is_known(row)  # type: ignore[arg-type]
+        return row in self._fact_set or self._is_in_background(row)  # type: ignore[arg-type]
 
     def __iter__(self) -> Iterator[FactRow]:
         yield from self._background((), ())
@@ -209,7 +217,7 @@ class BackgroundRows(StaticRows):
         return sum(1 for _ in self)
 
     def table(self, columns: tuple[int, ...]) -> Mapping[Any, list[FactRow]]:
-        """The rows by their key in some columns."""
+        """The rows by their key in some columns; look-ups alone, no iteration."""
         return _BackgroundTable(self, columns)
 
     def facts(self, columns: tuple[int, ...]) -> dict[Any, list[FactRow]]:
@@ -244,7 +252,7 @@ class BackgroundRows(StaticRows):
 
 
 class _BackgroundTable(Mapping[Any, "list[FactRow]"]):
-    """Rows by a key, looked up when they are asked for."""
+    """Lazy table of rows by a key: each look-up reads the index."""
 
     def __init__(self, rows: BackgroundRows, columns: tuple[int, ...]) -> None:
         self._rows = rows

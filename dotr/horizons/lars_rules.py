@@ -1,8 +1,9 @@
-"""A LARS file compiled to rules over relations, for the horizon closure.
+"""Compilation of a LARS file to rules over relations, for the horizon closure.
 
-Idea (lars.md, section 6): an atom in a window is an atom of a relation of its own, W(A) or W(A, u),
-that holds from u + α to u + β. What the stream brings is inserted so
-(`dotr.horizons.lars_closure`); what rules derive comes by further rules; what B has is looked up.
+Idea (lars.md, section 6): an atom in a window is an atom of a separate relation, W(A) or W(A, u),
+that holds from u + α to u + β. Atoms of the stream are inserted into it
+(`dotr.horizons.lars_closure`), derived atoms are concluded by further rules, atoms of B are looked
+up.
 
 `Hot(?r) AT ?t :- :temp(?r, ?v) AT ?t IN [5 s], FILTER(?v > 60)` and `Busy(?r) :- Hot(?r) IN [3 s]`
 become, with α … β counted in points,
@@ -11,17 +12,19 @@ become, with α … β counted in points,
     own Hot IN 0..3 (?r) :- own Hot PUT (?r, ?t), WITHIN 0..3 (?t)
     own Busy (?r)        :- own Hot IN 0..3 (?r)
 
-and WITHIN 0..3 (t) is inserted for each point with time t, where the window is not the longer one.
+and WITHIN 0..3 (t) is inserted for each point with time t; it is left out where the window contains
+all points at which the head may conclude.
 
-ALWAYS over what rules derive: RUN j (A, t) says that A holds at 2ʲ points from that of time t on,
-and two of these cover a window. SINCE is a disjunction: its second atom at the point itself, or
-before with a run of the first from then on; a rule with SINCE becomes a rule for each.
+ALWAYS over derived atoms: RUN j (A, t) means that A holds at 2ʲ points from that of time t on, and
+two such runs cover a window. SINCE is a disjunction: its second atom holds at the point itself, or
+at an earlier point with a run of the first atom after it. A rule with SINCE becomes two or more
+rules.
 
-A rule whose premises may all be of B gets one that holds at every point, since the closure
-concludes nothing from static facts alone.
+A rule whose premises may all be of B gets the premise EACH POINT, which holds at every point, since
+the closure concludes nothing from static facts alone.
 
-Relations are made where they are first asked for: of time windows in `lars_windows`, of runs in
-`lars_runs`, of tuple windows in `lars_tuples`. What an atom may come from is in `lars_origins`.
+Relations are created at their first use: of time windows in `lars_windows`, of runs in `lars_runs`,
+of tuple windows in `lars_tuples`. Origins of atoms are in `lars_origins`.
 """
 
 from __future__ import annotations
@@ -68,7 +71,7 @@ class _Compiler:
         self._file = file
         self._origins = AtomOrigins(file, background)
         self._windows = WindowRelations(file, self._origins)
-        self._made = self._windows.made
+        self._compiled = self._windows.compiled
         self._runs = RunRelations(self._windows, is_comparable=clock.dated or file.resolution % clock.unit.value == 0)
         self._tuples = TupleRelations(file, self._windows)
         self._has_not = any(isinstance(item, LarsNot) for rule in file.rules for item in rule.body)
@@ -80,7 +83,7 @@ class _Compiler:
             self._fresh += "_"
 
     def compile(self) -> LarsRules:
-        """The whole file."""
+        """Compiles the whole file."""
         for rule in self._file.rules:
             heads = tuple(self._head(head.atom, head.at) for head in rule.heads)
             for body in self._bodies(rule.body):
@@ -88,18 +91,18 @@ class _Compiler:
                     self._windows.rule(rule.name, head, body)
         for report in self._file.reports:
             self._report(report)
-        return self._made
+        return self._compiled
 
     def _head(self, atom: DerivedAtom, at: Variable | None) -> RelationAtom:
         rows = rows_of_atom(atom)
         if at is None:
             self._windows.derived_now(rows)
             return RelationAtom(rows.name, rows.slots(atom))
-        self._windows.means(f"{rows.name} PUT", RelationKind.PUT, rows)
+        self._windows.note_meaning(f"{rows.name} PUT", RelationKind.PUT, rows)
         return RelationAtom(f"{rows.name} PUT", (*rows.slots(atom), Var(at)))
 
     def _since(self, literal: LarsLiteral, since: Since) -> Iterator[list[JoinItem]]:
-        """The ways in which A SINCE A′ IN W holds."""
+        """The disjuncts of A SINCE A′ IN W, each as items of a body."""
         first, second = rows_of_atom(literal.atom), rows_of_atom(since.other)
         slots, others = first.slots(literal.atom), second.slots(since.other)
         window = self._windows.points_of(since.window)
@@ -120,7 +123,7 @@ class _Compiler:
             yield [*then, *self._runs.since(first, slots, window[1], Var(before))]
 
     def _literal(self, literal: LarsLiteral) -> list[list[JoinItem]]:
-        """The ways in which a literal holds: one, but of SINCE."""
+        """The disjuncts of a literal, each as items of a body; only SINCE has several."""
         atom, reach = literal.atom, literal.reach
         rows = rows_of_atom(atom)
         slots = rows.slots(atom)
@@ -147,19 +150,22 @@ class _Compiler:
                 raise ValueError(f"{literal} has no window of points")
 
     def _bodies(self, items: Sequence[object]) -> Iterator[list[JoinItem]]:
-        """The bodies of a rule, one for each way in which its literals hold."""
+        """The bodies of a rule: its disjunctive normal form, one body for each choice of disjuncts."""
         positive = [self._literal(item) for item in items if isinstance(item, LarsLiteral)]
         tests = [item for item in items if isinstance(item, FilterItem | Bind)]
         bound = {name for item in items if isinstance(item, LarsLiteral) for name in item.variables}
         bound |= {item.variable for item in tests if isinstance(item, Bind)}
         negations = [each for item in items if isinstance(item, LarsNot) for each in self._negations(item, bound)]
-        for ways in product(*positive):
-            yield [*(item for way in ways for item in way), *tests, *negations]
+        for choice in product(*positive):
+            yield [*(item for disjunct in choice for item in disjunct), *tests, *negations]
 
     def _negations(self, item: LarsNot, bound: set[Variable]) -> Iterator[Not]:
-        """NOT of a disjunction is NOT of each way in which it holds."""
-        for ways in product(*map(self._literal, item.literals)):
-            body = [each for way in ways for each in way]
+        """The items of a NOT: NOT of a disjunction is NOT of each disjunct.
+
+        A disjunct with FILTER becomes an auxiliary relation, since NOT takes atoms only.
+        """
+        for choice in product(*map(self._literal, item.literals)):
+            body = [each for disjunct in choice for each in disjunct]
             if any(isinstance(each, FilterItem) for each in body):
                 names = dict.fromkeys(name for each in body if isinstance(each, RelationAtom) for name in free_variables(each))
                 atom = RelationAtom(f"NOT {self._auxiliary}", tuple(Var(name) for name in names if name in bound))
@@ -171,9 +177,9 @@ class _Compiler:
     def _report(self, report: LarsReport) -> None:
         rows = rows_of_atom(report.atom)
         slots = rows.slots(report.atom)
-        places: dict[Variable, int] = {}
-        for place, slot in enumerate(slots):
+        columns: dict[Variable, int] = {}
+        for column, slot in enumerate(slots):
             if isinstance(slot, Var):
-                places.setdefault(slot.name, place)
+                columns.setdefault(slot.name, column)
         relation = self._windows.now(rows)
-        self._made.reports.append(ReportedRows(report, relation, rows, slots, tuple(sorted(places.items()))))
+        self._compiled.reports.append(ReportedRows(report, relation, rows, slots, tuple(sorted(columns.items()))))

@@ -1,4 +1,4 @@
-"""NOT of a bound fact: each other NOT becomes one, of a fact of an auxiliary relation.
+"""Rewriting of NOT: each NOT becomes NOT of one atom whose variables are bound.
 
     Calm(?s) :- Sensor(?s), NOT (High(?s, ?v), Sure(?v))
 
@@ -7,7 +7,8 @@ becomes
     Calm(?s) :- Sensor(?s), NOT not0(?s)
     not0(?s) :- High(?s, ?v), Sure(?v)
 
-An auxiliary fact that static facts alone give is not held, so `in` of its static rows asks a test.
+An auxiliary fact that follows from static facts alone is not held: it is a static row, and `in` of
+the static rows evaluates the body over static facts.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from dotr.model.traverse import free_variables
 
 
 class StaticMatches(Collection[FactRow]):
-    """The rows of an auxiliary relation that static facts alone give, for `in`."""
+    """The rows of an auxiliary relation that follow from static facts alone; for `in` only."""
 
     def __init__(self, test: Callable[..., bool]) -> None:
         self._test = test
@@ -45,9 +46,9 @@ class StaticMatches(Collection[FactRow]):
 
 
 def with_bound_negations(rules: Sequence[WindowRule], static: StaticFacts) -> list[WindowRule]:
-    """The rules with NOT of bound facts alone, and those of auxiliary relations.
+    """The rules, each NOT replaced by NOT of a bound atom, with the rules of auxiliary relations.
 
-    Adds the auxiliary relations' static rows to `static`.
+    The static rows of auxiliary relations are added to `static`.
     """
     result: list[WindowRule] = []
     for rule in rules:
@@ -75,7 +76,8 @@ def _bound_by(body: Sequence[JoinItem]) -> set[Variable]:
 
 
 def rule_strata(rules: Sequence[WindowRule]) -> list[int]:
-    """The stratum of each rule, as for Datalog (`dotr.datalog.strata`); a relation is a predicate.
+    """The stratum of each rule, in the order of `rules`: as in `dotr.datalog.strata`, relations
+    being predicates.
 
     Raises `Refused` for recursion through NOT.
     """
@@ -91,10 +93,10 @@ def rule_strata(rules: Sequence[WindowRule]) -> list[int]:
 
 
 def strata_of(rules: Sequence[DatalogRule | WindowRule], static: StaticFacts, held: HeldFacts) -> tuple[list[RuleRoutes], frozenset[str]]:
-    """The rules by strata, and the auxiliary relations.
+    """The rules of each stratum, the lowest first, and the names of auxiliary relations.
 
-    Raises `ValueError` for a rule that the closure does not take, `Refused` for recursion through
-    NOT.
+    Raises `ValueError` for a rule that the closure does not support, `Refused` for recursion
+    through NOT.
     """
     rules = [rule for rule in rules if not isinstance(rule, DatalogRule) or WindowRule.of(rule).atoms]
     window_rules = [rule if isinstance(rule, WindowRule) else WindowRule.of(rule) for rule in rules]
@@ -104,9 +106,9 @@ def strata_of(rules: Sequence[DatalogRule | WindowRule], static: StaticFacts, he
         return [RuleRoutes(datalog, [rule for rule in rules if isinstance(rule, WindowRule)], static, held)], frozenset()
     if any(rule.of_rule_set for rule in rules):
         raise ValueError("a rule set is closed in every stratum: close rules with NOT and a rule set anew")
-    known = set(static.rows)
+    declared = set(static.rows)
     bound = with_bound_negations(window_rules, static)
-    # Rules of `.dlog` files without NOT keep their form, which the static schema specialises.
+    # Rules of `.dlog` files without NOT stay `DatalogRule`s, so that routing specialises them by the static schema.
     texts = {id(window): rule for window, rule in zip(window_rules, rules, strict=True) if isinstance(rule, DatalogRule)}
     strata: dict[int, tuple[list[DatalogRule], list[WindowRule]]] = {}
     for rule, number in zip(bound, rule_strata(bound), strict=True):
@@ -117,7 +119,7 @@ def strata_of(rules: Sequence[DatalogRule | WindowRule], static: StaticFacts, he
         else:
             of_text.append(text)
     return [RuleRoutes(*strata.get(number, ([], [])), static, held) for number in range(max(strata) + 1)], frozenset(
-        static.rows.keys() - known
+        static.rows.keys() - declared
     )
 
 

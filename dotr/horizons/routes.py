@@ -1,11 +1,16 @@
-"""Joins of a stratum's rules by the facts that they begin with.
+"""Routing of facts to the joins of a stratum's rules.
 
-Forward, a fact's joins are those of each atom that it may match: for rules over triples without NOT
-the routes of the closure of an instant (`dotr.datalog.closure`), with the static schema built in;
-for others by predicate or relation. Backward, they are those of the heads that may be the fact.
+Forward, a fact is routed to the joins of each atom that it may match. For rules over triples
+without NOT these are the routes of the closure of an instant (`dotr.datalog.closure`), specialised
+by the static schema; for other rules the joins of its predicate or relation. Backward, a fact is
+routed to the joins of each head that it may match.
 
-Cost: facts are grouped by predicate, and by object where a rule names one; a join is one call for a
-group, and is compiled at its first use.
+A small case, the rule `[?x, <p>, ?z] :- [?x, <p>, ?y], [?y, <q>, ?z]`: the fact (a, p, b) has one
+forward join, from the first atom, and one backward join, from the head; (b, q, c) has one forward
+join, from the second atom.
+
+Cost: facts are grouped by predicate, and by object where a rule has a constant one; a group is one
+call of each join. A join is compiled at its first use.
 """
 
 from __future__ import annotations
@@ -33,7 +38,7 @@ AtomIndexKey: TypeAlias = "tuple[Term | None, Term | None] | str"
 
 
 class RouteJoins(NamedTuple):
-    """The joins of a route: those from the first step of a transitive rule, the others, and all."""
+    """The joins of a route: `firsts` from the first atom of a transitive rule, `others`, and `all`."""
 
     firsts: tuple[HorizonJoin, ...]
     others: tuple[HorizonJoin, ...]
@@ -41,7 +46,7 @@ class RouteJoins(NamedTuple):
 
     @classmethod
     def of(cls, others: Iterable[HorizonJoin], firsts: Iterable[HorizonJoin] = ()) -> RouteJoins:
-        """The joins of a route."""
+        """The joins of a route, with their concatenation: `firsts` before `others`."""
         firsts, others = tuple(firsts), tuple(others)
         return cls(firsts, others, firsts + others)
 
@@ -54,7 +59,7 @@ class FactRoute(NamedTuple):
 
 
 class JoinPart(IntEnum):
-    """The joins of a route that are meant: their place in `RouteJoins`."""
+    """Selection of joins of a route, as an index into `RouteJoins`."""
 
     FIRSTS = 0
     OTHERS = 1
@@ -79,8 +84,8 @@ def positions(rule: WindowRule) -> Iterator[RulePosition]:
 class RuleRoutes:
     """The joins of the rules of one stratum.
 
-    `datalog`: rules over triples without NOT; `rules`: the others. `active`: joins for every
-    triple, since a fact of the schema came.
+    `datalog`: rules over triples without NOT; `rules`: the others. `active`: joins that every
+    triple takes part in, since a held fact extends the schema.
     """
 
     def __init__(self, datalog: Sequence[DatalogRule], rules: Sequence[WindowRule], static: StaticFacts, held: HeldFacts) -> None:
@@ -137,9 +142,10 @@ class RuleRoutes:
         to: Conclusions,
         part: JoinPart = JoinPart.ALL,
     ) -> None:
-        """Runs the joins that begin with some facts of one predicate or relation and one horizon.
+        """Runs the joins from some facts of one predicate or relation, all with horizon `h`.
 
-        Parameters as in `dotr.horizons.joins`.
+        `name`: the predicate or relation. `part`: the joins to run. Other parameters as in
+        `dotr.horizons.joins`.
         """
         route = self._routes.get(name)
         if route is None:
@@ -226,7 +232,7 @@ class RuleRoutes:
         least: int,
         to: Conclusions,
     ) -> None:
-        """Facts of the schema came: general joins take part from now on."""
+        """A join from facts of the schema: makes the general joins of `triggers` active."""
         for position in triggers:
             if position not in self._compiled:
                 rule = self._of_text[id(position.rule)]
@@ -238,7 +244,7 @@ class RuleRoutes:
     # --- NOT, and backward ---
 
     def negations(self, fact: WindowFact) -> Iterator[HorizonJoin]:
-        """The joins of rules in which a fact stands under NOT."""
+        """The joins of rules with a NOT that a fact matches."""
         if self._negated:
             for key in _keys(fact):
                 for position in self._negated.get(key, ()):
@@ -250,8 +256,8 @@ class RuleRoutes:
                         self._compiled[id(position)] = join
                     yield join
 
-    def supports(self, fact: WindowFact) -> Iterator[HorizonJoin]:
-        """The joins back from a fact to what concludes it."""
+    def backward_joins(self, fact: WindowFact) -> Iterator[HorizonJoin]:
+        """The joins from a fact, as head, backward to the premises of its derivations."""
         for key in _keys(fact):
             for rule, head in self._heads.get(key, ()):
                 join = self._compiled.get((id(rule), id(head), "support"))
@@ -264,9 +270,10 @@ class RuleRoutes:
                 yield join
 
     def derivations(self, fact: WindowFact, k: int) -> Iterator[tuple[str, list[WindowFact]]]:
-        """The rules that conclude a fact at a point, each with the premises of one match.
+        """The one-step derivations of a fact at point `k`: the rule's name, and the premises in the
+        order of its body.
 
-        For explanations: nothing is kept from call to call.
+        For explanations: the joins are compiled at each call.
         """
         for key in _keys(fact):
             for rule, head in self._heads.get(key, ()):
@@ -282,14 +289,14 @@ class RuleRoutes:
 
 
 class FoundMatches:
-    """The conclusions of joins, whatever their horizon."""
+    """Collector of conclusions of joins, without their horizons."""
 
     def __init__(self) -> None:
         self.facts: list[WindowFact] = []
 
     @property
     def paths(self) -> FoundMatches:
-        """Conclusions of transitive rules, which are like others."""
+        """The same object: conclusions of transitive rules are collected like others."""
         return self
 
     def __getitem__(self, horizon: int) -> Callable[[WindowFact], object]:
@@ -297,7 +304,7 @@ class FoundMatches:
 
 
 def ground(atom: Atom, terms: Mapping[Variable, Term]) -> WindowFact:
-    """The fact that an atom is with some terms.
+    """The atom with a term for each variable.
 
     >>> ground(RelationAtom("R", (Var("x"), Const("<e:b>"))), {"x": "<e:a>"})
     ('R', ('<e:a>', '<e:b>'))

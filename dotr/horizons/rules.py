@@ -1,4 +1,4 @@
-"""Nouns of the closure over windows: points, facts, and rules over triples and relations."""
+"""Types of the closure of windows: points, facts, rules over triples and relations, changes."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ WindowFact: TypeAlias = Triple | RelationFact
 Atom: TypeAlias = TriplePattern | RelationAtom
 
 SettledFacts: TypeAlias = "list[tuple[Point, list[list[Any]]]]"
-"""Cells of the facts that got a horizon, by it, in descending order."""
+"""Cells of settled facts, grouped by their new horizon, in descending order."""
 
 FOREVER: Final = sys.maxsize - 1
-"""The horizon of what ends by a cut alone."""
+"""The horizon of a fact that never expires; only a cut ends it."""
 STATIC: Final = sys.maxsize
 """The horizon of a static fact inside joins."""
 NEVER: Final = -sys.maxsize
 """The horizon of a fact that does not hold."""
 
 CONTRADICTION: Final = "dotr:contradiction"
-"""The relation of the matches of rules without a head: the rule's name, then the terms of the
-matched triples one behind the other."""
+"""The relation of the matches of rules without a head. A row is the rule's name, then subject,
+predicate and object of each matched triple."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -52,7 +52,7 @@ class WindowRule:
 
     @classmethod
     def of(cls, rule: DatalogRule) -> WindowRule:
-        """The rule of a `.dlog` file or of a rule set; no head is a contradiction."""
+        """A rule of a `.dlog` file or a rule set; without a head it concludes a `CONTRADICTION`."""
         slots = [slot for item in rule.body if isinstance(item, TriplePattern) for slot in slots_of(item)]
         head: tuple[Atom, ...] = rule.head or (RelationAtom(CONTRADICTION, (Const(rule.name), *slots)),)
         return cls(rule.name, head, rule.body, rule.of_rule_set)
@@ -64,12 +64,13 @@ class WindowRule:
 
 
 class FactChanges:
-    """The facts that began and those that ended between two points, each once.
+    """The facts that began and ended between two points, each once.
 
-    `renewed`, of a view: the facts that held before and do now, and whose horizon may be another:
-    a greater one, or a lesser one where facts are doubted.
+    `renewed`, of a view only: facts that hold at both points and whose horizon may have changed. It
+    may have decreased only where facts can be overdeleted.
 
-    After a closing anew they are found when they are asked for, or when the closure moves on.
+    `find`: computes the three lists lazily, after a rebuild: at the first access, or before the
+    closure moves on.
     """
 
     __slots__ = ("__weakref__", "_began", "_ended", "_find", "_renewed")
@@ -87,7 +88,7 @@ class FactChanges:
         self._renewed = renewed
 
     def find(self) -> None:
-        """Finds the changes while the closure is where it was."""
+        """Computes lazy changes; must be called before the closure moves on."""
         if self._find is not None:
             self._began, self._ended, self._renewed = self._find()
             self._find = None
@@ -106,7 +107,7 @@ class FactChanges:
 
     @property
     def renewed(self) -> Sequence[WindowFact]:
-        """The facts of a view that held before and do now, with another horizon."""
+        """The facts of a view that hold at both points and whose horizon may have changed."""
         self.find()
         return self._renewed
 
@@ -115,7 +116,7 @@ class FactChanges:
 
 
 def check_rules(rules: Sequence[WindowRule]) -> None:
-    """Raises `ValueError` for a rule that the closure does not take."""
+    """Raises `ValueError` for a rule that the closure does not support."""
     for rule in rules:
         if any(isinstance(item, GroupAggregate) for item in rule.body):
             raise ValueError(f"rule {rule.name}: AGGREGATE is not kept from point to point; close it anew")

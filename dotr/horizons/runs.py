@@ -1,8 +1,8 @@
-"""Runs of atoms: the unbroken points at which each of them has held so far, for ALWAYS and SINCE.
+"""Runs of atoms: the consecutive points up to now at which an atom holds, for ALWAYS and SINCE.
 
-Idea: an atom of a point goes on with its run of the point before, or begins one. A run from a to u
-covers the window k − β … k − α of each point k with max(a + β, …) ≤ k ≤ u + α; a run that began at
-the line's first point covers windows that are cut short there, too.
+Idea: an atom of a point extends its run of the preceding point, or starts one. A run from a to u
+covers the window k − β … k − α of each point k with a + β ≤ k ≤ u + α. A run from the first point
+of the line also covers windows that begin before that point, which has no predecessors.
 
 Cost: a constant time for each atom of a point; the runs of the last point are kept, and no other.
 Source: lars.md, sections 2 and 6.
@@ -28,7 +28,10 @@ class AtomRuns:
         self._starts: dict[FactRow, Point] = {}
 
     def advance(self, k: Point, rows: Iterable[FactRow]) -> Mapping[FactRow, Point]:
-        """The first points of the runs of a point's atoms; k ascends."""
+        """The start of the run of each atom of point `k`, given those rows; `k` ascends.
+
+        The mapping must not be changed.
+        """
         if self._point == k - 1:
             get = self._starts.get
             self._starts = {row: get(row, k) for row in rows}
@@ -51,9 +54,11 @@ class AtomRuns:
 
 
 def covered(start: Point, end: Point, first: Point, least: int, greatest: int) -> tuple[Point, Point] | None:
-    """The points whose window, from `greatest` to `least` points back, a run covers; None for none.
+    """The first and the last point whose window is covered by a run from `start` to `end`; None:
+    there is no such point.
 
-    `first`: the first point of the line, before which there are none.
+    The window of a point reaches from `greatest` to `least` points back, and not before `first`,
+    the first point of the line.
 
     >>> covered(3, 5, 1, 0, 2), covered(1, 1, 1, 0, 2), covered(3, 4, 1, 0, 2), covered(3, 5, 1, 1, 2)
     ((5, 5), (1, 1), None, (5, 6))

@@ -1,13 +1,14 @@
-"""Facts that wait for a horizon and get it, and the calendar of those that have one.
+"""Assignment of final horizons to queued facts, and the calendar of horizons.
 
-Idea: what waits is settled in descending order of horizon. A conclusion's horizon is no greater
-than any of its premises', so the one with which a fact is first taken is final (Knuth 1977).
+Idea: queued facts are settled in descending order of horizon. The horizon of a conclusion is no
+greater than that of any premise, so the first horizon that a fact gets is final (Knuth 1977).
 
-A small case: a–b until 5 and b–c until 6 wait, and a rule joins links to paths. b–c is taken first,
-and concludes b–c until 6; then a–b, which concludes a–b until 5 and, with b–c, a–c until 5.
+A small case: links a–b until 5 and b–c until 6 are queued, and rules join links to paths. Link b–c
+is settled first, and derives path b–c until 6; then link a–b, which derives path a–b until 5 and,
+with b–c, path a–c until 5.
 
-Invariant: after `settle` nothing waits, and the calendar has each fact that holds under its
-horizon; under others, too, where it had these before.
+Invariant: after `settle` the queues are empty, and the calendar has each held fact in the bucket of
+its horizon; perhaps also in buckets of its earlier horizons, so a reader compares with the cell.
 """
 
 from __future__ import annotations
@@ -19,14 +20,14 @@ from typing import Final
 from dotr.horizons.facts import FACT, NOW, HeldFacts, HorizonCell, Renewal
 from dotr.horizons.routes import JoinPart, RuleRoutes
 from dotr.horizons.rules import FOREVER, NEVER, Point, SettledFacts, WindowFact
-from dotr.horizons.waiting import WaitingFacts, list_of
+from dotr.horizons.waiting import HorizonQueue, list_of
 from dotr.joins.limits import LimitExceeded
 
 
 class SettledHorizons:
-    """The horizons of facts: those that are waited for, and those that are in the calendar.
+    """The queues of facts to settle, and the calendar of settled facts by horizon.
 
-    `limit`: the greatest number of facts. `silent`: relations whose ends `next_end` passes over.
+    `limit`: the greatest number of held facts. `silent`: relations that `next_end` ignores.
     """
 
     def __init__(self, held: HeldFacts, limit: int, silent: Collection[str]) -> None:
@@ -38,24 +39,24 @@ class SettledHorizons:
         self._heap: list[Point] = []
         self.has_endless = False
         """True where a fact has had the horizon FOREVER."""
-        self.inserted: Final = WaitingFacts(self._heap)
-        self.concluded: Final = WaitingFacts(self._heap)
-        self.concluded.paths = WaitingFacts(self._heap)
+        self.inserted: Final = HorizonQueue(self._heap)
+        self.concluded: Final = HorizonQueue(self._heap)
+        self.concluded.paths = HorizonQueue(self._heap)
 
     def settle(self, k: Point, routes: Sequence[RuleRoutes], began: list[WindowFact], settled: SettledFacts) -> None:
-        """Settles what waits and what follows from it, in descending order of horizon.
+        """Settles the queued facts and their conclusions, in descending order of horizon.
 
-        Facts with one horizon get it together, and those to which it is new are joined. Those that
-        did not hold are added to `began`, the cells of all by horizon to `settled`.
+        Facts of one horizon are settled together; those for which it is new are joined. Facts that
+        did not hold are added to `began`, the cells of all, grouped by horizon, to `settled`.
 
-        Raises `LimitExceeded`; what waits and the calendar are of no use afterwards.
+        Raises `LimitExceeded`; queues and calendar cannot be used afterwards.
         """
         heap, inserted, concluded, paths = self._heap, self.inserted, self.concluded, self.concluded.paths
         cells, calendar, settle, limit, beyond = self._held.cells, self._calendar, self._held.settle, self._limit, k - 1
         while heap:
             h = -heappop(heap)
             here: list[HorizonCell] = []
-            while True:  # what has this horizon may conclude more of it
+            while True:  # joins may queue more facts of this same horizon
                 if inserted and h in inserted:
                     new, renewed = settle(list_of(inserted.pop(h)), h, h, step := h, here)
                     part = JoinPart.ALL
@@ -92,7 +93,7 @@ class SettledHorizons:
         return bool(self._horizons) and self._horizons[0] < k
 
     def expired(self, k: Point) -> list[list[HorizonCell]]:
-        """Buckets of the calendar with facts that may end before k."""
+        """Removes and returns the buckets of horizons before k; their facts may have been renewed."""
         buckets = []
         while self._horizons and self._horizons[0] < k:
             buckets.append(self._calendar.pop(heappop(self._horizons)))
@@ -108,13 +109,13 @@ class SettledHorizons:
         self._horizons.clear()
 
     def next_end(self) -> Point | None:
-        """The next horizon with which a fact ends that is not silent; None if there is none."""
+        """The next horizon at which a fact that is not silent expires; None: there is none."""
         calendar, horizons = self._calendar, self._horizons
         while horizons:
             h = horizons[0]
             ending = calendar[h]
             while ending and ending[-1][NOW] != h:
-                ending.pop()  # renewed since, or gone
+                ending.pop()  # the fact was renewed since, or removed
             if ending:
                 break
             heappop(horizons)
@@ -124,7 +125,7 @@ class SettledHorizons:
         return horizons[0] if horizons else None
 
     def _ends(self) -> Iterator[Point]:
-        """The horizons with which facts end that are not silent, in ascending order."""
+        """The horizons at which facts that are not silent expire, in ascending order."""
         silent = self._silent
         for h in sorted(self._horizons):
             if any(cell[NOW] == h and cell[FACT][0] not in silent for cell in self._calendar[h]):
@@ -132,7 +133,8 @@ class SettledHorizons:
 
 
 def _grouped(renewed: Sequence[Renewal], h: Point, step: Point) -> dict[tuple[str, Point, JoinPart], list[WindowFact]]:
-    """Renewed facts by predicate or relation, the horizon beyond which they are joined, and the joins.
+    """Groups of renewed facts, by predicate or relation, the horizon that other premises must
+    exceed, and the joins to run.
 
     >>> _grouped([(("<a>", "<p>", "<b>"), 4, 4), (("<b>", "<p>", "<c>"), 4, NEVER)], 7, 7)  # doctest: +NORMALIZE_WHITESPACE
     {('<p>', 4, <JoinPart.ALL: 2>): [('<a>', '<p>', '<b>')],

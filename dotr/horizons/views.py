@@ -1,10 +1,10 @@
-"""Views of a closure: the facts with a horizon of at least some point, as a shorter window sees them.
+"""Views of a closure: the content of a shorter window, as the facts with a minimum horizon.
 
-Idea: a window that ends together with the closure's and begins later, at l, holds what follows from
-items of time l or later, and that is what has a horizon of at least l. The view has a calendar of
-its own, made of the closure's own lists of settled cells, and a bit in the cell of each member.
+Idea: a window with the same end as the closure's and a later begin l contains the conclusions from
+items of time l or later, which are the facts with a horizon of at least l. The view has a calendar
+of its own, made of the closure's lists of settled cells, and a bit in the cell of each member.
 
-Cost: a bit for each fact that comes, is renewed or leaves; nothing is looked up.
+Cost: constant for each fact that begins, is renewed or ends in the view; no look-ups.
 """
 
 from __future__ import annotations
@@ -19,14 +19,15 @@ from dotr.horizons.rules import FOREVER, NEVER, FactChanges, Point, SettledFacts
 if TYPE_CHECKING:
     from dotr.horizons.closure import HorizonClosure
 
-_MANY_HEARD: Final = 4096
-"""Up to this number of cells heard of, what is repeated among them is kept."""
+_COMPACT_ABOVE: Final = 4096
+"""The number of received cells above which duplicates among them are removed."""
 
 
 class ClosureView:
     """The facts of a closure with a horizon of at least l.
 
-    `index`: the triples among them, for queries. `number`: of the views that the closure has made.
+    `index`: the triples among them, for queries. `number`: the ordinal of this view among the
+    closure's, which is its bit in cells.
     """
 
     def __init__(self, closure: HorizonClosure, number: int) -> None:
@@ -36,34 +37,38 @@ class ClosureView:
         self._bit = 1 << number
         self._calendar: dict[Point, list[list[HorizonCell]]] = {}
         self._horizons: list[Point] = []
-        self._times_heard = 1
-        self._cells_heard = 0
-        known: dict[Point, list[HorizonCell]] = {}
+        self._deliveries = 1
+        self._cells_received = 0
+        by_horizon: dict[Point, list[HorizonCell]] = {}
         for cell in closure.held.cells.values():
-            known.setdefault(cell[NOW], []).append(cell)
-        self._heard: SettledFacts = list(known.items())
+            by_horizon.setdefault(cell[NOW], []).append(cell)
+        self._received: SettledFacts = list(by_horizon.items())
 
     def members(self) -> set[WindowFact]:
         """The facts of the view as of its last `advance`."""
         return {fact for fact, cell in self._closure.held.cells.items() if cell[VIEWS] & self._bit}
 
-    def hear(self, settled: SettledFacts) -> None:
-        """Takes the closure's changes: cells settled by horizon, and doubted ones."""
-        self._heard += settled
-        self._times_heard += 1
-        self._cells_heard += sum([len(cells) for _, cells in settled])
-        if self._cells_heard > _MANY_HEARD and self._cells_heard > 2 * len(self._closure.held.cells):
-            self._forget_repeated()
+    def receive(self, settled: SettledFacts) -> None:
+        """Stores changes of the closure until `advance`: settled cells by horizon, and the
+        overdeleted ones under `NEVER`.
+        """
+        self._received += settled
+        self._deliveries += 1
+        self._cells_received += sum([len(cells) for _, cells in settled])
+        if self._cells_received > _COMPACT_ABOVE and self._cells_received > 2 * len(self._closure.held.cells):
+            self._compact()
 
-    def _forget_repeated(self) -> None:
-        """Keeps one entry of each cell that was heard of, and none of a fact that came and went."""
+    def _compact(self) -> None:
+        """Removes duplicate entries of received cells, and entries of facts that both began and
+        ended since the last `advance`.
+        """
         bit = self._bit
-        kept: dict[Point, list[HorizonCell]] = {}
-        for cell in {id(cell): cell for _, cells in self._heard for cell in cells}.values():
+        compacted: dict[Point, list[HorizonCell]] = {}
+        for cell in {id(cell): cell for _, cells in self._received for cell in cells}.values():
             if cell[NOW] != NEVER or cell[VIEWS] & bit:
-                kept.setdefault(cell[NOW], []).append(cell)
-        self._heard = list(kept.items())
-        self._cells_heard = sum(map(len, kept.values()))
+                compacted.setdefault(cell[NOW], []).append(cell)
+        self._received = list(compacted.items())
+        self._cells_received = sum(map(len, compacted.values()))
 
     def advance(self, least: Point) -> FactChanges:
         """Moves the view; returns what began, was renewed and ended in it since its last `advance`.
@@ -78,11 +83,11 @@ class ClosureView:
         began: list[WindowFact] = []
         renewed: list[WindowFact] = []
         ended: list[WindowFact] = []
-        gone: list[list[HorizonCell]] = []
-        heard, self._heard = self._heard, []
-        for h, cells in heard:
-            if h < least:  # doubted, or renewed and over by now
-                gone.append(cells)
+        leaving: list[list[HorizonCell]] = []  # buckets with members that may leave the view
+        received, self._received = self._received, []
+        for h, cells in received:
+            if h < least:  # overdeleted, or settled with a horizon that has passed
+                leaving.append(cells)
                 continue
             for cell in cells:
                 if cell[NOW] >= least:
@@ -92,27 +97,27 @@ class ClosureView:
                         cell[VIEWS] |= bit
                         began.append(cell[FACT])
             if h < FOREVER:
-                known = self._calendar.get(h)
-                if known is None:
+                bucket = self._calendar.get(h)
+                if bucket is None:
                     self._calendar[h] = [cells]
                     heappush(self._horizons, h)
                 else:
-                    known.append(cells)
+                    bucket.append(cells)
         while self._horizons and self._horizons[0] < least:
-            gone += self._calendar.pop(heappop(self._horizons))
-        for cells in gone:
+            leaving += self._calendar.pop(heappop(self._horizons))
+        for cells in leaving:
             for cell in cells:
                 if cell[VIEWS] & bit and cell[NOW] < least:
                     cell[VIEWS] ^= bit
                     ended.append(cell[FACT])
         if auxiliary:
             began, renewed, ended = ([fact for fact in facts if fact[0] not in auxiliary] for facts in (began, renewed, ended))
-        if self._times_heard > 1 or self._closure.may_lose:  # cells may be settled twice; what ended and began again has had two
+        if self._deliveries > 1 or self._closure.may_lose:  # a cell may be there twice; a fact that ended and began again has two cells
             new = set(began)
-            again = new.intersection(ended)
-            if again:
-                began, ended = ([fact for fact in facts if fact not in again] for facts in (began, ended))
-            if renewed or again:
-                renewed = [*(fact for fact in dict.fromkeys(renewed) if fact not in new), *again]
-        self._times_heard = self._cells_heard = 0
+            restarted = new.intersection(ended)
+            if restarted:
+                began, ended = ([fact for fact in facts if fact not in restarted] for facts in (began, ended))
+            if renewed or restarted:
+                renewed = [*(fact for fact in dict.fromkeys(renewed) if fact not in new), *restarted]
+        self._deliveries = self._cells_received = 0
         return FactChanges(began, ended, renewed=renewed)

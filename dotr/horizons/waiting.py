@@ -1,4 +1,8 @@
-"""Facts on their way to the closure: told, waiting to be settled, and doubted."""
+"""Queues of the closure: insertions, facts to settle by horizon, and overdeleted facts.
+
+A small case: `queue[5](fact)` appends a fact to the bucket of horizon 5, and pushes -5 to the heap
+if the bucket is new, so that the heap yields horizons in descending order.
+"""
 
 from __future__ import annotations
 
@@ -12,21 +16,21 @@ from dotr.horizons.rules import NEVER, Point, WindowFact
 
 
 class Insertion(NamedTuple):
-    """Facts that hold from a point to another."""
+    """Facts that are inserted at the points from `start` to `horizon`, both included."""
 
     facts: Sequence[WindowFact]
     start: Point
     horizon: Point
 
     def without(self, cut: Container[WindowFact]) -> Insertion:
-        """The insertion of what was not cut."""
+        """The insertion without the facts that were cut."""
         return Insertion([fact for fact in self.facts if fact not in cut], self.start, self.horizon)
 
 
-class WaitingFacts(dict[Point, Callable[[WindowFact], object]]):
-    """Facts that wait to be settled, by horizon: the `append` of a list.
+class HorizonQueue(dict[Point, Callable[[WindowFact], object]]):
+    """Bucket queue of facts to settle: by horizon, the `append` of the bucket's list.
 
-    `heap`: the horizons, negated, of all that waits; one may be there more than once.
+    `heap`: the negated horizons of all buckets, perhaps with duplicates; queues may share one.
     """
 
     __slots__ = ("_heap", "paths")
@@ -34,7 +38,7 @@ class WaitingFacts(dict[Point, Callable[[WindowFact], object]]):
     def __init__(self, heap: list[Point]) -> None:
         super().__init__()
         self._heap = heap
-        self.paths: WaitingFacts = self
+        self.paths: HorizonQueue = self
 
     def __missing__(self, h: Point) -> Callable[[WindowFact], object]:
         facts: list[WindowFact] = []
@@ -52,11 +56,11 @@ def list_of(append: Callable[[WindowFact], object]) -> list[WindowFact]:
     return append.__self__  # type: ignore[attr-defined,no-any-return]
 
 
-class Doubts:
-    """Facts whose derivation is gone, in the order of discovery; they lose their horizon at once.
+class Overdeletions:
+    """Facts that lost a derivation, in the order of discovery; they lose their horizon at once.
 
-    `doubts[h](fact)`: a derivation with horizon h of the fact is gone; where the fact has a greater
-    one, it has another derivation.
+    `overdeletions[h](fact)`: a derivation of the fact with horizon h is invalid. A fact with a
+    greater horizon keeps it, since it has another derivation.
     """
 
     __slots__ = ("_cells", "facts")
@@ -66,14 +70,14 @@ class Doubts:
         self._cells = cells
 
     @property
-    def paths(self) -> Doubts:
-        """The conclusions of transitive rules, which are doubted like others."""
+    def paths(self) -> Overdeletions:
+        """The same object: conclusions of transitive rules are overdeleted like others."""
         return self
 
     def __getitem__(self, h: Point) -> Callable[[WindowFact], None]:
-        return partial(self._doubt, h)
+        return partial(self._overdelete, h)
 
-    def _doubt(self, h: Point, fact: WindowFact) -> None:
+    def _overdelete(self, h: Point, fact: WindowFact) -> None:
         cell = self._cells.get(fact)
         if cell is not None and NEVER < cell[NOW] <= h:
             cell[NOW] = cell[STEP] = NEVER

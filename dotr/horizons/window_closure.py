@@ -1,25 +1,25 @@
-"""V(W | B), what windows of one stream and level say (continuous.md, section 5), kept from report
-to report.
+"""V(W | B), the facts that the contents of windows entail given the background (continuous.md,
+section 5), maintained incrementally from report to report.
 
 Idea (section 11 of that page; IMaRS, sections 3 and 6): an item of time u is inserted with horizon
-u, and the clock is the least time that the content (o, t] still holds, o + 1. A fact's horizon is
-then the greatest, over its derivations, of the least time of its premises, whatever the RANGE, and
-the fact follows from the items after o where it is greater than o. So windows of one stream and
-level that end together are *views* of one closure, each with its own o.
+u, and the closure's point is o + 1, the least time in the content (o, t]. A fact's horizon is then
+the maximum, over its derivations, of the minimum time of the premises, for any RANGE. The fact
+follows from the items after o if its horizon is greater than o. So windows of one stream and level
+that end together are *views* of one closure, each with its own o.
 
-| level | the closure | an item |
+| level | rules of the closure | an item is inserted as |
 | --- | --- | --- |
-| NONE | without rules | as it is |
-| SNAPSHOT | without rules | what it says, closed as an instant |
-| GRAPH, WINDOW | over the background, with the rules | as it is |
+| NONE | none | its triples |
+| SNAPSHOT | none | the triples that it entails, closed as an instant |
+| GRAPH, WINDOW | all, over the background | its triples |
 
-Programs with NOT or AGGREGATE, whose background may lose conclusions, close a content anew
-(`dotr.datalog.said`), and so does the level STREAM. Equal names (owl:sameAs) are closed by the
-rows of the tables, kept like others, not by representatives: a class of n names costs n² of them.
-Contradictions are told as by closing anew: once, under the representatives, and none of the
-background's own.
+Contents are recomputed (`dotr.datalog.said`) in programs with NOT or AGGREGATE, whose background
+may lose conclusions, and at the level STREAM. Equal names (owl:sameAs) are closed by the rules of
+the tables, and not by representatives: a class of n names costs n² triples. Contradictions are
+reported as after recomputing: once, under the representatives, without those of the background
+alone.
 
-Cost: what comes and goes (`dotr.horizons.closure`); anew, that of the content.
+Cost: proportional to the changes (`dotr.horizons.closure`).
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ from dotr.windows.extents import TimeSeries
 
 
 def is_kept(rules: Iterable[DatalogRule], level: EntailmentLevel) -> bool:
-    """True where what a window says is kept from report to report, False where it is closed anew.
+    """True if the facts that a content entails are maintained incrementally, False if recomputed.
 
     >>> is_kept([], EntailmentLevel.GRAPH)
     True
@@ -56,8 +56,10 @@ def is_kept(rules: Iterable[DatalogRule], level: EntailmentLevel) -> bool:
 
 
 class SaidItem(NamedTuple):
-    """V of triples: triples and contradictions, each with its horizon, that of the earliest item
-    that it needs beside them; `FOREVER` where it needs none.
+    """The triples and contradictions that an item entails, given a content; each with its horizon.
+
+    The horizon is the time in µs since 1970 of the earliest item of the content that the derivation
+    needs; `FOREVER` if it needs none.
     """
 
     triples: list[tuple[Triple, Micros]]
@@ -65,14 +67,18 @@ class SaidItem(NamedTuple):
 
 
 class WindowClosure:
-    """Closure of the content of windows, where it is kept (`is_kept`).
+    """Incremental closure of the content of a window, for levels and rules of `is_kept`.
 
-    `knowledge`: the background, closed under `rules`; a new version of it needs a new closure, into
-    which the content is inserted again. `background`: another background, closed under the rules,
-    than all of it: that of the lowest stratum. `begins`: the times after which all contents begin,
-    if they are known: items between two of them leave together, so they get one horizon. `limit`:
-    the greatest number of triples said. `owns`: the subjects of which it has what items say at
-    SNAPSHOT; None: all. Raises `ValueError` where it is not kept.
+    - `knowledge`: the background, closed under `rules`. A new version of it needs a new closure,
+      into which the content is inserted again.
+    - `background`: replaces the background of `knowledge`, for example by that of the lowest
+      stratum; closed under the rules.
+    - `begins`: the times after which contents begin, if they are known. Items between two of them
+      leave together, so they get one horizon.
+    - `limit`: the greatest number of triples.
+    - `owns`: at SNAPSHOT, test of the subjects whose triples are inserted; None: all are.
+
+    Times are in µs since 1970. Raises `ValueError` unless `is_kept`.
 
     >>> from dotr.model.algebra import Const, TriplePattern, Var
     >>> at, inside = (TriplePattern(Var("a"), Const(name), Var("b")) for name in ("<at>", "<in>"))
@@ -105,74 +111,81 @@ class WindowClosure:
         self.background: Final = knowledge.background if background is None else background
         self._begins: Final = begins
         self._owns: Final = owns
-        self._has_unseen: Final = any(rule.of_rule_set or not rule.head for rule in rules)
+        self._has_invisible: Final = any(rule.of_rule_set or not rule.head for rule in rules)
         self._closer: Final = SaidCloser(knowledge, rules, limit) if level is EntailmentLevel.SNAPSHOT else None
         has_rules = level in (EntailmentLevel.GRAPH, EntailmentLevel.WINDOW)
         self._closure: Final = HorizonClosure(rules if has_rules else (), StaticFacts(self.background) if has_rules else None, limit=limit)
-        self._coming: dict[Micros, list[Triple]] = {}
+        self._pending: dict[Micros, list[Triple]] = {}
         self._item_contradictions: deque[tuple[Micros, Contradiction]] = deque()
         self._begin: Micros | None = None
 
     @property
     def index(self) -> TripleIndex:
-        """The triples that the content says, as of the last `advance`."""
+        """The triples that the content entails, as of the last `advance`; read-only."""
         return self._closure.index
 
     @property
     def beyond(self) -> TripleIndex:
-        """The triples that the content says and the background does not have: the default graph's."""
+        """The triples that the content entails without those of the background, for default graphs."""
         return HeldIndex(self._closure.held, without=self.background)
 
     def insert(self, time: Micros, triples: Iterable[Triple]) -> None:
         """Inserts an element that enters the content.
 
-        All elements of one time are inserted before the next `advance`.
+        All elements of one time must be inserted before the next `advance`.
         """
-        item = self._coming.get(time)
+        item = self._pending.get(time)
         if item is None:
-            self._coming[time] = list(triples)
+            self._pending[time] = list(triples)
         else:
             item += triples
 
     def advance(self, begin: Micros) -> FactChanges:
-        """Moves to the content that begins after `begin`; returns what began and ended since.
+        """Moves to the content that begins after `begin`; returns the triples that began and ended.
 
         Raises `ValueError` where `begin` descends, `LimitExceeded` over the limit; after the latter
-        the closure is of no use.
+        the closure cannot be used.
         """
-        coming, self._coming = self._coming, {}
-        for time, triples in coming.items():
+        pending, self._pending = self._pending, {}
+        for time, triples in pending.items():
             if time > begin:
-                self._closure.insert_all(self._said(time, triples), begin + 1, self._horizon(time))
+                self._closure.insert_all(self._inserted_triples(time, triples), begin + 1, self._horizon(time))
         self._begin = begin
         while self._item_contradictions and self._item_contradictions[0][0] <= begin:
             self._item_contradictions.popleft()
         return self.seen(self._closure.advance(begin + 1))
 
     def _horizon(self, time: Micros) -> Micros:
-        """The horizon of an item: the first time that contents with it hold together."""
+        """The horizon of an item: its time; if the begins are known, the least time that leaves
+        contents together with it.
+        """
         before = None if self._begins is None else self._begins.last_before(time)
         return time if before is None else before + 1
 
     def seen(self, changes: FactChanges) -> FactChanges:
-        """The changes of triples that queries see: without contradictions and hidden triples."""
-        if not self._has_unseen:
+        """The changes of triples that are visible to queries: without contradictions and hidden
+        triples.
+        """
+        if not self._has_invisible:
             return changes
 
         def find() -> tuple[list[WindowFact], list[WindowFact], list[WindowFact]]:
-            return list(filter(_is_seen, changes.began)), list(filter(_is_seen, changes.ended)), list(filter(_is_seen, changes.renewed))
+            began, ended, renewed = (list(filter(_is_visible, facts)) for facts in (changes.began, changes.ended, changes.renewed))
+            return began, ended, renewed
 
         return FactChanges(find=find)
 
-    def _said(self, time: Micros, triples: list[Triple]) -> Sequence[WindowFact]:
+    def _inserted_triples(self, time: Micros, triples: list[Triple]) -> Sequence[WindowFact]:
+        """The triples to insert for an item; at SNAPSHOT those that it entails."""
         if self._closer is None:
             return triples
-        said = self._closer.close(triples)
-        self._item_contradictions += [(time, each) for each in said.contradictions]
-        return list(said.triples) if self._owns is None else [each for each in said.triples if self._owns(each[0])]
+        entailed = self._closer.close(triples)
+        self._item_contradictions += [(time, each) for each in entailed.contradictions]
+        return list(entailed.triples) if self._owns is None else [each for each in entailed.triples if self._owns(each[0])]
 
     def said_by(self, triples: Iterable[Triple], begin: Micros) -> SaidItem:
-        """V(triples | B and the items of the content after `begin`), the triples being in the content.
+        """V(triples | B and the items of the content after `begin`): the triples and contradictions
+        that `triples`, which must be in the content, entail.
 
         Raises `LimitExceeded`.
         """
@@ -187,17 +200,20 @@ class WindowClosure:
         return SaidItem(facts, found)
 
     def contradictions(self, begin: Micros | None = None) -> tuple[Contradiction, ...]:
-        """The contradictions of the content after `begin` (None: the whole), each once, sorted."""
+        """The contradictions of the content after `begin` (None: of the whole content), each once,
+        sorted.
+        """
         after = self._begin if begin is None else begin
         found = [_contradiction(row) for row, cell in self._closure.held.rows(CONTRADICTION) if after is None or cell[NOW] > after]
-        told = self.told(found, after)
+        reported = self.told(found, after)
         if not self._item_contradictions:
-            return told
-        return tuple(sorted({*told, *(each for time, each in self._item_contradictions if after is None or time > after)}))
+            return reported
+        return tuple(sorted({*reported, *(each for time, each in self._item_contradictions if after is None or time > after)}))
 
     def told(self, found: Sequence[Contradiction], begin: Micros | None = None) -> tuple[Contradiction, ...]:
-        """Contradictions by the rules' own rows, as they are told of: sorted, none of the background
-        alone, and one for all names that are equal in the content after `begin` (None: the whole).
+        """The reported form of contradictions that rules found: sorted, without those of the
+        background alone, and one for all names that are equal in the content after `begin` (None:
+        in the whole).
         """
         if not found:
             return ()
@@ -211,7 +227,7 @@ class WindowClosure:
 
 
 class WindowClosureView:
-    """Closure of a shorter window that ends together with a closure's content."""
+    """Closure of a shorter window with the same end as a closure's content."""
 
     def __init__(self, closure: WindowClosure, view: ClosureView) -> None:
         self._closure = closure
@@ -220,17 +236,17 @@ class WindowClosureView:
 
     @property
     def index(self) -> TripleIndex:
-        """The triples that the window's content says, as of the last `advance`."""
+        """The triples that the window's content entails, as of the last `advance`; read-only."""
         return self._view.index
 
     @property
     def beyond(self) -> TripleIndex:
-        """The triples that the window's content says and the background does not have."""
+        """The triples that the window's content entails, without those of the background."""
         return HeldIndex(self._view.index.held, self._view.index.least, self._closure.background)
 
     def advance(self, begin: Micros) -> FactChanges:
-        """Moves to the content that begins after `begin`; returns what began, was renewed and ended
-        since.
+        """Moves to the content that begins after `begin`, in µs since 1970; returns the triples
+        that began, were renewed and ended.
 
         Raises `ValueError` where `begin` descends, or lies before the closure's.
         """
@@ -242,7 +258,7 @@ class WindowClosureView:
         return self._closure.contradictions(self._begin)
 
     def told(self, found: Sequence[Contradiction]) -> tuple[Contradiction, ...]:
-        """Contradictions that triples of the content make, as they are told of."""
+        """The reported form of contradictions of the content, as in `WindowClosure.told`."""
         return self._closure.told(found, self._begin)
 
 
@@ -251,5 +267,5 @@ def _contradiction(row: FactRow) -> Contradiction:
     return Contradiction(row[0], tuple(sorted(set(triples))))
 
 
-def _is_seen(fact: WindowFact) -> bool:
+def _is_visible(fact: WindowFact) -> bool:
     return len(fact) == 3 and not is_hidden(fact[1])

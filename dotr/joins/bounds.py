@@ -1,9 +1,9 @@
 """Worst-case work of a join by the size of the delta: joins that cannot reach a limit run
 uncounted.
 
-Idea: a loop over the delta turns at most once a delta triple; a loop over a term's background
-triples at most as often as the term with the largest fan-out. The product bounds the join. Most
-joins follow links of small fan-out, so that an instant of ordinary size cannot take them over a
+Idea: a loop over the delta has at most one iteration for each delta triple; a loop over a term's
+background triples has at most as many as the largest fan-out of a term. The product bounds the
+join. Most joins follow links of small fan-out, so that an instant of ordinary size cannot exceed a
 limit.
 Invariant: the bound holds for every delta of that size.
 Cost: one pass over a predicate's table when a join that reads the predicate is first bounded; for a
@@ -49,8 +49,8 @@ class FanoutBounds:
         return next((size for size in _SIZES if self._work(steps, rows, size) <= max_work), 0)
 
     def work_of_row(self, steps: Collection[JoinStep], given: Collection[Variable], rows: int) -> float:
-        """The most triples and rows that a join over the background looks at for one row of terms of the
-        variables `given`; `steps` and `rows` as for `safe_size`.
+        """An upper bound of the triples and rows that a join over the background visits for one row
+        of terms of the variables `given`; `steps` and `rows` as for `safe_size`.
 
         >>> from dotr.model.algebra import Var
         >>> rooms = FanoutBounds(TripleIndex([("<s>", "<in>", f"<room{n}>") for n in range(5)]))
@@ -60,17 +60,17 @@ class FanoutBounds:
         return self._work(steps, rows, 0, given)
 
     def _work(self, steps: Collection[JoinStep], rows: int, size: int, given: Collection[Variable] = ()) -> float:
-        turns, work = 1.0, 0.0
+        solutions, work = 1.0, 0.0
         bound: set[Variable] = set(given)
         for step in steps:
             if isinstance(step, tuple) and isinstance(step[0], TriplePattern):
                 pattern, side = step[0], step[1]
-                turns *= self._max_matches(pattern, side, bound, size)
-                work += turns
+                solutions *= self._max_matches(pattern, side, bound, size)
+                work += solutions
                 bound.update(free_variables(pattern))
             elif isinstance(step, TermPattern):
                 bound.update(free_variables(step))
-        return work + turns * rows
+        return work + solutions * rows
 
     def _max_matches(self, pattern: TriplePattern, side: Side, bound: Collection[Variable], size: int) -> int:
         """An upper bound on the matches of a pattern for one solution."""

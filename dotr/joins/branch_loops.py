@@ -30,17 +30,18 @@ BranchFunction: TypeAlias = Callable[..., list[AnswerRow]]
 """A function of background, delta and the bound terms to rows."""
 
 SPENT: Final = "spent"
-"""The variable of a generated join that holds, in a list of one, the work of its look-ups so far."""
+"""The variable of a generated join with the work of its look-ups so far, in a list of one number.
+"""
 
 
 def with_known_terms(branch: Branch) -> Branch:
     """The branch with the terms of one-row VALUES tables substituted into its patterns."""
-    known = {
+    term_of = {
         name: term for table in branch.tables if len(table.rows) == 1 for name, term in zip(table.variables, table.rows[0], strict=True)
     }
 
     def slot(each: Slot) -> Slot:
-        return Const(known[each.name]) if isinstance(each, Var) and each.name in known else each
+        return Const(term_of[each.name]) if isinstance(each, Var) and each.name in term_of else each
 
     patterns = tuple(TriplePattern(slot(p.subject), slot(p.predicate), slot(p.object)) for p in branch.patterns)
     terms = tuple(TermPattern(t.term, slot(t.subject), slot(t.predicate), slot(t.object)) for t in branch.terms)
@@ -60,8 +61,8 @@ def compile_branch(
     `sides`: the index that each pattern reads, in the order of the branch's patterns. `projection`:
     the columns. `background`: the index that the function will be called with, if known; sizes and
     tables are then resolved at compile time. `limits`: None for a function that counts no work.
-    `bound`: variables whose terms the caller passes behind the two indexes.
-    Raises `Unplannable` for a nesting of loops deeper than Python's parser accepts.
+    `bound`: variables whose terms the caller passes after the two indexes.
+    Raises `Unplannable` for loops nested deeper than Python's parser accepts.
     """
     writer = JoinWriter("join", leave="return rows", index=background, count=work_count(limits))
     writer.begin(["background", "delta", *map(writer.bind, bound)])
@@ -83,8 +84,8 @@ def _compile_lookup(
     branch: Branch, lookup: PartnerLookup, background: TripleIndex | None, bound: Sequence[Variable], limits: Limits | None
 ) -> BranchFunction:
     """Compiles the look-up of a solution's partners, which adds its work to that of the other
-    look-ups. EXISTS and MINUS end at the first partner: of `FILTER EXISTS { ?s :in ?room }` with
-    1,000 rooms of a sensor one is found.
+    look-ups. EXISTS and MINUS end at the first partner: for `FILTER EXISTS { ?s :in ?room }` and a
+    sensor with 1,000 rooms, one is looked up.
 
     for v_room in b0.get(v_s, NO_TERMS):
         append(())
@@ -130,7 +131,7 @@ def join_items(branch: Branch, early: Iterable[BranchStep]) -> list[JoinItem]:
 
 
 def early_filters(branch: Branch, bound: Sequence[Variable] = ()) -> list[BranchStep]:
-    """The FILTERs whose variables the patterns bind; they run inside the join."""
+    """The FILTERs whose variables the patterns bind; they are evaluated inside the join."""
     matched = variables_of((*branch.patterns, *branch.terms)).union(bound)
     return [step for step in branch.steps if isinstance(step, BranchStep) and is_early_filter(step, matched)]
 

@@ -49,7 +49,9 @@ MAX_BRANCHES: Final = 64
 
 
 class Unplannable(DotrError):
-    """A construct of the algebra that does not distribute into conjunctions; the message names it."""
+    """A construct of the algebra that does not distribute into conjunctions; the message is its
+    name.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +138,7 @@ def branches(pattern: Pattern) -> tuple[Branch, ...]:
 
 
 class _Distribution:
-    """The traversal that distributes; `outer` are the variables that EXISTS substitutes."""
+    """The traversal of a pattern; `outer`: the variables that EXISTS substitutes into it."""
 
     def __init__(self, fresh: Iterator[int], outer: Variables) -> None:
         self._fresh = fresh
@@ -206,32 +208,32 @@ class _Distribution:
         return branch
 
     def _with_step(self, branch: Branch, step: BranchStep) -> Branch:
-        """The branch with a further step, in whose expression the branch's variables are in scope."""
-        known = branch.matched | branch.computed | self._outer
-        return replace(branch, steps=(*branch.steps, replace(step, expression=_scoped(step.expression, known))))
+        """The branch with a further step; the branch's variables are in scope of its expression."""
+        scope = branch.matched | branch.computed | self._outer
+        return replace(branch, steps=(*branch.steps, replace(step, expression=_scoped(step.expression, scope))))
 
     def _existing(self, branch: Branch, exists: Exists) -> Branch:
-        known = branch.matched | branch.computed | self._outer
-        parts = _Distribution(self._fresh, known).branches(exists.pattern)
-        return _with_lookup(branch, PartnerLookup(LookupKind.ABSENT if exists.negated else LookupKind.PRESENT, tuple(parts), known))
+        scope = branch.matched | branch.computed | self._outer
+        parts = _Distribution(self._fresh, scope).branches(exists.pattern)
+        return _with_lookup(branch, PartnerLookup(LookupKind.ABSENT if exists.negated else LookupKind.PRESENT, tuple(parts), scope))
 
     def _optional(self, branch: Branch, optional: LeftJoin, condition: Expression | None) -> Branch:
         visible = possible(optional.right)
-        known = branch.matched | branch.computed
+        scope = branch.matched | branch.computed
         parts = self.branches(optional.right)
         if condition is not None:
             if has_exists(condition):
                 raise Unplannable("EXISTS in the condition of OPTIONAL")
-            test = BranchStep(None, _scoped(condition, known | visible | self._outer))
+            test = BranchStep(None, _scoped(condition, scope | visible | self._outer))
             parts = [replace(part, steps=(*part.steps, test)) for part in parts]
-        binds = tuple(sorted(name for name in visible - known if not name.startswith("_:")))
-        return _with_lookup(branch, PartnerLookup(LookupKind.OPTIONAL, tuple(parts), known | self._outer, binds))
+        binds = tuple(sorted(name for name in visible - scope if not name.startswith("_:")))
+        return _with_lookup(branch, PartnerLookup(LookupKind.OPTIONAL, tuple(parts), scope | self._outer, binds))
 
     def _minus(self, branch: Branch, parts: list[Branch]) -> Branch:
         """The branch with an anti-join; only parts that share a variable can remove a solution."""
-        known = branch.matched | branch.computed
-        sharing = tuple(part for part in parts if (part.matched | part.computed) & known)
-        return _with_lookup(branch, PartnerLookup(LookupKind.ABSENT, sharing, known | self._outer)) if sharing else branch
+        scope = branch.matched | branch.computed
+        sharing = tuple(part for part in parts if (part.matched | part.computed) & scope)
+        return _with_lookup(branch, PartnerLookup(LookupKind.ABSENT, sharing, scope | self._outer)) if sharing else branch
 
 
 def _join(left: Branch, right: Branch) -> Branch:
@@ -252,8 +254,8 @@ def _with_lookup(branch: Branch, lookup: PartnerLookup) -> Branch:
     return replace(branch, steps=(*branch.steps, lookup))
 
 
-def _scoped(expression: Expression, known: Variables) -> Expression:
-    return rename(expression, lambda name: name if name in known else UNBOUND)
+def _scoped(expression: Expression, scope: Variables) -> Expression:
+    return rename(expression, lambda name: name if name in scope else UNBOUND)
 
 
 def rename_variables(branch: Branch, names: Mapping[Variable, Variable]) -> Branch:

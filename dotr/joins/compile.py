@@ -79,7 +79,8 @@ def write_join(
     index: TripleIndex | None = None,
     hidden: bool = False,
 ) -> JoinWriter:
-    """Writes a join as source text and parameters, without compiling; parameters as for `compile_join`.
+    """Writes a join as source text and parameters, without compiling; parameters as for
+    `compile_join`.
 
     >>> from dotr.model.algebra import Var
     >>> sensor = TriplePattern(Var("read"), Const("<from>"), Var("sensor"))
@@ -128,7 +129,9 @@ class JoinWriter(LoopBuilder):
         self.hidden = hidden
 
     def function(self) -> Callable[..., Any]:
-        """Compiles the source; the caller chose the arguments and the result, hence knows the type."""
+        """Compiles the source. Its type is that of the arguments given to `begin` and of the
+        result.
+        """
         return _factory(self.source, self.name)(*self.parameters.values())
 
     def collect_rows(self) -> None:
@@ -154,13 +157,13 @@ class JoinWriter(LoopBuilder):
         return slot.term if isinstance(slot, Const) else self._known_terms.get(slot.name)
 
     def name_of(self, slot: Slot) -> str | None:
-        """The Python name that holds a slot's term, or None for a variable that is not bound yet."""
+        """The Python name of a slot's term; None for a variable that is not bound yet."""
         return self.constant(slot.term) if isinstance(slot, Const) else self.names.get(slot.name)
 
     # --- steps ---
 
     def write_steps(self, steps: Sequence[JoinStep]) -> None:
-        """Writes steps in their order, each inside the loops of those before."""
+        """Writes steps in their order, each inside the loops of the preceding ones."""
         for step in steps:
             match step:
                 case FilterItem(test):
@@ -187,7 +190,8 @@ class JoinWriter(LoopBuilder):
     def write_term_pattern(self, pattern: TermPattern) -> None:
         """Destructures a bound triple term, or builds one of bound parts.
 
-        Parts that form no triple term (a literal as the subject) give a text that no graph holds.
+        Parts that form no triple term (a literal as the subject) result in a text that is no term
+        of any graph.
 
         `?t` bound, `<<( ?s <p> ?o )>>` with `?o` bound:
 

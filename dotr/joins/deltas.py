@@ -3,11 +3,15 @@
 Idea: one delta query for each pattern finds the answers that use a delta triple: that pattern reads
 the delta, the patterns before it the background, those after it both. If some patterns match
 nothing in the background, every answer needs a delta triple for each of them, and a single query
-suffices. A look-up (OPTIONAL, EXISTS, MINUS) reads background and delta and runs anew for every
+suffices. A look-up (OPTIONAL, EXISTS, MINUS) reads background and delta and is evaluated for every
 solution: exact if the background alone has no solution, `Unplannable` otherwise.
+
+A small case, `?r <from> ?s . ?s <in> ?room`: the first query reads (delta, both), the second
+(background, delta).
+
 Invariant: `static_answers` and the rows of all delta queries are together the bag of the branch's
 answers over background and delta, provided the two share no triple.
-Cost: of a delta query, the matches that begin with a delta triple; one or two look-ups if there is
+Cost of a delta query: the matches that begin with a delta triple; one or two look-ups if there is
 none.
 """
 
@@ -31,8 +35,8 @@ from dotr.store.triples import TripleIndex
 class DeltaQuery(NamedTuple):
     """One join that finds answers of a branch.
 
-    `sides`: the index that each pattern reads. `projection`: the columns. `trigger`: a delta
-    without a triple of this predicate (None: of any) gives no answers.
+    `sides`: the index that each pattern reads. `projection`: the columns. `trigger`: the predicate
+    of which the delta must have a triple for an answer; None: any predicate.
     """
 
     branch: Branch
@@ -46,7 +50,7 @@ class Conjunction:
     """A branch of a query over a background that does not change.
 
     `is_static_empty`: there are no answers over the background alone. `reads`: the kinds of triples
-    (None: any) of which an answer beyond the static ones needs one in the delta. `delta_queries`:
+    (None: any) of which the delta must have one for an answer that is not static. `delta_queries`:
     the joins that find these answers. Without limits no work is counted. Raises `Unplannable`, or
     `LimitExceeded` if the evaluation over the background alone exceeds `Limits.for_background`.
     """

@@ -1,9 +1,10 @@
 """Limits on the work of an instant, in counts instead of seconds, so that every runtime exceeds
 them at the same instant.
 
-Idea: joins add up the items that their inner loops are about to visit and compare the sum with a
-bound below which no limit can be exceeded; only beyond it `next_check` looks at rows and probes.
-Cost: one addition and one comparison an inner loop.
+Idea: joins add up the items that their inner loops are about to visit, and compare the sum with a
+bound below which no limit can be exceeded. Only above it `next_check` compares rows and probes with
+the limits.
+Cost: one addition and one comparison for each inner loop.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Join order: the sequence in which a join visits the items of its body.
 
 Idea: greedy. The next pattern is the one with the smallest expected fan-out for the variables bound
-so far; a pattern that reads the delta alone is always small. A condition follows as soon as its
-variables are bound, before further patterns extend rows that the condition rejects; a triple term
-as soon as the term or all of its parts are bound.
+so far; that of a pattern that reads the delta alone is always small. A condition follows as soon as
+its variables are bound, before further patterns extend rows that the condition rejects. A triple
+term follows as soon as the term or all of its parts are bound.
 Invariant: every item of the body occurs exactly once in the order.
 Cost: quadratic in the length of the body, at compile time. Sizes come from the index of the
 background, if known, in constant time (the number of a predicate's distinct ends estimates that of

@@ -1,8 +1,12 @@
-"""Rules alike: rules that differ in constants, names and labels alone (semantics.md, section 4).
+"""Shapes of rules: equal for rules that differ in constants, names and labels alone (semantics.md,
+section 4).
 
-Idea: bindings of rules alike travel together, so that a hundred of them are one row. The *shape* of
-a rule has places for labels and one mark for every constant; it is at least as coarse as the
-templates by which rules share a matcher, so rules that share one have one shape.
+Idea: bindings of rules of one shape travel together, so that those of a hundred rules are one row.
+In a *shape* labels are replaced by the positions of their roles, and all constants by one marker.
+Shapes are at least as coarse as the templates by which rules share a matcher, so rules that share a
+matcher have one shape.
+Example: `from A and last B within 1 min from A [?x = 1]` has the shape of `from C and last D within
+1 min from C [?x = 2]`, if A and C, B and D read the same streams.
 Cost: linear in the size of the rule.
 """
 
@@ -24,8 +28,8 @@ _CONSTANT: Final = Const("")
 def shape_of(rule: Rule) -> Hashable:
     """The shape of a rule: equal for rules that differ in constants, names and labels alone.
 
-    Rules of one shape read the same streams, equate the same attributes, and need the same
-    attributes of each other's places, so that one list of columns serves the bindings of all.
+    Rules of one shape read the same streams, equate the same attributes, and read the same
+    attributes of the role at each position, so that one list of columns serves the bindings of all.
     """
     places = {role.label: str(place) for place, role in enumerate(roles(rule))}
     results = {clause.variable: str(place) for place, clause in enumerate(rule.clauses, 1) if isinstance(clause, Aggregate)}

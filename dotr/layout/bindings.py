@@ -1,8 +1,8 @@
-"""Bindings between stages: the rules whose bindings travel together, and the columns of their rows.
+"""Bindings between stages: the rules whose bindings share a stream, and the columns of its rows.
 
-Idea: rules of one shape whose roles have the same ports in every stage are one stream, so that one
-row stands for all of them. A row has what a later stage, or the match, reads; what is said of a
-place holds for all rules of the stream, since their shapes are one.
+Idea: rules of one shape (`dotr.layout.alike`) whose roles have the same ports in every stage share
+a stream: one row represents the bindings of all. Its columns are the values that a later stage, or
+the match, reads. Columns name roles by position, so they apply to all rules of the stream.
 """
 
 from __future__ import annotations
@@ -39,14 +39,17 @@ class StagePorts(NamedTuple):
 
 def binding_streams(rules: Sequence[Sequence[StagePorts]]) -> Mapping[tuple[str, int], BindingStream]:
     """The stream that enters each stage but the first, by the name of the rule and the number of
-    the stage. A rule comes with all its stages."""
-    together: dict[object, list[Sequence[StagePorts]]] = {}
+    the stage.
+
+    `rules`: of each rule all stages, in order.
+    """
+    groups: dict[object, list[Sequence[StagePorts]]] = {}
     for stages in rules:
         rule = stages[0].placed.rule
         where = tuple((each.placed.layer, each.placed.stage.end, each.ports, _key_of(each.placed)) for each in stages)
-        together.setdefault((shape_of(rule), where), []).append(stages)
+        groups.setdefault((shape_of(rule), where), []).append(stages)
     found: dict[tuple[str, int], BindingStream] = {}
-    for group in together.values():
+    for group in groups.values():
         names = tuple(sorted(stages[0].placed.rule.name for stages in group))
         for each in group[0][1:]:
             number = each.placed.stage.number
@@ -56,7 +59,7 @@ def binding_streams(rules: Sequence[Sequence[StagePorts]]) -> Mapping[tuple[str,
 
 
 def _key_of(placed: Placement) -> BoundValue | AggregatedValue:
-    """The column by which the bindings that enter a stage are routed; of a first stage none is."""
+    """The column by which the bindings that enter a stage are routed; not used for a first stage."""
     label, name = placed.key or (placed.rule.anchor.label, "")
     return _column_of(placed.rule, (label, name))
 
@@ -68,7 +71,7 @@ def _column_of(rule: Rule, value: LabelledVariable) -> BoundValue | AggregatedVa
 
 
 def _columns(group: Sequence[Sequence[StagePorts]], entered: Placement) -> tuple[BindingColumn, ...]:
-    """The columns of the bindings that enter a stage of rules alike."""
+    """The columns of the bindings that enter a stage of rules of one shape."""
     rule, first = entered.rule, entered.stage.first
     before = rule.clauses[:first]
     all_values = any(isinstance(leaf, Fresh | Blank) for stages in group for leaf in leaves(stages[0].placed.rule.template))
@@ -91,7 +94,7 @@ def _columns(group: Sequence[Sequence[StagePorts]], entered: Placement) -> tuple
 
 
 def _read_from(rule: Rule, first: int) -> Iterator[Expression]:
-    """The expressions that are evaluated from a clause on."""
+    """The expressions that are evaluated from the clause at position `first` on."""
     for clause in rule.clauses[first:]:
         yield from clause.role.constraints
     if rule.condition is not None:

@@ -1,5 +1,5 @@
-"""Keys of clauses: the attributes of a clause's event that its constraints equate with what is bound
-before (semantics.md, 4; SPARQL `=`).
+"""Keys of clauses: the attributes of a clause's event that its constraints equate with a value
+bound before (semantics.md, 4; SPARQL `=`).
 
 Idea: any event that a clause with a key selects has the value of the key, so it is in the bucket of
 that value. Keys of one equality class have equal values in every binding: a run of clauses whose
@@ -24,9 +24,13 @@ from dotr.model.terms import Label, Variable
 
 
 class ClauseKey(NamedTuple):
-    """A key of a clause: the `attribute` of its event, the `value` with which it is equated (an
-    attribute of a label bound before, or the variable of an aggregate), and the equality class,
-    named by its first member."""
+    """A key of a clause.
+
+    - `attribute`: of the clause's event.
+    - `value`: the attribute of a label bound before, or the variable of an aggregate, with which it
+      is equated.
+    - `equality_class`: named by its first member.
+    """
 
     attribute: Variable
     value: LabelledVariable
@@ -35,8 +39,11 @@ class ClauseKey(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class RuleKeys:
-    """The keys of each clause of a rule, each sorted; `members`: of each equality class an attribute
-    of every positive label that has one, the first by name."""
+    """The keys of each clause of a rule, sorted.
+
+    `members`: by equality class and positive label, the first attribute by name of the label's in
+    the class.
+    """
 
     rule: Rule
     of_clause: tuple[tuple[ClauseKey, ...], ...]
@@ -58,8 +65,9 @@ class RuleKeys:
         return RuleKeys(rule, tuple(of_clause), members)
 
     def anchor_keys(self) -> list[Variable]:
-        """The attributes of the anchor that may key the first stage: those that are keys of the
-        first clause with a key."""
+        """The attributes of the anchor that may key the first stage: those that are equated with a
+        key of the first clause that has one.
+        """
         first = next((keys for keys in self.of_clause if keys), ())
         return sorted({key.equality_class[1] for key in first if key.equality_class[0] == self.rule.anchor.label})
 
@@ -71,8 +79,11 @@ class RuleKeys:
         return replace(stage, split=KeyedPartitions(MappingProxyType(keyed)))
 
     def stage(self, number: int, first: int, equality_class: LabelledVariable, end: int | None = None) -> Stage:
-        """The stage under an equality class that begins with a clause and goes on as long as there
-        are clauses that have a key of the class, or none, or up to `end`."""
+        """The stage under an equality class that begins with the clause at `first`.
+
+        It ends before the first clause whose keys are all of other classes; or at `end`, where
+        clauses without a key of the class are replicated.
+        """
         later = {clause.role.label for clause in self.rule.clauses[first:]}
         attribute = {label: name for label, name in self.members.get(equality_class, {}).items() if label not in later}
         replicated = set()
@@ -90,9 +101,11 @@ class RuleKeys:
         return Stage(number, first, place, KeyedPartitions(MappingProxyType(attribute)), frozenset(replicated))
 
     def spread_stage(self) -> Stage:
-        """The first stage of a rule whose first clause has no key, nor the first one with a key one
-        of the anchor's: its clauses without a key. Anchors are spread; ticks without attributes
-        have one partition."""
+        """The first stage of a rule without `anchor_keys`: the clauses before the first one with a
+        key.
+
+        Anchors are spread over the buckets; ticks without attributes have one partition.
+        """
         end = next((place for place, keys in enumerate(self.of_clause) if keys), len(self.of_clause))
         anchor = self.rule.anchor
         if isinstance(anchor.source, FactSource) and anchor.source.period is not None and not anchor.source.attributes:
@@ -101,9 +114,11 @@ class RuleKeys:
 
 
 def stages_under_one_key(rule: Rule, tied: Collection[Label]) -> dict[Variable, Stage]:
-    """The ways to evaluate a rule in one stage under an attribute of its anchor that also keys the
-    clauses of the labels in `tied`, by that attribute; other clauses have the key or are
-    replicated."""
+    """The stages that evaluate a whole rule under an attribute of its anchor, by that attribute.
+
+    The attribute must also key the clauses of the labels in `tied`; other clauses that it does not
+    key are replicated.
+    """
     keys, end = RuleKeys.of(rule), len(rule.clauses)
     stages = {name: keys.stage(0, 0, (rule.anchor.label, name), end) for name in rule.anchor.source.attributes}
     return {name: stage for name, stage in stages.items() if not stage.replicated & set(tied)}

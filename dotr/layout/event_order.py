@@ -41,8 +41,8 @@ def sort_by_tie(names: Sequence[Variable], events: list[AttributeValues]) -> lis
 
 
 def equated_pair(constraint: Expression) -> tuple[Variable, Attribute] | None:
-    """The candidate's attribute and the earlier one that a constraint `?x = M.?y` (either way
-    round) equates.
+    """The candidate's attribute and the attribute of an earlier label that a constraint `?x = M.?y`
+    or `M.?y = ?x` equates; None for other constraints.
 
     >>> equated_pair(Call("=", (Attribute("Smoke", "room1"), Var("room2"))))
     ('room2', Attribute(label='Smoke', name='room1'))
@@ -55,8 +55,8 @@ def equated_pair(constraint: Expression) -> tuple[Variable, Attribute] | None:
 
 
 def equated_pairs(constraints: Sequence[Expression]) -> tuple[tuple[Variable, Attribute], ...]:
-    """The pairs of all constraints, ordered by the candidate's attribute; the first one written
-    for each."""
+    """The pairs of all constraints, ordered by the candidate's attribute; for each attribute the
+    first pair in the text."""
     found: dict[Variable, Attribute] = {}
     for constraint in constraints:
         pair = equated_pair(constraint)

@@ -1,11 +1,12 @@
-"""Feeding of units: who may still make something for a unit after the last instant (semantics.md, 8,
+"""Feeders of units: the sources of events for a unit after the last instant (semantics.md, 8,
 "First and last").
 
-Idea: after the last instant only two things act by themselves: anchors that wait, and units with
-times of their own. A rule without a delay acts when its anchor comes, so those that feed it are
-those that feed its readers.
-Example: the query `Q` reads the graphs of the rule `R` from events of the rule `S`, `S` delays its
-anchors, and they wait in queue 0 of layer 0: `Q` is fed by `DelayedAnchors(0, 0)`.
+Idea: after the last instant there are two sources of events: delayed anchors, and units with times
+of their own. A rule without a delay acts when its anchor arrives, so the feeders of its readers are
+the feeders of its anchor.
+Example: the query `Q` reads the graphs of the rule `R`, whose anchor is an event of the rule `S`.
+`S` delays its anchors, which wait in queue 0 of layer 0: the feeder of `Q` is `DelayedAnchors(0,
+0)`.
 """
 
 from __future__ import annotations
@@ -29,20 +30,20 @@ class DelayedAnchors:
 
 
 Feeder: TypeAlias = DelayedAnchors | str
-"""Anchors that wait, or the name of a unit of another language than that of rules."""
+"""Delayed anchors, or the name of a unit of another language than that of rules."""
 
 
 def feeders(layout: Layout) -> Mapping[str, tuple[Feeder, ...]]:
-    """The feeders of each unit of another language than that of rules, by its name."""
+    """The feeders of each unit of another language than that of rules, by its name; each once."""
     makers: dict[Label, list[str]] = {}
     for placed in layout.units:
         for label in labels_made(placed.unit):
             makers.setdefault(label, []).append(placed.unit.name)
 
-    def of_label(label: Label, seen: set[Label]) -> Iterator[Feeder]:
-        if label in seen:
+    def of_label(label: Label, visited: set[Label]) -> Iterator[Feeder]:
+        if label in visited:
             return
-        seen.add(label)
+        visited.add(label)
         yield from makers.get(label, ())
         for layer in layout.layers:
             for rule in layer.rules:
@@ -52,12 +53,12 @@ def feeders(layout: Layout) -> Mapping[str, tuple[Feeder, ...]]:
                 if anchor.delay:
                     yield DelayedAnchors(layer.number, layer.queues[rule.ports[0], anchor.delay])
                 elif isinstance(anchor.source, EventSource):
-                    yield from of_label(anchor.source.event, seen)
+                    yield from of_label(anchor.source.event, visited)
 
     found: dict[str, tuple[Feeder, ...]] = {}
     for placed in layout.units:
-        seen: set[Label] = set()
-        found[placed.unit.name] = tuple(dict.fromkeys(feeder for each in readings(placed.unit) for feeder in of_label(each.label, seen)))
+        visited: set[Label] = set()
+        found[placed.unit.name] = tuple(dict.fromkeys(feeder for each in readings(placed.unit) for feeder in of_label(each.label, visited)))
     return found
 
 
@@ -68,15 +69,15 @@ def is_fed(
     is_under_way: Callable[[str], bool],
     is_over: Callable[[str], bool],
 ) -> bool:
-    """True if, after the last instant, something may still come to a unit from one that acts by
-    itself.
+    """True if, after the last instant, events may still arrive at a unit, directly or through
+    others.
 
     Args:
         unit: its name.
-        feeders: those of each unit.
-        waits: whether anchors still wait.
-        is_under_way: whether a unit may still make events though nothing arrives.
-        is_over: whether a unit makes no event any more, whatever arrives.
+        feeders: those of each unit, as `feeders` returns them.
+        waits: whether delayed anchors are still waiting.
+        is_under_way: whether a unit may still make events without arrivals.
+        is_over: whether a unit can make no more events, even with arrivals.
 
     >>> chain = {"Q": ("P",), "P": (DelayedAnchors(0, 0),)}
     >>> is_fed("Q", chain, lambda anchors: True, lambda name: False, lambda name: False)
@@ -84,16 +85,16 @@ def is_fed(
     >>> is_fed("Q", chain, lambda anchors: True, lambda name: False, lambda name: True)
     False
     """
-    seen = {unit}
-    waiting = [unit]
-    while waiting:
-        for feeder in feeders[waiting.pop()]:
+    visited = {unit}
+    stack = [unit]
+    while stack:
+        for feeder in feeders[stack.pop()]:
             if isinstance(feeder, DelayedAnchors):
                 if waits(feeder):
                     return True
-            elif feeder not in seen and not is_over(feeder):
+            elif feeder not in visited and not is_over(feeder):
                 if is_under_way(feeder):
                     return True
-                seen.add(feeder)
-                waiting.append(feeder)
+                visited.add(feeder)
+                stack.append(feeder)
     return False

@@ -1,11 +1,12 @@
-"""Groups of the rules of a layer, so that one hot key uses several cores.
+"""Groups of the rules of a layer, which distribute the load of one hot key over several cores.
 
-Idea: a rule needs the events of one value of its key in one bucket, but not all rules in the same
-one. The rules of a layer that neither read each other there nor share a matcher are dealt into
-groups of about equally many matchers, and a group's buckets are those of the keys, shifted.
-Example: with two groups over four buckets, an event whose key is in bucket 1 is in bucket 3, too,
-for the second group.
-Cost: an event is stored in each group that reads it.
+Idea: each rule needs all events of a key value in one bucket, but different rules may use different
+buckets. Rules of a layer that read each other there or share a matcher stay together; otherwise
+they are dealt into groups with about equal numbers of matchers. The bucket of a key in a group is
+its hash bucket plus the group's shift.
+Example: with two groups over four buckets, an event whose key is in bucket 1 is also stored in
+bucket 3, for the second group.
+Cost: an event is stored once for each group that reads it.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from dotr.model.terms import Label
 
 
 def dealt_groups(placed: Sequence[Placement], count: int) -> Mapping[tuple[int, str], int]:
-    """The number of the group of each rule by its layer and name, below `count`."""
+    """The group of each rule, from 0 to `count - 1`, by its layer and name; empty for one group."""
     if count == 1:
         return {}
     by_layer: dict[int, list[Placement]] = {}
@@ -30,23 +31,25 @@ def dealt_groups(placed: Sequence[Placement], count: int) -> Mapping[tuple[int, 
 
 
 def _dealt(placed: Sequence[Placement], count: int) -> Mapping[str, int]:
-    """The groups of the rules of one layer."""
+    """The groups of the rules of one layer: the largest components first, each into the group with
+    the least load (number of matchers).
+    """
     shapes = {each.rule.name: shape_of(each.rule) for each in placed}
     makers: dict[Label, list[str]] = {}
-    alike: dict[Hashable, str] = {}
+    first_of_shape: dict[Hashable, str] = {}
     for each in placed:
         if each.stage.end == len(each.rule.clauses):  # its events are made in this layer
             makers.setdefault(each.rule.event, []).append(each.rule.name)
-        alike.setdefault(shapes[each.rule.name], each.rule.name)
-    together = [(name, alike[shape]) for name, shape in shapes.items()]
+        first_of_shape.setdefault(shapes[each.rule.name], each.rule.name)
+    edges = [(name, first_of_shape[shape]) for name, shape in shapes.items()]
     for each in placed:
         for role in each.stage.roles_of(each.rule):
             if isinstance(role.source, EventSource):
-                together += [(each.rule.name, maker) for maker in makers.get(role.source.event, ())]
-    of = components([*together, *((other, name) for name, other in together)])
+                edges += [(each.rule.name, maker) for maker in makers.get(role.source.event, ())]
+    component_of = components([*edges, *((other, name) for name, other in edges)])
     members: dict[int | str, list[str]] = {}
     for name in sorted(shapes):
-        members.setdefault(of.get(name, name), []).append(name)
+        members.setdefault(component_of.get(name, name), []).append(name)
     loads, found = [0] * count, dict[str, int]()
     sizes = {number: len({shapes[name] for name in names}) for number, names in members.items()}
     for number in sorted(members, key=lambda number: (-sizes[number], members[number])):

@@ -1,7 +1,8 @@
-"""Components of units that depend on each other through the past: units of EP-SPARQL, and rules.
+"""Components of EP-SPARQL units and rules that depend on each other through the past.
 
-Idea: such a component is one unit of the program, with one partition. From outside it reads what
-its members read of others; what they read of each other stays inside (`engine.interval_component`).
+Idea: such a component is one unit of the program, with one partition. Its reads are the streams
+that members read from other units; events between members stay inside
+(`engine.interval_component`).
 Example: the STREAM `Sum` that reads its own graphs on the left of SEQ is a component of one member.
 Source: ep-sparql.md, sections 4 and 5.
 """
@@ -30,9 +31,9 @@ Member: TypeAlias = IntervalUnit | Rule
 class IntervalComponent:
     """Units, and rules, that depend on each other through the past.
 
-    - `members`: in the order of what they read now.
+    - `members`: each after the members whose events of the same moment it reads.
     - `makes`: the events of all members.
-    - `reads`: the streams that come from outside, each once.
+    - `reads`: the streams read from outside, each once.
     - `inside`: the labels that members make.
     """
 
@@ -68,10 +69,14 @@ class IntervalComponent:
 
 
 def with_components(rules: Sequence[Rule], units: Sequence[StreamUnit], labels: Mapping[Label, UnitEvents]) -> list[StreamUnit]:
-    """The units of a program, with a component in the place of those that depend on themselves."""
-    everything: list[ProgramUnit] = [*rules, *units]
-    by_name = {each.name: each for each in everything}
-    made = makers(everything)
+    """The units of a program; those of a recursive component are replaced by an
+    `IntervalComponent`.
+
+    `labels`: the events of each label, by label.
+    """
+    all_units: list[ProgramUnit] = [*rules, *units]
+    by_name = {each.name: each for each in all_units}
+    made = makers(all_units)
     needs = {name: [maker.name for each in readings(unit) for maker in made.get(each.label, ())] for name, unit in by_name.items()}
     number = components((name, need) for name in needs for need in needs[name])
     groups: dict[int, list[str]] = {}
@@ -79,15 +84,15 @@ def with_components(rules: Sequence[Rule], units: Sequence[StreamUnit], labels: 
         if name in number:
             groups.setdefault(number[name], []).append(name)
     found: list[StreamUnit] = []
-    taken: set[str] = set()
+    replaced: set[str] = set()
     for names in groups.values():
         members = [by_name[name] for name in names]
         own = [each for each in members if isinstance(each, IntervalUnit | Rule)]
         recursive = len(names) > 1 or names[0] in needs[names[0]]
         if recursive and any(isinstance(each, IntervalUnit) for each in own):
             found.append(_component(own, made, labels))
-            taken.update(names)
-    return [*[unit for unit in units if unit.name not in taken], *found]
+            replaced.update(names)
+    return [*[unit for unit in units if unit.name not in replaced], *found]
 
 
 def units_by_label(units: Sequence[StreamUnit]) -> dict[Label, StreamUnit]:
@@ -100,7 +105,9 @@ def units_by_label(units: Sequence[StreamUnit]) -> dict[Label, StreamUnit]:
 
 
 def member_reads(member: Member) -> tuple[UnitRead, ...]:
-    """The streams that a member reads, in the order of their numbers: those of roles of a rule."""
+    """The streams that a member reads, in the order of their numbers; of a rule, those of its
+    roles.
+    """
     if isinstance(member, IntervalUnit):
         return member.reads
     spans = zip(roles(member), lookbacks(member), strict=True)
@@ -108,7 +115,7 @@ def member_reads(member: Member) -> tuple[UnitRead, ...]:
 
 
 def label_read(read: UnitRead) -> Label | None:
-    """The label whose events a read brings; None for facts."""
+    """The label of the events of a read; None for facts."""
     match read.stream:
         case EventSource(label, _) | IntervalEvents(label, _):
             return label

@@ -1,11 +1,11 @@
-"""Keys of EP-SPARQL units: variables by whose values a unit may stand in several partitions.
+"""Partition keys of EP-SPARQL units.
 
-Idea: a key gives each operand a variable that all of its solutions bind, so that solutions which
-combine have one value in these: compatible solutions do where the variable is the same, and a
-FILTER conjunct `?a = ?b` ties two others, where no policy chooses before it is tested. What an
-optional operator combines is tested by F alone.
-Example: `{ ?c :price ?p } SEQ { ?d :price ?q } FILTER(?c = ?d)` has the keys (c, d) and, for prices
-that are equated with nothing, no other.
+Idea: a key has a variable of each operand, bound in all of its solutions, such that solutions that
+combine have equal values. That is so if the variable of both operands is the same, since combined
+solutions are compatible; or if a FILTER conjunct `?a = ?b` equates the two, unless a policy chooses
+before the FILTER is tested. For an optional operator only its own condition F equates variables.
+Example: `{ ?c :price ?p } SEQ { ?d :price ?q } FILTER(?c = ?d)` has the key (c, d) alone, since ?p
+and ?q are not equated.
 Source: ep-sparql.md, section 5.
 """
 
@@ -41,15 +41,16 @@ OperandKeys: TypeAlias = tuple[Variable, ...]
 
 _Equalities: TypeAlias = frozenset[frozenset[Variable]]
 
-_MOST: Final = 64
-"""Keys of a part that are looked at: with many variables that FILTERs equate there are many."""
+_MAX_KEYS: Final = 64
+"""The number of keys of a part that are considered; FILTERs that equate many variables make many.
+"""
 
 
 def operand_keys(query: TemporalQuery) -> OperandKeys | None:
-    """The variables by whose values a unit can be partitioned, one for each operand; None without.
+    """The variables by whose values a unit can be partitioned, one for each operand; None: no key.
 
-    Operands of EVENT must know their certain variables. Of several keys that with the least number
-    of different names is taken, then the first.
+    The certain variables of operands of EVENT must be set. Of several keys the result is the one
+    with the fewest different names, then the least.
     """
     if query.where is None:
         return None
@@ -79,7 +80,11 @@ def _reason(query: TemporalQuery) -> str:
 
 
 def _keys(pattern: IntervalPattern, equal: _Equalities, *, chooses: bool) -> list[OperandKeys]:
-    """The keys of a pattern; `equal`: pairs of variables that are equal in every result made of it."""
+    """The keys of a pattern.
+
+    `equal`: pairs of variables that are equal in every result that the pattern is part of.
+    `chooses`: a policy chooses solutions before a FILTER is tested.
+    """
     match pattern:
         case InstantGroup() | EventRead():
             return [(name,) for name in sorted(pattern.certain)]
@@ -95,28 +100,28 @@ def _keys(pattern: IntervalPattern, equal: _Equalities, *, chooses: bool) -> lis
             inside: _Equalities = frozenset() if chooses else _equated(condition)
             match operator:
                 case TemporalOperator.OPTIONALSEQ:
-                    tied, of_left, of_right = inside, inside, equal
+                    across, of_left, of_right = inside, inside, equal
                 case TemporalOperator.EQUALSOPTIONAL:
-                    tied, of_left, of_right = inside, equal, inside
+                    across, of_left, of_right = inside, equal, inside
                 case _:
-                    tied, of_left, of_right = equal, equal, equal
+                    across, of_left, of_right = equal, equal, equal
             pairs = product(_keys(left, of_left, chooses=chooses), _keys(right, of_right, chooses=chooses))
-            return _first((*a, *b) for a, b in pairs if any(_tied(x, y, tied) for x in a for y in b))
+            return _first((*a, *b) for a, b in pairs if any(_are_equated(x, y, across) for x in a for y in b))
         case _:
             assert_never(pattern)
 
 
 def _first(keys: Iterable[OperandKeys]) -> list[OperandKeys]:
-    return [key for key, _ in zip(dict.fromkeys(keys), range(_MOST), strict=False)]
+    return [key for key, _ in zip(dict.fromkeys(keys), range(_MAX_KEYS), strict=False)]
 
 
 def _same(key: Sequence[Variable]) -> Iterable[Variable]:
-    """The variable of a key that is one variable; none of any other key."""
+    """The variable of a key in which all operands have the same one; else nothing."""
     return key[:1] if len(set(key)) == 1 else ()
 
 
-def _tied(one: Variable, other: Variable, equal: _Equalities) -> bool:
-    """Return whether two variables are one, or equated, also through others."""
+def _are_equated(one: Variable, other: Variable, equal: _Equalities) -> bool:
+    """True if two variables are the same, or equated, transitively."""
     reached = {one}
     while other not in reached:
         further = {name for pair in equal if not reached.isdisjoint(pair) for name in pair} - reached

@@ -1,4 +1,4 @@
-"""Spreading of EP-SPARQL units: the places of keys in what they read (ep-sparql.md, section 5)."""
+"""Spreading of EP-SPARQL units: the columns of keys in the rows that they read (ep-sparql.md, 5)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dotr.model.intervals import operand_reads, visible_variables
 
 
 def operand_places(unit: IntervalUnit, keys: OperandKeys) -> Sequence[int]:
-    """The place of the key among the sorted variables of each operand."""
+    """The index of the key's variable among the sorted variables of each operand."""
     assert unit.query.where is not None, "a unit with a key has operands"
     operands = [each.operand for each in operand_reads(unit.query.where)]
     return [sorted(visible_variables(operand)).index(key) for operand, key in zip(operands, keys, strict=True)]

@@ -46,8 +46,8 @@ Partitioning: TypeAlias = KeyedPartitions | SinglePartition | AnyPartition
 
 
 class UnitKey(NamedTuple):
-    """The variable that keys a unit of another language than that of rules, or the reason for which
-    it has one partition."""
+    """The variable that keys a unit of another language than that of rules; or None, and the reason
+    why it has one partition."""
 
     variable: Variable | None
     reason: str
@@ -56,7 +56,7 @@ class UnitKey(NamedTuple):
 def partitioning(rule: Rule, preferred: Sequence[Variable] = ()) -> Partitioning:
     """The finest partitioning that the rule's equalities allow.
 
-    Of several keys the first in `preferred` is taken, otherwise the first by name.
+    Of several keys the result is the first in `preferred`, otherwise the first by name.
     """
     if not rule.clauses and not preferred:
         return AnyPartition()
@@ -72,10 +72,10 @@ def partitioning(rule: Rule, preferred: Sequence[Variable] = ()) -> Partitioning
 
 
 def keyed_partitions(rule: Rule) -> Mapping[Variable, KeyedPartitions]:
-    """Every partitioning by a key, by the anchor's attribute in it.
+    """Every partitioning by a key, by the anchor's attribute in the key.
 
-    Equalities of positive roles are transitive. The events of a negation or aggregate are only read
-    under the key, so their own equalities must name that key.
+    Equalities of positive roles are transitive. A negation or aggregate binds no event, so its own
+    constraints must equate an attribute with a member of the key.
     """
     positive = [clause.role for clause in rule.clauses if isinstance(clause, Choose)]
     others = [clause.role for clause in rule.clauses if not isinstance(clause, Choose)]
@@ -95,16 +95,16 @@ def keyed_partitions(rule: Rule) -> Mapping[Variable, KeyedPartitions]:
 
 
 def equality_roots(rule: Rule) -> Callable[[LabelledVariable], LabelledVariable]:
-    """The first member of the equality class of an attribute.
+    """Function from an attribute to the first member of its equality class.
 
-    Positive clauses tie: each attribute of one to the first that it is equated with, so every class
-    has one member that is tied to no earlier one.
+    The classes are those of the equalities of positive clauses: a union-find forest, in which the
+    root of each class is its earliest member.
     """
-    tied_to: dict[LabelledVariable, LabelledVariable] = {}
+    parent: dict[LabelledVariable, LabelledVariable] = {}
 
     def root(node: LabelledVariable) -> LabelledVariable:
-        while node in tied_to:
-            node = tied_to[node]
+        while node in parent:
+            node = parent[node]
         return node
 
     for clause in rule.clauses:
@@ -112,7 +112,7 @@ def equality_roots(rule: Rule) -> Callable[[LabelledVariable], LabelledVariable]
             for name, other in equated_pairs(clause.role.constraints):
                 here, there = root((clause.role.label, name)), root((other.label, other.name))
                 if here != there:
-                    tied_to[here] = there
+                    parent[here] = there
     return root
 
 
@@ -131,7 +131,7 @@ def carried_keys(rule: Rule, split: KeyedPartitions) -> frozenset[Variable]:
 
 
 def key_of(split: Partitioning, role: Role) -> Variable | None:
-    """The attribute that keys a role's events; None without a key, or where the role is replicated."""
+    """The attribute that keys a role's events; None: no key, or the role is replicated."""
     return split.attribute.get(role.label) if isinstance(split, KeyedPartitions) else None
 
 

@@ -1,9 +1,12 @@
-"""Keys of LARS files: the places by whose terms a file may stand in several partitions.
+"""Partition keys of LARS files: for each predicate, the place of the key's term in an atom.
 
 Idea: each predicate gets a place (subject or object, an argument, an attribute) such that in each
-rule one variable stands at the places of all atoms. What a rule joins then has one key, so that the
-atoms of other keys make no difference. For each rule a variable is chosen in turn; the choice
-leaves to each predicate the places at which the variable stands in all its atoms.
+rule one variable occurs at the places of all atoms. All atoms that a rule joins then have the same
+key, so that atoms of other keys have no effect. The places are found by backtracking over the
+rules: a variable is chosen for each rule in turn, and restricts each predicate to the places at
+which the variable occurs in all its atoms.
+Example: `Hot(?v, ?s) :- :temp(?s, ?v) IN [3 s]` with ?s gives argument 1 of Hot, the subject of
+:temp.
 Source: lars.md, section 4.
 """
 
@@ -37,8 +40,9 @@ from dotr.model.lars import (
 from dotr.model.terms import Variable
 
 Place: TypeAlias = int | str
-"""Of triples 0 (the subject) or 2 (the object), of an own relation the number of an argument, of an
-event the name of an attribute."""
+"""A place in an atom: of a triple 0 (the subject) or 2 (the object), of an own relation the index
+of an argument, of an event the name of an attribute.
+"""
 
 _Places: TypeAlias = Mapping[LarsPredicate, frozenset[Place]]
 _MOST_CHOICES: Final = 10_000
@@ -46,8 +50,8 @@ _MOST_CHOICES: Final = 10_000
 
 @dataclass(frozen=True, slots=True)
 class LarsKey:
-    """The place of each predicate and the variable of each rule, by name; or, without them, the
-    reason for one partition.
+    """The place of each predicate, and the variable of each rule by its name; both empty where the
+    file has one partition, for the given reason.
     """
 
     places: Mapping[LarsPredicate, Place]
@@ -56,12 +60,12 @@ class LarsKey:
 
     @property
     def unit_key(self) -> UnitKey:
-        """The key as a unit tells it: the variable of the first rule."""
+        """The key for messages: the variable of the first rule, or the reason."""
         return UnitKey(next(iter(self.variables.values()), None), self.reason)
 
 
 def lars_key(file: LarsFile) -> LarsKey:
-    """The key of a file, or why it has none.
+    """The key of a file, or the reason why it has none.
 
     >>> from dotr.languages.lars import compile_lars
     >>> from dotr.model.lars import OwnRelation
@@ -93,7 +97,7 @@ def lars_key(file: LarsFile) -> LarsKey:
 
 
 def _counts_all(literal: LarsLiteral) -> str:
-    """The reason against a key that a tuple window gives; empty without one."""
+    """The reason why the tuple window of a literal excludes a key; empty: it does not."""
     match literal.reach:
         case Sometime(TupleWindow(count, counted)) | Always(TupleWindow(count, counted)) | At(_, TupleWindow(count, counted)):
             line = literal.span.line_column[0]
@@ -107,7 +111,7 @@ def _counts_all(literal: LarsLiteral) -> str:
 
 
 def _facts_alone(file: LarsFile) -> frozenset[LarsPredicate]:
-    """Own relations that only facts give."""
+    """Own relations that have facts and no rules."""
     facts = {predicate_of(fact.atom) for fact in file.facts if isinstance(fact.atom, RelationAtom)}
     return frozenset(facts - file.derived)
 
@@ -119,7 +123,7 @@ def _atoms(rule: LarsRule) -> Iterator[LarsAtom]:
 
 
 def _choices(rule: LarsRule, atoms: list[LarsAtom]) -> list[Variable]:
-    """The variables that stand in all atoms, and that PER names in all windows."""
+    """The variables that occur at a possible place in all atoms, and in PER of all tuple windows."""
     names = [name for name in variables_of_atom(atoms[0]) if all(_places_of(name, atom) for atom in atoms)]
     for literal in (*rule.literals, *rule.negated):
         match literal.reach:
@@ -131,7 +135,7 @@ def _choices(rule: LarsRule, atoms: list[LarsAtom]) -> list[Variable]:
 
 
 def _places_of(name: Variable, atom: LarsAtom) -> frozenset[Place]:
-    """The places at which a variable stands, of those that a key may have."""
+    """The places of an atom at which a variable occurs, of those that a key may have."""
     variable = Var(name)
     match atom:
         case TriplePattern(subject, _, object_):
@@ -147,7 +151,7 @@ def _places_of(name: Variable, atom: LarsAtom) -> frozenset[Place]:
 
 
 class _KeySearch:
-    """Choice of a variable for each rule, with the places that it leaves; it gives up after many."""
+    """Backtracking search of a variable for each rule; it ends after `_MOST_CHOICES` choices."""
 
     def __init__(self, rules: list[tuple[LarsRule, list[LarsAtom]]]) -> None:
         self._rules = rules
@@ -155,7 +159,7 @@ class _KeySearch:
         self._tried = 0
 
     def found(self) -> tuple[_Places, Mapping[str, Variable]] | None:
-        """The places and the variables; None where there are none."""
+        """The possible places of each predicate and the variables; None: the search has failed."""
         chosen: dict[str, Variable] = {}
         stack: list[tuple[_Places, Iterator[Variable]]] = [({}, self._variables(0))]
         while stack and self._tried < _MOST_CHOICES:
@@ -178,16 +182,18 @@ class _KeySearch:
         return iter(_choices(*self._rules[number]) if number < len(self._rules) else ())
 
     def _narrowed(self, places: _Places, name: Variable, atoms: list[LarsAtom]) -> _Places | None:
-        """The places that are left where the variable stands at all of them; None: none are."""
-        left = dict(places)
+        """The places of each predicate at which the variable also occurs in these atoms; None: a
+        predicate has none.
+        """
+        remaining = dict(places)
         for atom in atoms:
             allowed = _places_of(name, atom)
             own = predicate_of(atom)
-            # A variable predicate or class has the place of all that it may be.
+            # A variable predicate or class restricts all predicates that it may match.
             is_one = not isinstance(own, PropertyName | ClassName) or own.iri is not None
             for predicate in (own,) if is_one else [each for each in self._predicates if may_share(own, each)]:
-                narrowed = left.get(predicate, allowed) & allowed
+                narrowed = remaining.get(predicate, allowed) & allowed
                 if not narrowed:
                     return None
-                left[predicate] = narrowed
-        return left
+                remaining[predicate] = narrowed
+        return remaining

@@ -1,4 +1,4 @@
-"""Retention of LARS files: how much of the stream a file keeps, by predicate (lars.md, section 4)."""
+"""Retention of LARS files: the atoms of the stream that a file keeps, by predicate (lars.md, 4)."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from dotr.model.time import Micros
 
 @dataclass
 class LarsRetention:
-    """What is kept of the atoms of a predicate.
+    """The retention of the atoms of a predicate.
 
-    - `last`: for so long, in µs, the last point of each atom is kept.
-    - `each`: for so long, in µs, all points of each atom are kept.
-    - `counts`: tuple windows, with the length that they count, as they are written.
+    - `last`: the duration in µs for which the last point of each atom is kept.
+    - `each`: the duration in µs for which all points of each atom are kept.
+    - `counts`: the texts of the tuple windows over its atoms, each once.
     """
 
     predicate: LarsPredicate
@@ -66,8 +66,8 @@ def retentions(file: LarsFile) -> list[LarsRetention]:
 
 
 def _reaches(literal: LarsLiteral, resolution: Micros) -> Iterator[tuple[LarsAtom, int, int, bool]]:
-    """Each atom with the distances in points at which it is looked for, and whether the points
-    themselves matter."""
+    """Each atom with the least and the greatest distance, in points, at which it is looked up; and
+    whether all of its points are needed."""
     match literal.reach:
         case None:
             yield literal.atom, 0, 0, False
@@ -93,7 +93,7 @@ def window_of(literal: LarsLiteral) -> TimeWindow | TupleWindow | None:
 
 
 def window_text(window: TupleWindow) -> str:
-    """A tuple window as it is written."""
+    """The text of a tuple window in a file."""
     match window.counted:
         case Counted.ALL:
             return f"[LAST {window.count}]"

@@ -1,8 +1,8 @@
 """Spreading of LARS files by the places of their predicates (lars.md, section 4).
 
-Idea: what a rule joins has one key, so all that a key's conclusions need is in its bucket, with the
-background, which is in all. A bucket concludes of the background and of facts for all keys, and
-what it concludes for those of others may be wrong; it reports the rows of its own keys.
+Idea: all atoms that a rule joins have the same key, so all premises for a key are in its bucket,
+and the background is in every bucket. A bucket also derives conclusions from background and facts
+for keys of other buckets; these may be wrong, so that a bucket reports rows of its own keys alone.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from dotr.model.terms import Term
 
 
 def lars_key_names(unit: LarsUnit) -> tuple[str, ...]:
-    """The predicates of a file with their places, as they are written down; empty: it has one
-    partition.
+    """The predicates of a file with their places, as texts for state, sorted; empty: the file has
+    one partition.
     """
     if lars_spreads(unit) is None:
         return ()
@@ -37,7 +37,7 @@ def lars_key_names(unit: LarsUnit) -> tuple[str, ...]:
 
 
 def keyed_by_object(key: LarsKey) -> frozenset[Term]:
-    """The properties whose triples are keyed by their objects; all others are by their subjects."""
+    """The properties whose triples are keyed by their objects; other triples are keyed by subjects."""
     places = {each.iri: place for each, place in key.places.items() if isinstance(each, PropertyName)}
     return frozenset(iri for iri, place in places.items() if iri is not None and place == 2)
 

@@ -1,4 +1,5 @@
-"""LARS files as units of a program: what they read and make (lars.md, section 4)."""
+"""LARS files as units of a program: the streams that they read, the events that they make (lars.md,
+section 4)."""
 
 from __future__ import annotations
 
@@ -40,7 +41,7 @@ class LarsUnit:
 
     @property
     def reads(self) -> tuple[UnitRead, ...]:
-        """The triples of instants, where the file reads any, then each label."""
+        """The triples of instants, if the file reads any, then the events of each label."""
         triples = triples_read(self.file)
         streams: list[tuple[UnitStream, Span]] = [] if triples is None else [(triples, self.file.span)]
         spans = event_spans(self.file)
@@ -49,7 +50,9 @@ class LarsUnit:
 
     @property
     def labels(self) -> Mapping[int, tuple[Label, EventSource | FactSource]]:
-        """The labels that are read, by the number of their reads; another read is of triples."""
+        """The labels that are read, by the number of their read; a read that is missing here is
+        that of triples.
+        """
         first = 0 if triples_read(self.file) is None else 1
         return dict(enumerate(self.events, first))
 
@@ -70,7 +73,7 @@ class LarsUnit:
 
 
 def made_by(file: LarsFile) -> tuple[UnitEvents, ...]:
-    """The events that a file makes; each has all attributes, the variables of an atom."""
+    """The events of each REPORT of a file; all attributes, the variables of its atom, are bound."""
     return tuple(
         UnitEvents(report.label, report.attributes, report.label_span, report.makes_graphs, report.attributes) for report in file.reports
     )
@@ -96,10 +99,10 @@ def event_spans(file: LarsFile) -> Mapping[Label, Span]:
 
 
 def triples_read(file: LarsFile) -> InstantTriples | None:
-    """The triples of instants that a file needs; None: none.
+    """The triples of instants that a file reads; None: it reads none.
 
-    They are those of the properties of its literals, and of those that it reports; those of all
-    where a predicate is a variable, or where `[LAST n]` counts all triples.
+    They are those of the properties of its literals and REPORTs; of all properties if a predicate
+    is a variable, or if `[LAST n]` counts all triples.
     """
     predicates: set[Term] = set()
     atoms = [atom for atom, _ in atoms_read(file)] + [report.atom for report in file.reports]

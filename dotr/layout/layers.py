@@ -1,10 +1,11 @@
 """Layers: assignment of units to operators, ports of each operator, and retention of events.
 
 Idea: rules that read facts alone are in layer 0; `placement` assigns the others. Between two layers
-events are sent to the bucket of their new key. A *port* is one fact stream, one event label, or a
-stream of graphs or triples, under the attribute that keys it. Units of other languages have layers
-of their own; those without a key have each a partition of its own.
-Invariant: rules of a layer are ordered so that every event is complete before a rule reads it.
+events are sent to the bucket of their new key. A *port* is one stream (facts, events of a label,
+graphs or triples) under the attribute that keys it. Units of other languages have separate layers;
+each unit without a key has one partition.
+Invariant: rules of a layer are ordered by depth: all events of an instant that a rule reads are
+made at lower depths.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from dotr.model.time import Micros
 
 Stream: TypeAlias = int | Label | MadeGraphs | FedGraphs | InstantTriples | IntervalEvents | BindingStream
 """The number of a fact stream, the label of a composite event, a stream of graphs, triples of
-instants, events with their starts, or bindings on their way between two stages of rules."""
+instants, events with their starts, or bindings between two stages of rules."""
 
 MadeStream: TypeAlias = Label | MadeGraphs | IntervalEvents | BindingStream
 """A stream that a unit makes."""
@@ -41,12 +42,16 @@ MadeStream: TypeAlias = Label | MadeGraphs | IntervalEvents | BindingStream
 class Port:
     """One stream under one key.
 
-    Without a key all events are in one partition, that of the number `partition`, or, with
-    `spread`, in that of the hash of their values. Rules added at the time `since` (µs) read ports
-    of their own, so that they find no older event. `reach`: of a unit that is spread over all
-    partitions, those to which a row goes. `is_replicated`: every event goes to every bucket, with
-    one ordinal in all of them. `by_time`: with `spread`, the hash is that of values and time, but
-    for ticks. `group`: the number of the group of rules that reads it, and that of all groups.
+    - `stream`, `attributes`: the stream, and the columns of its rows.
+    - `key`: the attribute whose value selects the bucket; None: no key.
+    - `spread`: without a key, the hash of an event's values selects its bucket.
+    - `since`: the time in µs since 1970 at which the rules that read the port were added to a
+      running stream; such rules have separate ports, so that they find no older event.
+    - `partition`: without a key and `spread`, the number of the partition of all events.
+    - `reach`: for a unit that is spread over all buckets, the buckets of a row.
+    - `is_replicated`: every event is in every bucket, with the same ordinal in all.
+    - `by_time`: with `spread`, the hash is that of values and time, except for ticks.
+    - `group`: the group of rules that reads it, and the number of groups.
     """
 
     stream: Stream
@@ -62,24 +67,24 @@ class Port:
 
     @property
     def key_position(self) -> int | None:
-        """The position of the key among the attributes."""
+        """The index of the key among the attributes."""
         return None if self.key is None else self.attributes.index(self.key)
 
     def shift(self, buckets: int) -> int:
-        """The distance between the bucket of a key and that of an event at this port."""
+        """The number to add to the hash bucket of a key for the bucket of an event at this port."""
         number, groups = self.group
         return number * buckets // groups
 
 
 @dataclass(frozen=True, slots=True)
 class PlacedRule:
-    """A stage of a rule in its layer, with the port of its anchors or of the bindings that enter
-    it, then those of the clauses of the stage. The ports of a rule that is not cut are those of all
-    its roles.
+    """A stage of a rule in its layer.
 
-    The events that it reads come from lower depths of the layer or from lower layers. In a later
-    stage the port at 0 has a `BindingStream`. A layer may hold stages of several rules, and
-    one rule at most once.
+    - `ports`: the port of its anchors, or of the bindings that enter a later stage
+      (`BindingStream`); then those of the clauses of the stage.
+    - `depth`: the events that it reads are made at lower depths of the layer, or in lower layers.
+
+    A layer has at most one stage of a rule.
     """
 
     rule: Rule
@@ -106,17 +111,17 @@ class PlacedRule:
 
     @property
     def delay(self) -> Micros:
-        """The delay (µs) with which anchors wait in this stage."""
+        """The delay (µs) of anchors in this stage."""
         return self.rule.anchor.delay if self.stage.is_first else 0
 
 
 @dataclass(frozen=True, slots=True)
 class PlacedUnit:
-    """A unit of another language than that of rules in its layer, with the port of each of its
-    reads.
+    """A unit of another language than that of rules in its layer.
 
-    `partition` numbers the units of a layer: each has a partition of its own, or, where it
-    `is_spread`, a part in every partition. Reads of one stream share a port.
+    - `ports`: the port of each of its reads; reads of one stream share a port.
+    - `partition`: the ordinal of the unit in its layer, which is its partition unless it is spread.
+    - `is_spread`: the unit has a share in every bucket.
     """
 
     unit: StreamUnit
@@ -130,8 +135,9 @@ class Layer:
     """One operator: its ports, and its rules in order of depth, or its other units in order of
     name.
 
-    `retention` is, per port in µs, the longest chain of windows that ends at one of its roles; None
-    for a port that only anchors read, of which no events are stored.
+    `retention`: for each port the duration in µs for which its events are stored, the longest chain
+    of windows that ends at one of its roles; None for a port that only anchors read: its events are
+    not stored.
     """
 
     number: int
@@ -142,13 +148,15 @@ class Layer:
 
     @property
     def may_fire_without_events(self) -> bool:
-        """True if a delayed anchor, a report or a point makes events at a time at which none
-        arrive."""
+        """True if a delayed anchor, a report or a point may make events at a time without arrivals."""
         return bool(self.units) or any(placed.delay for placed in self.rules)
 
     @property
     def acts_alone(self) -> bool:
-        """The same, but for units of which it is known that they only answer what arrives."""
+        """True if the layer may make events at a time without arrivals; unlike
+        `may_fire_without_events`, false for units of EP-SPARQL, which make events from arrivals
+        alone.
+        """
         return any(_acts_alone(placed.unit) for placed in self.units) or any(placed.delay for placed in self.rules)
 
     @property
@@ -168,8 +176,10 @@ class Layer:
 
     @property
     def first_consumed(self) -> list[int]:
-        """For each rule the number of its first consumed set; the last item is the number of all
-        sets."""
+        """For each rule the number of its first consumed set; the last item is the number of sets.
+
+        A consumed set has the events of one label that a rule has consumed.
+        """
         found = [0]
         for placed in self.rules:
             found.append(found[-1] + len(set(placed.rule.consuming) - {placed.rule.anchor.label}))
@@ -228,7 +238,7 @@ class Layout:
 
 
 def _acts_alone(unit: StreamUnit) -> bool:
-    """True if a unit may make events at a time at which nothing arrives; one of EP-SPARQL does not."""
+    """True if a unit may make events at a time without arrivals; units of EP-SPARQL do not."""
     if isinstance(unit, IntervalComponent):
         return any(rule.anchor.delay for rule in unit.rules)
     return not isinstance(unit, IntervalUnit)
@@ -274,9 +284,9 @@ def lay_out(
 ) -> Layout:
     """Places rules and other units in layers and numbers their streams and ports.
 
-    `since` has, by name, the time (µs) of each rule added to a running stream. `cut`: rules without
-    a key for all their clauses are cut into stages, unless no operator keeps state. `groups`: the
-    rules of a layer are dealt into so many groups (`dotr.layout.groups`).
+    `since`: the time (µs since 1970) of each rule that was added to a running stream, by its name.
+    `cut`: rules without a key for all their clauses are cut into stages, unless no operator keeps
+    state. `groups`: the number of groups of rules in a layer (`dotr.layout.groups`).
     """
     if cut and units:
         from dotr.layout.merged_graphs import with_merged_graphs  # loaded where a program has units

@@ -1,8 +1,8 @@
-"""CONSTRUCT queries with a key, cut in two: the solutions in all buckets, and above them the graph.
+"""CONSTRUCT queries with a key, cut into two units: solutions in all buckets, and their graph.
 
-Idea: the event of a CONSTRUCT is one graph of the solutions of a report (continuous.md, section 9).
-Each bucket finds the solutions of its subjects; a unit of one partition, in a layer above, makes
-the graph of all that come at one time. It keeps nothing.
+Idea: the event of a CONSTRUCT is one graph of all solutions of a report (continuous.md, section 9).
+Each bucket finds the solutions of its subjects. A unit with one partition, in a layer above, makes
+one graph of all solutions of a time; it has no state.
 Example: `CONSTRUCT { ?x :hot true }` as `Hot`, over three buckets: at 10 they find the solutions
 for :a, none, and for :b and :c; the graph of `Hot` at 10 has three triples.
 """
@@ -24,8 +24,10 @@ from dotr.model.units import UnitEvents
 
 @dataclass(frozen=True, slots=True)
 class ConstructSolutions:
-    """The solutions of a CONSTRUCT: events that nobody reads but the unit that makes its graph. It has
-    the name and the state of the query.
+    """The solutions of a CONSTRUCT, as events that only the unit of its graphs (`MergedGraphs`)
+    reads.
+
+    The unit has the name and the state of the query, `whole`.
     """
 
     whole: StreamQuery
@@ -42,7 +44,7 @@ class ConstructSolutions:
 
     @property
     def label(self) -> Label:
-        """The label of the events, unlike that of any unit in a file."""
+        """The label of the events, which differs from all labels of files."""
         return f"solutions of {self.whole.name}"
 
     @property
@@ -84,7 +86,7 @@ class MergedGraphs:
 
     @property
     def name(self) -> str:
-        """A name unlike that of any unit in a file."""
+        """The name of the unit, which differs from all names of files."""
         return f"graphs of {self.whole.name}"
 
     @property
@@ -114,7 +116,8 @@ class MergedGraphs:
 
 
 def with_merged_graphs(units: Iterable[StreamUnit]) -> Iterator[StreamUnit]:
-    """The units, of which each CONSTRUCT with a key is cut in two."""
+    """The units; each CONSTRUCT with a key is replaced by its `ConstructSolutions` and
+    `MergedGraphs`."""
     for unit in units:
         if isinstance(unit, StreamQuery) and isinstance(unit.query.form, ConstructForm) and query_key(unit.query).variable is not None:
             solutions = ConstructSolutions(unit)
@@ -125,7 +128,9 @@ def with_merged_graphs(units: Iterable[StreamUnit]) -> Iterator[StreamUnit]:
 
 
 def query_of(unit: StreamUnit) -> StreamQuery | None:
-    """The query that a unit is, or finds the solutions of; None for another unit."""
+    """The query of a unit that is a query, or that finds the solutions of one; None for other
+    units.
+    """
     match unit:
         case StreamQuery():
             return unit

@@ -2,12 +2,12 @@
 
 Idea: mutually dependent rules are one component and share one key, or one partition; components are
 placed in order of dependency. A rule is in the layer of the rules whose events it reads if those
-events arise in the partition that reads them, otherwise in the next layer. A rule that is cut has a
-layer for each stage, each above the one before, and makes its events in the last.
-Invariant: within a layer an event of the present is produced at a lower depth than any rule that
-may read it at its own instant; events read strictly in the past impose no order. A layer holds
-rules or units of other languages, never both: rules are on even levels, units on odd ones, and the
-levels that are used are the layers.
+events are made in the partition that reads them, otherwise in the next layer. A rule that is cut
+has a layer for each stage, each above the preceding one, and makes its events in the last.
+Invariant: within a layer an event is made at a lower depth than any rule that may read it at the
+same instant; events read strictly in the past impose no order. A layer has rules or units of other
+languages, not both: rules are on even levels, units on odd ones. Layers are the used levels,
+numbered from 0.
 Cost: linear in the rules and their dependencies, except for the search of a shared key (at most
 `_MAX_TRIALS`).
 """
@@ -43,8 +43,11 @@ _MAX_TRIALS = 10_000
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """The layer and depth of a stage of a rule. `key`: of a later stage, what is bound by then and
-    equated with the key of its first clause."""
+    """The layer and depth of a stage of a rule.
+
+    `key`: for a later stage, the value bound before that is equated with the key of its first
+    clause.
+    """
 
     rule: Rule
     stage: Stage
@@ -63,8 +66,10 @@ class Placements:
 
 
 def place_units(rules: Sequence[Rule], units: Sequence[StreamUnit] = (), *, cut: bool = False) -> Placements:
-    """Places all units; cycles that are errors have been refused before. `cut`: rules without a key
-    for all their clauses are cut into stages."""
+    """Places all units. Cycles that are errors must have been refused (`units.refused_cycles`).
+
+    `cut`: rules without a key for all their clauses are cut into stages.
+    """
     placer = _Placer([*rules, *units], cut=cut)
     for component in _ordered_components([*rules, *units], placer.makers):
         if isinstance(component[0], Rule):
@@ -81,8 +86,9 @@ def place_units(rules: Sequence[Rule], units: Sequence[StreamUnit] = (), *, cut:
 
 
 def _event_reads(rule: Rule, stage: Stage | None = None) -> Iterator[tuple[Role, Label, bool]]:
-    """The roles that read composite events, the label, and true if the event may be of the
-    rule's own instant; of one stage only its roles."""
+    """The roles that read composite events, each with the label, and whether the event may be of
+    the rule's own instant; all roles of a rule, or those of one stage.
+    """
     own = None if stage is None else stage.roles_of(rule)
     for label, now, _, role in readings(rule):
         if role is not None and (own is None or role in own):
@@ -90,23 +96,26 @@ def _event_reads(rule: Rule, stage: Stage | None = None) -> Iterator[tuple[Role,
 
 
 def _ordered_components(units: Sequence[ProgramUnit], makers: Mapping[Label, Sequence[ProgramUnit]]) -> list[list[ProgramUnit]]:
-    """The strongly connected components of units in order of dependency; by name where the order
-    is free."""
+    """The strongly connected components of units, each after those that it reads; the order is a
+    function of the names of units."""
     named = {unit.name: unit for unit in sorted(units, key=lambda unit: unit.name)}
     needs = {name: [maker.name for reading in readings(unit) for maker in makers.get(reading.label, ())] for name, unit in named.items()}
-    of: dict[str, int | str] = {name: name for name in named}
-    of.update(components((name, need) for name in needs for need in needs[name]))
+    component_of: dict[str, int | str] = {name: name for name in named}
+    component_of.update(components((name, need) for name in needs for need in needs[name]))
     members: dict[int | str, list[ProgramUnit]] = {}
-    waiting: TopologicalSorter[int | str] = TopologicalSorter()
+    order: TopologicalSorter[int | str] = TopologicalSorter()
     for name, unit in named.items():
-        members.setdefault(of[name], []).append(unit)
-        waiting.add(of[name], *(of[need] for need in needs[name] if of[need] != of[name]))
-    return [members[component] for component in waiting.static_order()]
+        members.setdefault(component_of[name], []).append(unit)
+        order.add(component_of[name], *(component_of[need] for need in needs[name] if component_of[need] != component_of[name]))
+    return [members[component] for component in order.static_order()]
 
 
 class _Placer:
-    """`placements` of the stages of rules and `levels` of other units, as far as they are placed; a
-    `layer` is a level."""
+    """Placement of units, component after component.
+
+    `placements`: the stages of the rules placed so far, in which `layer` is a level (even for
+    rules). `levels`: those of other units (odd).
+    """
 
     def __init__(self, units: Sequence[ProgramUnit], *, cut: bool) -> None:
         self.makers = makers(units)
@@ -148,17 +157,19 @@ class _Placer:
         self._place_together(rules, {rule.name: whole_stage(rule, split)})
 
     def _place_together(self, rules: Sequence[Rule], stages: Mapping[str, Stage]) -> None:
-        """Places rules of one stage each in one layer."""
+        """Places rules of one stage each in one layer, in the order of what they read at one
+        instant.
+        """
         layer = max(self._lowest_layer(rule, stages[rule.name], stages) for rule in rules)
-        waiting = list(rules)
-        while waiting:
-            labels = {rule.event for rule in waiting}
-            ready = [r for r in waiting if not any(label in labels for _, label, present in _event_reads(r) if present)]
+        remaining = list(rules)
+        while remaining:
+            labels = {rule.event for rule in remaining}
+            ready = [r for r in remaining if not any(label in labels for _, label, present in _event_reads(r) if present)]
             assert ready, "a same-instant cycle"
             for rule in ready:
                 stage = stages[rule.name]
                 self._add((Placement(rule, stage, layer, self._depth(rule, stage, layer)),))
-            waiting = [rule for rule in waiting if rule.name not in self.placements]
+            remaining = [rule for rule in remaining if rule.name not in self.placements]
 
     def _add(self, placed: tuple[Placement, ...]) -> None:
         self.placements[placed[0].rule.name] = placed
@@ -167,8 +178,8 @@ class _Placer:
                 self._keyed.add((each.layer, role.source, key_of(each.stage.split, role)))
 
     def _lowest_layer(self, rule: Rule, stage: Stage, inside: Mapping[str, Stage] = MappingProxyType({})) -> int:
-        """The lowest layer for a stage above all that it reads, but for what is made `inside` its
-        own component."""
+        """The lowest possible layer of a stage, by the makers of the events that it reads; makers
+        `inside` its own component are ignored."""
         layer = 0
         for role, label, _ in _event_reads(rule, stage):
             for maker in self.makers.get(label, ()):
@@ -184,8 +195,8 @@ class _Placer:
         return max((there.depth + 1 for maker in makers if (there := self.placements[maker.name][-1]).layer == layer), default=0)
 
     def _consuming_stage(self, rule: Rule) -> tuple[Placement, ...]:
-        """The one stage of a rule that consumes events, under the best key that ties the anchor and
-        every consumed clause; none without such a key."""
+        """The one stage of a rule that consumes events, under the best key of the anchor and every
+        consumed clause; empty without such a key."""
         carried = self._carried_by_makers(rule)
         options = []
         for name, stage in stages_under_one_key(rule, frozenset(rule.consuming)).items():
@@ -197,16 +208,21 @@ class _Placer:
         return (Placement(rule, stage, layer, self._depth(rule, stage, layer)),)
 
     def _best_chain(self, rule: Rule) -> tuple[Placement, ...]:
-        """The chain of stages whose first key gives the lowest last layer, then the longest first
-        stage, then one that the makers of the anchor carry, then the least name."""
+        """The chain of stages under the best first key: the one with the lowest last layer; then
+        with the longest first stage; then one that the makers of the anchor carry; then the least
+        name.
+        """
         keys, carried = RuleKeys.of(rule), self._carried_by_makers(rule)
         firsts = [(name, keys.stage(0, 0, (rule.anchor.label, name))) for name in keys.anchor_keys()]
         chains = [(name, self._chain(keys, first)) for name, first in firsts or [("", keys.spread_stage())]]
         return min(chains, key=lambda each: (each[1][-1].layer, -each[1][0].stage.end, each[0] not in carried, each[0]))[1]
 
     def _chain(self, keys: RuleKeys, first: Stage) -> tuple[Placement, ...]:
-        """The stages of a rule from the first one on. A later stage takes of the keys of its first
-        clause one under which its layer has the stream already, else the least by name."""
+        """The stages of a rule, given the first one.
+
+        The key of a later stage is one of its first clause: preferably one under which another
+        stage of the layer reads the stream, so that they share a port; otherwise the least by name.
+        """
         rule, layer = keys.rule, self._lowest_layer(keys.rule, first)
         chain = [Placement(rule, first, layer, self._depth(rule, first, layer))]
         while (place := chain[-1].stage.end) < len(rule.clauses):
@@ -229,9 +245,12 @@ class _Placer:
         return sorted(frozenset.intersection(*keys)) if keys else []
 
     def _shared_key(self, rules: Sequence[Rule]) -> Mapping[str, Stage]:
-        """One key for a recursive component under which all its events stay; otherwise one
-        partition. Where it is cut, only roles that read its own events, and consumed ones, need the
-        key; the others are replicated."""
+        """The stages of a recursive component under one key that all its events share; without such
+        a key, in one partition.
+
+        With `cut`, only roles that read events of the component and consumed roles need the key;
+        the others are replicated.
+        """
         inside = {rule.name for rule in rules}
         edges = [
             (maker, rule, role)
@@ -257,8 +276,10 @@ class _Placer:
 def _search(
     rules: Sequence[Rule], options: Mapping[str, Mapping[Variable, Stage]], edges: Sequence[tuple[Rule, Rule, Role]]
 ) -> Mapping[str, Stage] | None:
-    """A stage for each rule of a component so that the events of every edge (maker, reader, role)
-    are read in the partition that makes them; None without one, or after too many trials."""
+    """A stage for each rule of a component, such that the events of every edge (maker, reader,
+    role) are read in the partition that makes them; None: there is none, or `_MAX_TRIALS` were
+    tried.
+    """
     chosen: dict[str, Stage] = {}
     trials = 0
 
@@ -288,15 +309,15 @@ def _search(
 
 
 def meet(maker: Rule, last: Stage, stage: Stage, role: Role) -> bool:
-    """True if the events of a maker, made in its last stage, arise in the partition in which a
-    stage looks them up for a role. Replicated and spread events never do."""
+    """True if the events of a maker, made in its last stage, are made in the partition in which a
+    stage looks them up for a role. For replicated and spread events it is false."""
     if role.label in stage.replicated or (isinstance(stage.split, AnyPartition) and stage.end > stage.first):
         return False
     return are_copartitioned(maker, last.split, stage.split, role)
 
 
 def are_copartitioned(maker: Rule, split: Partitioning, reader: Partitioning, role: Role) -> bool:
-    """True if the maker's events arise in the partition in which the reader looks them up."""
+    """True if the maker's events are made in the partition in which the reader looks them up."""
     match reader:
         case AnyPartition() | SinglePartition():
             return isinstance(split, SinglePartition)

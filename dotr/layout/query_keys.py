@@ -1,7 +1,8 @@
-"""Keys of continuous queries: the variable by whose values a query may stand in several partitions.
+"""Partition keys of continuous queries.
 
-A query is keyed by the subject where each solution follows from triples of one subject, and what a
-report makes of solutions never mixes subjects.
+Idea: a query is keyed by the subject of its triple patterns if each solution follows from triples
+of one subject, and if no operator of a report (DISTINCT, LIMIT, an aggregate) compares or counts
+solutions of several subjects.
 Source: continuous.md, section 9.
 """
 
@@ -35,7 +36,7 @@ from dotr.model.traverse import walk
 
 
 def query_key(query: ContinuousQuery) -> UnitKey:
-    """The variable that keys a query, with an empty reason; without one, the reason.
+    """The variable that keys a query; or None, and the reason why there is none.
 
     >>> from dotr.model.algebra import Bgp, Const
     >>> from dotr.model.continuous import ContinuousWindow, NowExtent, SelectForm
@@ -75,7 +76,7 @@ def _reason(query: ContinuousQuery) -> str:
     subject = _subject(select)
     if subject is None:
         return "its triple patterns do not all have one variable as subject"
-    # What is on the left of OPTIONAL may have partners of other subjects, unless its own is bound.
+    # The left side of OPTIONAL joins with other subjects unless its own subject is bound.
     sides = [select.pattern, *(node.left for node in nodes if isinstance(node, LeftJoin))]
     if not all(map(_binds, sides)):
         return f"some solutions of a part of its pattern need no triple of ?{subject}"
@@ -126,10 +127,8 @@ def _binds(pattern: Pattern) -> bool:
 
 
 def key_column(query: ContinuousQuery) -> Variable | None:
-    """The variable that holds the key where the WHERE group and its aggregates are evaluated; None for a
-    query without a key.
-
-    It is the subject, or what GROUP BY calls it.
+    """The variable of the key in solutions of the WHERE group and its aggregates: the subject, or
+    its name in GROUP BY. None for a query without a key.
     """
     subject = query_key(query).variable
     groups = [node for node in walk(query.query) if isinstance(node, Group)]

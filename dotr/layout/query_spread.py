@@ -1,9 +1,11 @@
-"""Spreading of continuous queries by the subjects of their triple patterns (continuous.md, section 9).
+"""Spreading of continuous queries by the subjects of their triple patterns (continuous.md, section
+9).
 
-Idea: at the level NONE a bucket gets, of the elements of each time, the triples of its subjects,
-and the numbers of all elements and of all their triples: policies and counts are of the whole
-window. At SNAPSHOT a bucket gets all elements, closes the items, and keeps what these say of its
-subjects. The background is in all buckets; a solution belongs to the bucket of its subject.
+Idea: at the level NONE a bucket receives, of the elements of each time, the triples of its
+subjects, and the numbers of all elements and of all their triples, since policies and counts are
+those of the whole window. At SNAPSHOT a bucket receives all elements, closes the items, and keeps
+the entailed triples of its subjects. The background is in all buckets; a solution belongs to the
+bucket of its subject.
 Example: of two elements of one time, `:a :v 1 . :b :v 2` and `:b :v 3`, the bucket of :b gets the
 row `2 3 :b :v 2 :b :v 3`: two elements with three triples, of which two are its own.
 """
@@ -30,8 +32,8 @@ def query_spreads(query: ContinuousQuery) -> Sequence[ReadSpread] | None:
 
 
 def element_shares(rows: Sequence[AttributeValues], buckets: int) -> Sequence[AttributeValues]:
-    """The shares of elements that arrive together, by bucket: the number of elements, that of their
-    triples, and the triples of the bucket's subjects.
+    """The share of each bucket, in order, in elements that arrive together: a row of the number of
+    elements, the number of their triples, and the triples of the bucket's subjects.
 
     >>> a, b = ("<http://e/a>", "<e:v>", '"1"'), ("<http://e/b>", "<e:v>", '"2"')
     >>> element_shares([(*a, *b), b], 2) == [("2", "3", *b, *b), ("2", "3", *a)]
@@ -45,5 +47,5 @@ def element_shares(rows: Sequence[AttributeValues], buckets: int) -> Sequence[At
             if triple[0] is not None:
                 triples += 1
                 own[bucket(triple[0], buckets)] += triple
-    held = str(len(rows)), str(triples)
-    return [(*held, *each) for each in own]
+    counts = str(len(rows)), str(triples)
+    return [(*counts, *each) for each in own]

@@ -1,9 +1,9 @@
 """Retention of events: the longest chain of windows of the rules that read them (semantics.md,
 section 4).
 
-Idea: a selected event is inside its window from an event that is inside its own, and so on to the
-anchor, which is the present: distances add up along the chain. An event strictly between two bound
-events is nearer to the present than the older one, and before the present.
+Idea: the window of a clause is relative to an event bound before, whose window is relative to
+another one, and so on to the anchor, the present: the lengths of windows add up along the chain. An
+event strictly between two bound events is later than the older one, and before the present.
 """
 
 from __future__ import annotations
@@ -45,23 +45,24 @@ def scope_of(clause: Clause) -> Window | Between:
 
 def lookbacks(rule: Rule) -> Sequence[Lookback]:
     """The lookback of every role, in the order of `roles`; a delayed anchor's is its delay."""
-    known: dict[Label, Lookback] = {rule.anchor.label: Lookback(0, 0)}
+    lookback_of: dict[Label, Lookback] = {rule.anchor.label: Lookback(0, 0)}
     for clause in rule.clauses:
         match scope_of(clause):
             case Window(interval, reference):
                 near, far = interval.bounds
-                known[clause.role.label] = Lookback(known[reference].near + near, known[reference].far + far)
+                lookback_of[clause.role.label] = Lookback(lookback_of[reference].near + near, lookback_of[reference].far + far)
             case Between(first, second):
-                a, b = known[first], known[second]
-                known[clause.role.label] = Lookback(min(a.near, b.near) + 1, max(a.far, b.far) - 1)
+                a, b = lookback_of[first], lookback_of[second]
+                lookback_of[clause.role.label] = Lookback(min(a.near, b.near) + 1, max(a.far, b.far) - 1)
             case other:
                 assert_never(other)
-    return (Lookback(rule.anchor.delay, rule.anchor.delay), *list(known.values())[1:])
+    return (Lookback(rule.anchor.delay, rule.anchor.delay), *list(lookback_of.values())[1:])
 
 
 def longest_chain(rule: Rule, clause: Clause) -> tuple[Clause, ...]:
-    """The clauses from `clause` to the anchor by the longest way, itself first: their windows
-    add up to its lookback."""
+    """The longest chain of clauses from `clause`, the first item, to the anchor; the lengths of
+    their windows add up to its lookback.
+    """
     far = {role.label: reach.far for role, reach in zip(roles(rule)[1:], lookbacks(rule)[1:], strict=True)} | {rule.anchor.label: 0}
     by_label = {other.role.label: other for other in rule.clauses}
     found = [clause]

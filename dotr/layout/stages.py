@@ -24,8 +24,8 @@ from dotr.model.terms import Label, Variable
 
 @dataclass(frozen=True, slots=True)
 class AliveRules:
-    """The rules of the stream that the binding satisfies so far: their numbers among
-    `BindingStream.rules`, in ascending order, as decimal numbers with one space between two."""
+    """The rules of the stream whose constraints the binding satisfies so far: their indexes in
+    `BindingStream.rules`, ascending, as decimal numbers separated by one space."""
 
     @property
     def name(self) -> Variable:
@@ -35,8 +35,9 @@ class AliveRules:
 
 @dataclass(frozen=True, slots=True)
 class BranchSize:
-    """The product of the numbers of events that the clauses before have chosen on the binding's
-    way, for the limit on branches; a decimal number."""
+    """The product of the numbers of events that the earlier clauses have chosen for this binding,
+    for the limit on branches; a decimal number.
+    """
 
     @property
     def name(self) -> Variable:
@@ -102,26 +103,26 @@ BindingColumn: TypeAlias = AliveRules | BranchSize | BoundTime | BoundOrdinal | 
 class BindingStream:
     """The bindings that enter a stage: the stream of a port that is keyed by one of its columns.
 
-    A row is a binding of a positive event to each label of the stages before, and of the value of
-    each aggregate there. It arrives at the moment at which its anchor stands (the anchor's time and
-    delay), and only in the layer of its stage: `Router.events` brings it there, as it brings
-    composite events. The ordinal of an arrival says nothing, and rows may come in any order.
+    A row binds each positive label of the earlier stages to an event, and each aggregate there to
+    its value. It arrives at the time of its anchor plus the anchor's delay, in the layer of its
+    stage alone: `Router.events` routes it as it routes composite events. Rows arrive in no
+    particular order, and their ordinals have no meaning.
 
-    - `rules`: the names of the rules whose bindings travel together, in ascending order: rules
-      alike but for constants, whose roles have the same ports in every stage.
+    - `rules`: the names of the rules whose bindings share the stream, in ascending order: rules of
+      one shape, whose roles have the same ports in every stage.
     - `stage`: the number of the stage, from 1 on.
     - `columns`: the items of a row, in this order:
       1. `AliveRules`, where there are several rules;
       2. `BranchSize`, where a clause before the stage may choose several events;
       3. for each place, ascending: of a positive role `BoundTime`, `BoundOrdinal`, and the
-         `BoundValue` of each attribute that travels, in ascending order; of an aggregate
-         `AggregatedValue`; of a negation nothing.
+         `BoundValue` of some attributes, in ascending order; of an aggregate `AggregatedValue`; a
+         negation has no column.
 
-      Of the anchor all attributes travel, as dead letters tell them. Of another positive role all
-      travel, hidden ones too, if the template of one of the rules has fresh names, since these are
-      functions of the whole match; else those that the stage, or what follows, reads:
-      constraints, `if`, `with` and the key of a stage.
-    - `key`: the column by whose value a row finds its bucket. Unbound keys have bucket 0.
+    Of the anchor all attributes are columns, since dead letters show them. Of another positive role
+      all are, hidden ones too, if the template of one of the rules has fresh names, which are
+      functions of the whole match; otherwise those that this stage or a later one reads, in
+      constraints, `if`, `with` or the key of a stage.
+    - `key`: the column whose value selects the bucket of a row. Unbound keys have bucket 0.
 
     >>> columns = (BoundTime(0), BoundOrdinal(0), BoundValue(0, "room"))
     >>> BindingStream(("R",), 1, columns, BoundValue(0, "room")).names
@@ -134,8 +135,9 @@ class BindingStream:
     key: BoundValue | AggregatedValue
 
     def __hash__(self) -> int:
-        """A hash of the first rule and the stage, which no other stream has: each binding is looked up
-        by its stream."""
+        """A hash of the first rule and the stage, which identify a stream: bindings are looked up
+        by their stream, so the hash must be cheap.
+        """
         return hash((self.rules[0], self.stage))
 
     @property
@@ -148,16 +150,16 @@ class BindingStream:
 class Stage:
     """A run of consecutive clauses of a rule, which are evaluated in one bucket.
 
-    - `number`: its number among the stages of the rule, from 0 on.
+    - `number`: its index among the stages of the rule.
     - `first`, `end`: its clauses are `rule.clauses[first:end]`. The places of their roles are
-      `first + 1` to `end`, as the anchor's is 0.
+      `first + 1` to `end`; the anchor's is 0.
     - `split`: the partitioning of its roles: `KeyedPartitions` has the key of each role that is not
-      replicated (and of labels of earlier stages an attribute that holds the key's value);
-      `AnyPartition` spreads anchors, and all clauses are replicated; `SinglePartition` has all in
-      one partition. A later stage is always keyed.
-    - `replicated`: the labels of its clauses whose events go to every bucket.
-    - `enters`: the bindings that enter it; None: anchors do, and it is the first stage.
-    - `leaves`: the bindings that leave it; None: matches do, and it is the last stage.
+      replicated (and of labels of earlier stages an attribute with the key's value);
+      `AnyPartition` spreads anchors, and all clauses are replicated; `SinglePartition` has one
+      partition for all. A later stage is always keyed.
+    - `replicated`: the labels of its clauses whose events are in every bucket.
+    - `enters`: the bindings that enter it; None for a first stage, which anchors enter.
+    - `leaves`: the bindings that leave it; None for a last stage, which matches leave.
 
     A rule that is not cut has one stage with all its clauses, which anchors enter and matches
     leave. A consuming rule (one that consumes more than its anchor) and the rules of a recursive
@@ -174,7 +176,7 @@ class Stage:
 
     @property
     def is_first(self) -> bool:
-        """True if anchors enter the stage, where delayed ones wait."""
+        """True if anchors enter the stage; delayed anchors wait in it."""
         return self.enters is None
 
     @property

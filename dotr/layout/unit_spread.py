@@ -1,11 +1,11 @@
 """Spreading of units of other languages than that of rules over the buckets of a layer.
 
 Idea: a unit with a key runs in all buckets, and each bucket has the solutions whose key hashes to
-it. A row goes to the buckets of the terms at its key's places; what has no such place, a graph in
-which an operand is matched, goes to all buckets, and each takes its own solutions of it.
+it. A row is sent to the buckets of the terms in its key columns. A row without key columns, such as
+a graph in which an operand is matched, is sent to all buckets, and each keeps its own solutions.
 Example: `{ ?a :knows ?b } SEQ { ?b :knows ?c }` has the key ?b, and both groups read one stream of
-rows (subject, object): a row goes to the bucket of its object, for the first group, and to that of
-its subject, for the second.
+rows (subject, object): a row is sent to the bucket of its object, for the first group, and to that
+of its subject, for the second.
 Source: ep-sparql.md, section 5; lars.md, section 4; continuous.md, section 9.
 """
 
@@ -24,14 +24,13 @@ from dotr.model.terms import Term
 
 
 class ReadSpread(NamedTuple):
-    """The buckets to which the rows of a read go.
+    """The buckets to which the rows of a read are sent.
 
-    - `places`: the places in a row of the terms that key it, sorted; a row goes to the bucket of
-      each.
-    - `is_everywhere`: a row goes to all buckets.
-    - `objects`: not None of triples: those of these predicates are keyed by their objects, all
-      others by their subjects.
-    - `is_divided`: a row is an element, of which each bucket gets its share (`query_spread`).
+    - `places`: the key columns of a row, sorted; a row is sent to the bucket of the term in each.
+    - `is_everywhere`: a row is sent to all buckets.
+    - `objects`: for rows that are triples, the predicates of triples that are keyed by their
+      objects; the others are keyed by their subjects. None for other rows.
+    - `is_divided`: a row is an element, of which each bucket receives a share (`query_spread`).
     """
 
     places: tuple[int, ...]
@@ -40,7 +39,7 @@ class ReadSpread(NamedTuple):
     is_divided: bool = False
 
     def keys(self, row: AttributeValues) -> Collection[Term | None]:
-        """The keys of a row that does not go everywhere.
+        """The keys of a row, unless `is_everywhere` or `is_divided`.
 
         >>> ReadSpread((0, 1), False).keys(("<e:a>", "<e:b>")) == {"<e:a>", "<e:b>"}
         True
@@ -53,12 +52,12 @@ class ReadSpread(NamedTuple):
 
     @property
     def is_exact(self) -> bool:
-        """True if a row comes to no bucket but that of its only key."""
+        """True if a row is sent to the bucket of its only key alone."""
         return len(self.places) == 1 and not self.is_everywhere
 
 
 class BucketShare(NamedTuple):
-    """The part of a unit that a bucket has: that of the keys which hash to it.
+    """The share of a unit in a bucket: the keys that hash to it.
 
     >>> share = BucketShare(0, 2)
     >>> [share.has(f"<http://e/{name}>") for name in "abcd"]
@@ -69,12 +68,12 @@ class BucketShare(NamedTuple):
     buckets: int
 
     def has(self, term: Term | None) -> bool:
-        """True if a key is one of the bucket's."""
+        """True if a key belongs to the bucket."""
         return bucket(term, self.buckets) == self.bucket
 
 
 def unit_key_names(unit: StreamUnit) -> tuple[str, ...]:
-    """The key of a unit that is spread, as it is written down: the variable of each operand, or the
+    """The key of a unit that is spread, as texts for state: the variable of each operand, or the
     predicates of a LARS file with their places; empty: the unit has one partition.
     """
     match unit:

@@ -1,9 +1,9 @@
-"""Units of a program: rules, and units of other languages, by what they read and make.
+"""Units of a program: rules and units of other languages, with the streams that they read and make.
 
-Idea: layout knows of a unit what it reads and what it makes, and not its language (semantics.md,
-8). A unit reads a stream *now* if what comes at its own moment may count: units of one moment run
-in that order. A language gives its units as a class with the attributes of `StreamUnit`, and the
-engine makes the state of a unit by its class (`dotr.engine.unit_runs`).
+Idea: layout depends on the streams that a unit reads and makes, and not on its language
+(semantics.md, 8). A unit reads a stream *now* if arrivals of its own moment may count; units of one
+moment run in the order of these reads. A language defines a class with the attributes of
+`StreamUnit`, and the engine creates the state of a unit by its class (`dotr.engine.unit_runs`).
 Example: the query `Q` that reads the input stream `s` and the graphs that the rule `R` defines has
 two reads, `FedGraphs("s")` and `MadeGraphs("R")`, both now; it makes the label `Q`.
 """
@@ -28,7 +28,7 @@ if TYPE_CHECKING:  # loaded where a program has a query
 
 @dataclass(frozen=True, slots=True)
 class MadeGraphs:
-    """The stream of the graphs that events of a label have."""
+    """The stream of the graphs of a label's events."""
 
     label: Label
 
@@ -42,10 +42,10 @@ class FedGraphs:
 
 @dataclass(frozen=True, slots=True)
 class InstantTriples:
-    """The triples of an instant that the background does not say: of K(t), or, if `asserted`, of
-    I(t), without K(B). Each is one arrival, a row (subject, predicate, object), in their order.
+    """The triples of an instant that the background K(B) does not entail: those of K(t), or, if
+    `asserted`, of I(t). Each is one arrival, a row (subject, predicate, object), in their order.
 
-    - `predicates`: those of the triples wanted; None: of all triples.
+    - `predicates`: the predicates of the triples that are read; None: all.
     """
 
     asserted: bool
@@ -54,8 +54,10 @@ class InstantTriples:
 
 @dataclass(frozen=True, slots=True)
 class IntervalEvents:
-    """The events of a label with their starts: rows of the start in µs, as text, and the attributes,
-    or, where these are None, the triples of the event's graph.
+    """The events of a label with their starts.
+
+    A row is the start in µs since 1970, as text, then the attributes; if these are None, the
+    triples of the event's graph.
     """
 
     label: Label
@@ -66,10 +68,10 @@ GraphStream: TypeAlias = MadeGraphs | FedGraphs
 """A stream of graphs; each graph is one arrival, the row of its triples (`dotr.engine.items`)."""
 
 InstantStream: TypeAlias = FedGraphs | InstantTriples
-"""The streams, beside facts, that only an instant brings."""
+"""The streams other than facts whose rows arrive only at instants."""
 
 UnitStream: TypeAlias = FactSource | EventSource | MadeGraphs | FedGraphs | InstantTriples | IntervalEvents
-"""All that a unit can read.
+"""A stream that a unit can read.
 
 - `FactSource`: the facts of a shared query or of a plain group, as rows of its `attributes`, at
   instants. Equal sources of rules and units are one stream, with one number.
@@ -79,10 +81,10 @@ UnitStream: TypeAlias = FactSource | EventSource | MadeGraphs | FedGraphs | Inst
 
 
 class UnitRead(NamedTuple):
-    """A stream that a unit reads; its place among `StreamUnit.reads` is the number under which
-    `UnitRun.step` gets its arrivals.
+    """A stream that a unit reads; its index in `StreamUnit.reads` is the number under which
+    `UnitRun.step` receives its arrivals.
 
-    - `now`: what comes at the unit's own moment may count; false if only earlier times do.
+    - `now`: arrivals of the unit's own moment may count; false if only those of earlier times do.
     - `span`: the place in the unit's file that names the stream.
     """
 
@@ -95,13 +97,13 @@ class StreamUnit(Protocol):
     """A unit of another language than that of rules: a continuous query, a `.lars` file, a unit of
     a `.epsparql` file. Units are frozen values.
 
-    - `name`: unlike that of any other unit or rule: the label, or the name of the file.
+    - `name`: unique among units and rules: the label, or the name of the file.
     - `span`: the place of that name, for messages.
     - `makes`: for each label of its events, sorted attributes, whether they have graphs, and the
       place. There may be several labels, or none.
     - `reads`: the streams in the order of their numbers.
-    - `key`: the key of its partitions, or the reason for having one.
-    - `may_recur`: it may stand in a cycle through the past. Such a component has one partition.
+    - `key`: the key of its partitions, or the reason why it has one partition.
+    - `may_recur`: it may be part of a cycle through the past. Such a component has one partition.
     """
 
     @property
@@ -173,12 +175,15 @@ def noun_of(unit: StreamUnit) -> str:
 
 
 ProgramUnit: TypeAlias = Rule | StreamUnit
-"""What is evaluated, placed and given a partition."""
+"""A unit of evaluation, which has a layer and a partitioning."""
 
 
 class UnitReading(NamedTuple):
-    """A label that a unit reads: `now` if events of its own moment may count; its place, and the
-    role of a rule that reads it.
+    """A label that a unit reads.
+
+    - `now`: events of the unit's own moment may count.
+    - `span`: the place of the label in the unit's file.
+    - `role`: the role of a rule that reads it; None for other units.
     """
 
     label: Label
@@ -216,11 +221,12 @@ def makers(units: Sequence[ProgramUnit]) -> Mapping[Label, Sequence[ProgramUnit]
 
 
 class UnitCycle(NamedTuple):
-    """A cycle that a unit may not stand in.
+    """A cycle of reads that is an error.
 
-    - `labels`: those on the way from an event of the unit back to it.
+    - `labels`: the labels on the cycle, the first and the last being a label of the unit.
     - `span`: the place where the unit reads the second of them.
-    - `unit`: its name; `now`: the cycle is one within a moment, which no unit may stand in.
+    - `unit`: the name of the unit.
+    - `now`: the cycle is one within a moment, which is an error for every unit.
     """
 
     labels: tuple[Label, ...]
@@ -230,21 +236,20 @@ class UnitCycle(NamedTuple):
 
 
 def refused_cycles(rules: Sequence[Rule], units: Sequence[StreamUnit]) -> list[UnitCycle]:
-    """The cycles of reading that units may not stand in, one for each group of labels that need
-    each other.
+    """The cycles of reads that are errors, one for each strongly connected component of labels.
 
-    A unit that may not recur is in no cycle at all; one that may is in none of what is read now.
-    Cycles of rules alone are refused where rules are compiled.
+    Every cycle of a unit that may not recur is an error; of a unit that may recur, a cycle of reads
+    *now*. Cycles of rules alone are refused where rules are compiled.
     """
     found = _cycles(rules, units, [unit for unit in units if not unit.may_recur], now=False)
     return found or _cycles(rules, units, [unit for unit in units if unit.may_recur], now=True)
 
 
 def _cycles(rules: Sequence[Rule], units: Sequence[StreamUnit], barred: Sequence[StreamUnit], *, now: bool) -> list[UnitCycle]:
-    """The cycles that hold a label of some `barred` units; `now`: cycles of what is read now."""
+    """The cycles through labels of `barred` units; `now`: only cycles of reads *now* count."""
     reads: dict[Label, list[Label]] = {}
-    every: list[ProgramUnit] = [*rules, *units]
-    for unit in every:
+    all_units: list[ProgramUnit] = [*rules, *units]
+    for unit in all_units:
         for label in labels_made(unit):
             reads.setdefault(label, []).extend(reading.label for reading in readings(unit) if reading.now or not now)
     component = components((label, other) for label, others in reads.items() for other in others)
@@ -256,6 +261,6 @@ def _cycles(rules: Sequence[Rule], units: Sequence[StreamUnit], barred: Sequence
             for label in labels_made(unit):
                 number = component.get(label)
                 if number is not None and component[reading.label] == number and number not in found:
-                    way = shortest_path(reading.label, label, lambda label: reads.get(label, ()))
-                    found[number] = UnitCycle((label, *way), reading.span, unit.name, now)
+                    path = shortest_path(reading.label, label, lambda label: reads.get(label, ()))
+                    found[number] = UnitCycle((label, *path), reading.span, unit.name, now)
     return list(found.values())

@@ -61,7 +61,7 @@ class ColumnDirection:
 
 @dataclass(frozen=True, slots=True)
 class PredicateColumns:
-    """The columns of one predicate in the models up to `stratum`."""
+    """The columns of one predicate in the models up to `stratum`; `term`: the predicate's number."""
 
     stratum: int
     term: int

@@ -1,9 +1,9 @@
 """Two indexes that share no triple, read as one.
 
-Idea: tables that look a key up in both and concatenate what they find; nothing is copied before it
-is asked for.
-Invariant: reads like a `TripleIndex` of the triples of both.
-Cost: a look-up costs two, and the concatenation where both have an answer.
+Idea: a table looks a key up in both indexes and concatenates the two lists; nothing is copied
+before a look-up.
+Invariant: equal to a `TripleIndex` of the triples of both.
+Cost: a look-up costs two, and the concatenation if both indexes have the key.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ class _JointTriples(Set[Triple]):
 
 
 class JointIndex(TripleIndex):
-    """The triples of two indexes that share none; it cannot be added to.
+    """The triples of two indexes that share none; read-only.
 
     >>> both = JointIndex(TripleIndex([("<a>", "<p>", "<b>")]), TripleIndex([("<a>", "<p>", "<c>"), ("<a>", "<q>", "<b>")]))
     >>> both.by_subject["<p>"]["<a>"], both.by_object["<q>"].get("<b>"), len(both), ("<a>", "<p>", "<c>") in both
@@ -114,7 +114,7 @@ class JointIndex(TripleIndex):
         self.triples = cast("set[Triple]", _JointTriples(first.triples, second.triples))
 
     def add(self, triple: Triple) -> bool:
-        """Refuses: triples are added to one of the two."""
+        """Raises `TypeError`: triples are added to one of the two."""
         raise TypeError("a joint index is read-only")
 
     @property

@@ -5,8 +5,8 @@ that a small or little-used background is as fast as one in memory. Other predic
 in the mapped columns, through a bounded cache. Long lists are never built: a `TermRange` decodes
 its terms during iteration.
 
-Invariant: every access path returns the triples of the file, each once. Terms that the file does
-not hold are never cached as keys.
+Invariant: every access path returns the triples of the file, each once. Terms that are not in the
+file are never cached as keys.
 
 Cost: private memory is bounded by `_MAX_PROMOTED` and `_MAX_CACHED`, about 15 MB when both are
 full. A look-up takes 0.04 µs in a promoted predicate, 0.1 µs in the cache, otherwise one search in
@@ -39,7 +39,7 @@ _LAZY_FROM: Final = 64
 _MAX_CACHED_EDGES: Final = 2_000
 """Number of terms whose edges are cached."""
 _MAX_STRATA: Final = 1 << 16
-"""More strata than any program has."""
+"""An upper bound of the strata of a program; a greater number is damage."""
 
 Default = TypeVar("Default")
 
@@ -158,7 +158,7 @@ class MappedEnds(Mapping[Term, "list[Term]"]):
         return _Items(self)
 
     def pairs(self) -> Iterator[tuple[Term, list[Term]]]:
-        """Each end with its other ends, past the cache."""
+        """Each end with its other ends; the cache is neither read nor filled."""
         term = self._dictionary.term
         for end, start, stop in self._columns.groups():
             yield term(end), self._others(start, stop)

@@ -6,7 +6,7 @@ are dictionaries and lists that read from the background's and leave out the mas
 list is filled at its first use, so masking one member of a class with a million members costs
 nothing unless the class is enumerated. Masked lists over a mapped index stay lazy.
 
-Invariant: a masked index reads like a `TripleIndex` of the remaining triples, in the same order.
+Invariant: a masked index equals a `TripleIndex` of the remaining triples, in the same order.
 
 Cost: proportional to the masked triples; a look-up in an affected table costs one more call.
 """
@@ -187,13 +187,13 @@ class MaskedIndex(TripleIndex):
         self.has_edges = True
 
     def _masked_edges(self, forward: Edges, backward: Edges, *, hidden: bool) -> tuple[Edges, Edges]:
-        leaving: Edges = {}
-        arriving: Edges = {}
+        outgoing: Edges = {}
+        incoming: Edges = {}
         for s, p, o in self._masked:
             if is_hidden(p) is hidden:
-                leaving.setdefault(s, []).append((p, o))
-                arriving.setdefault(o, []).append((s, p))
-        return _MaskedTable(forward, leaving, _covers_all(forward)), _MaskedTable(backward, arriving, _covers_all(backward))
+                outgoing.setdefault(s, []).append((p, o))
+                incoming.setdefault(o, []).append((s, p))
+        return _MaskedTable(forward, outgoing, _covers_all(forward)), _MaskedTable(backward, incoming, _covers_all(backward))
 
     def links(self, subject: Term, object: Term) -> list[Term]:
         return [p for p in self._base.links(subject, object) if (subject, p, object) not in self._masked]

@@ -12,10 +12,9 @@ further dictionaries (`edges_from`, `edges_to`), which are built at the first us
 from then on.
 
 Entailment keeps auxiliary relations under *hidden* predicates, IRIs that start with
-`urn:dotr:hidden:`. Queries do not see them: `edges_from`, `edges_to`, `links`, `visible`,
-`predicates` and `match` without a predicate leave them out. Variable predicates of the closure's
-own rules match them: `all_from`, `all_to` and `all_links` include them. Iteration, `len` and `in`
-count them.
+`urn:dotr:hidden:`. They are invisible to queries: `edges_from`, `edges_to`, `links`, `visible`,
+`predicates` and `match` without a predicate leave them out. Variable predicates of rule sets match
+them: `all_from`, `all_to` and `all_links` include them, as do iteration, `len` and `in`.
 
 Generated code (`dotr.joins.compile`) reads the dictionaries directly; only `add` changes them.
 """
@@ -242,16 +241,16 @@ def fill(ends: Ends, end: int, triples: Iterable[Triple]) -> None:
     other = 2 - end
     get = ends.get
     for triple in triples:
-        known = get(triple[end])
-        if known is None:
+        others = get(triple[end])
+        if others is None:
             ends[triple[end]] = [triple[other]]
         else:
-            known.append(triple[other])
+            others.append(triple[other])
 
 
 def _append(ends: Ends, end: Term, other: Term) -> None:
-    known = ends.get(end)
-    if known is None:
+    others = ends.get(end)
+    if others is None:
         ends[end] = [other]
     else:
-        known.append(other)
+        others.append(other)

@@ -90,16 +90,16 @@ def test_run_of_all_superclasses_skips_their_own_rules() -> None:
     chain = [(f"<http://e/C{n}>", iri(RDFS + "subClassOf"), f"<http://e/C{m}>") for n in range(9) for m in range(n + 1, 9)]
     of_domain = ("<http://e/p>", iri(RDFS + "domain"), "<http://e/C0>")
     typed = [(f"<http://e/i{n}>", RDF_TYPE, "<http://e/C0>") for n in range(100)]
-    said = [(f"<http://e/i{n}>", "<http://e/p>", "<http://e/x>") for n in range(100)]
+    with_property = [(f"<http://e/i{n}>", "<http://e/p>", "<http://e/x>") for n in range(100)]
     concluded = 0
-    unknown = bulk.BulkCloser._register
+    register = bulk.BulkCloser._register
 
     def counted(closer: bulk.BulkCloser, triples: list[Triple]) -> list[Triple]:
         nonlocal concluded
         concluded += sum(triple[0].startswith("<http://e/i") and triple[1] == RDF_TYPE for triple in triples)
-        return unknown(closer, triples)
+        return register(closer, triples)
 
-    for facts, count in ((typed, 100 + 800), (said, 100 + 800)):
+    for facts, count in ((typed, 100 + 800), (with_property, 100 + 800)):
         concluded = 0
         with patch.object(bulk.BulkCloser, "_register", counted):
             closed = close_background([*chain, of_domain, *facts], rule_set(Entailment.RDFS))

@@ -30,7 +30,7 @@ PREDICATES = ["<p>", "<q>", RDF_TYPE, SUBCLASS, DOMAIN, SAME, HIDDEN]
 OBJECTS = [*NODES, '"s"', *NUMBERS]
 
 
-# --- the plainest evaluator ---
+# --- naive evaluation ---
 
 
 def naive(triples: set[Triple], rules: list[DatalogRule]) -> tuple[set[Triple], set[Contradiction]]:
@@ -54,10 +54,10 @@ def matches(rule: DatalogRule, known: set[Triple]) -> list[Binding]:
     for item in rule.body:
         if isinstance(item, TriplePattern):
             bindings = [b for binding in bindings for triple in known if (b := extended(binding, item, triple)) is not None]
-    waiting = [item for item in rule.body if isinstance(item, Bind)]
-    while waiting:
-        bind = next(b for b in waiting if all(v in binding for v in free_variables(b) for binding in bindings))
-        waiting.remove(bind)
+    binds = [item for item in rule.body if isinstance(item, Bind)]
+    while binds:
+        bind = next(b for b in binds if all(v in binding for v in free_variables(b) for binding in bindings))
+        binds.remove(bind)
         names = free_variables(bind)
         value = evaluator(bind.expression, [Var(n) for n in names])
         computed = [(binding, value(*(binding[n] for n in names))) for binding in bindings]
@@ -105,7 +105,7 @@ conditions = st.one_of(
     st.builds(lambda a, b: FilterItem(Call("!=", (Var(a), Var(b)))), names, names),
     st.builds(lambda a, n: FilterItem(Call("<", (Var(a), Const(n)))), names, st.sampled_from(NUMBERS)),
     st.builds(lambda a, b: FilterItem(Call("!", (Call("SAMETERM", (Var(a), Var(b))),))), names, names),
-    # Stays within the numbers that there are, so that recursion ends.
+    # The result is one of the numbers, so that recursion ends.
     st.builds(lambda a, b: Bind(Call("*", (Var(a), Const(NUMBERS[0]))), b), names, st.sampled_from(["v", "w"])),
     st.builds(lambda a: Bind(Call("IF", (Call("ISIRI", (Var(a),)), Var(a), Const(NUMBERS[1]))), "w"), names),
 )
@@ -190,7 +190,9 @@ programs = st.lists(rules().filter(lambda rule: not check_safety(rule)), min_siz
 @settings(max_examples=600, deadline=None)
 @given(graphs, st.lists(graphs, min_size=1, max_size=3), programs)
 def test_closure_equals_naive_fixpoint(background: set[Triple], instants: list[set[Triple]], program: list[DatalogRule]) -> None:
-    knowledge = Knowledge.load(sorted(background), [replace(rule, of_rule_set=True) for rule in program])  # it sees hidden predicates
+    knowledge = Knowledge.load(
+        sorted(background), [replace(rule, of_rule_set=True) for rule in program]
+    )  # rule sets match hidden predicates
     closed, contradictions = naive(background, program)
     assert set(knowledge.background) == closed
     assert set(knowledge.contradictions) == contradictions
@@ -237,12 +239,12 @@ def test_join_has_one_row_per_match(
     new -= background
     bound = {v for pattern, _ in body for v in free_variables(pattern)} | given_names
     tests = [t for t in tests if set(free_variables(t)) <= bound]
-    wanted = ["x", "y", "z", "v", "w"]
+    projection = ["x", "y", "z", "v", "w"]
     given_terms = {name: data.draw(st.sampled_from(OBJECTS)) for name in sorted(given_names)}
     old, fresh = TripleIndex(sorted(background)), TripleIndex(sorted(new))
     items = data.draw(st.permutations([*(p for p, _ in body), *tests]))
     order = [side for item in items for pattern, side in body if item is pattern]
-    join = compile_join(items, list(given_terms), order, wanted, index=old if fixed else None, hidden=True)
+    join = compile_join(items, list(given_terms), order, projection, index=old if fixed else None, hidden=True)
     reads = {Side.BACKGROUND: background, Side.DELTA: new, Side.BOTH: background | new}
     expected: list[tuple[Term | None, ...]] = []
     for choice in product(*(reads[side] for _, side in body)):
@@ -253,9 +255,9 @@ def test_join_has_one_row_per_match(
             constants = tuple(TriplePattern(Var(n), Const("<given>"), Const(t)) for n, t in binding.items())
             facts = {(t, "<given>", t) for t in binding.values()}
             expected += (
-                [tuple(b.get(n) for n in wanted) for b in matches(DatalogRule("", (), (*constants, *tests)), facts)]
+                [tuple(b.get(n) for n in projection) for b in matches(DatalogRule("", (), (*constants, *tests)), facts)]
                 if binding
-                else [tuple(None for _ in wanted)]
+                else [tuple(None for _ in projection)]
             )
     assert sorted(map(str, join(old, fresh, *given_terms.values()))) == sorted(map(str, expected))
 

@@ -1,5 +1,5 @@
-"""owl:sameAs: closure over representatives equals the tables, and costs one closure of distinct
-triples.
+"""owl:sameAs: closure over representatives equals that by the tables, and costs one closure of
+distinct triples.
 """
 
 from __future__ import annotations
@@ -46,9 +46,9 @@ PLAIN = """
 [?x, owl:sameAs, ?y] :- :q(?x, ?y), :C(?x) .
 [?x, :n, ?w] :- :k(?x, ?v), BIND(?v + 1 AS ?w) .
 """
-NOSY = PLAIN + ":named(?x, ?s) :- :p(?x, ?y), BIND(STR(?x) AS ?s) ."
+DEPENDS_ON_NAMES = PLAIN + ":named(?x, ?s) :- :p(?x, ?y), BIND(STR(?x) AS ?s) ."
 NAMED = PLAIN + ":about(?x, :i) :- :p(?x, :j) ."
-PROGRAMS = ["", "", PLAIN, PLAIN, NAMED, NOSY]
+PROGRAMS = ["", "", PLAIN, PLAIN, NAMED, DEPENDS_ON_NAMES]
 
 
 def program(text: str) -> list[DatalogRule]:
@@ -81,11 +81,11 @@ def by_tables(
     background: frozenset[Triple], instant: frozenset[Triple], rules: list[DatalogRule]
 ) -> tuple[set[Triple], set[Triple], set[str]]:
     """Background, delta and contradicting rows, by the rules of the tables alone."""
-    nothing = Closer(RuleDispatch(rules), TripleIndex())
-    base = nothing.close([*background, *_facts(rules)])
-    everything = nothing.close([*background, *instant, *_facts(rules)])
+    closer = Closer(RuleDispatch(rules), TripleIndex())
+    base = closer.close([*background, *_facts(rules)])
+    whole = closer.close([*background, *instant, *_facts(rules)])
     known = {t for t in base.delta if not is_hidden(t[1])}
-    return known, {t for t in everything.delta if not is_hidden(t[1])} - known, {c.rule for c in everything.contradictions}
+    return known, {t for t in whole.delta if not is_hidden(t[1])} - known, {c.rule for c in whole.contradictions}
 
 
 def _facts(rules: list[DatalogRule]) -> list[Triple]:
@@ -129,7 +129,7 @@ def test_equal_names_in_schema_close_as_by_the_tables(case: tuple[frozenset[Trip
     check(*case, program(text))
 
 
-# --- what it costs, in what is written down ---
+# --- cost, in entries of the index ---
 
 
 def name(text: str) -> str:
@@ -137,7 +137,7 @@ def name(text: str) -> str:
 
 
 def clique(tag: str, size: int, each: int) -> list[Triple]:
-    """Equal names, stated for the first, each with triples of its own."""
+    """`size` names that are equal to the first one, with `each` triples of each name."""
     triples = [(name(f"{tag}0"), SAME, name(f"{tag}{n}")) for n in range(1, size)]
     return triples + [(name(f"{tag}{n}"), name(f"p{m}"), name(f"{tag}{n}_{m}")) for n in range(size) for m in range(each)]
 

@@ -25,7 +25,7 @@ def graph(turtle: str) -> set[Triple]:
 
 
 def split(triples: set[Triple]) -> list[tuple[set[Triple], set[Triple]]]:
-    """(background, instant): all triples in one; each (of many, about eight) alone in one."""
+    """Divisions of triples into (background, instant): all triples on one side; and each (of many, about eight) alone on one side."""
     alone = [(triples - {t}, {t}) for t in sorted(triples)[:: max(1, len(triples) // 8)]]
     return [(triples, set()), (set(), triples), *alone, *((b, a) for a, b in alone)]
 
@@ -34,9 +34,9 @@ def closed(background: set[Triple], instant: set[Triple], rules: tuple[DatalogRu
     """The closure, and the names of the rows that derive `false`."""
     knowledge = Knowledge.load(background, rules)
     closure = knowledge.close(instant)
-    nothing = knowledge.close(set())
-    assert not nothing.delta.triples, "an instant leaves something behind"
-    assert not nothing.contradictions
+    empty = knowledge.close(set())
+    assert not empty.delta.triples, "an instant leaves triples behind"
+    assert not empty.contradictions
     known = {*closure.background, *closure.delta}
     contradictions = {c.rule for c in (*knowledge.contradictions, *closure.contradictions)}
     return {t for t in known if not is_hidden(t[1])}, contradictions
@@ -64,7 +64,7 @@ def concludes(name: str, premises: str, conclusions: str, entailment: Entailment
     for missing in sorted(given):
         known, _ = closed(set(), given - {missing}, rules)
         assert not expected <= known, f"follows without {missing}"
-    # Among all other rows, from the stream alone, again and again, and at that instant only.
+    # With all rows and an empty background: at each such instant, and not at an empty one.
     for _ in range(2):
         assert given | expected <= set(whole(entailment).close(given).delta)
         assert not whole(entailment).close(()).delta.triples
@@ -489,7 +489,7 @@ def test_scm_uni() -> None:
     concludes("scm-uni", ":C owl:unionOf (:C1 :C2 :C3)", ":C1 rdfs:subClassOf :C . :C2 rdfs:subClassOf :C . :C3 rdfs:subClassOf :C")
 
 
-# --- lists as they come ---
+# --- malformed lists ---
 
 
 def test_list_without_end_derives_nothing() -> None:

@@ -108,7 +108,7 @@ def test_filters_compare_values_and_joins_terms() -> None:
 
 
 def lines_run(knowledge: Knowledge, triples: list[Triple]) -> int:
-    """Lines of Python run by an instant with compiled delta rules."""
+    """The number of lines of Python that an instant runs once its delta rules are compiled."""
     knowledge.close(triples)
     count = 0
 
@@ -153,7 +153,7 @@ def test_variable_predicate_costs_the_triples_of_its_subject() -> None:
     assert small == large
 
 
-# --- what is refused ---
+# --- refused rules ---
 
 
 def test_unsafe_rules_are_refused_with_their_spans() -> None:
@@ -233,7 +233,7 @@ def test_contradiction_by_not_is_found_at_the_instant() -> None:
     assert [found.triples for found in knowledge.close([t("z a A"), t("x a B")]).contradictions] == [(t("z a A"),)]
 
 
-# --- what an instant takes back ---
+# --- retraction by an instant ---
 
 
 def test_schema_of_the_instant_applies_to_conclusions_of_aggregates() -> None:

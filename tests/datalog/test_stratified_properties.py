@@ -2,7 +2,7 @@
 background and instant.
 
 Queries over the closure equal queries over that model, with the background in memory or mapped.
-Programs are the same on every run; `DOTR_EXAMPLES=5000` generates that many others.
+Programs are the same in every run; `DOTR_EXAMPLES=5000` generates 5,000 others.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ CLASSES = [f"<C{n}>" for n in range(6)]
 PROPERTIES = [f"<p{n}>" for n in range(6)]
 SUBCLASS, SAME, DOMAIN = iri(RDFS + "subClassOf"), iri(OWL + "sameAs"), iri(RDFS + "domain")
 STRATA = 3
-"""A class or property ends in a number: twice the stratum that derives it, or one more."""
+"""The number of strata. The number in the name of a class or property is 2n or 2n + 1 if stratum n derives it."""
 
 
 class Author:
-    """Generator of random stratified programs, most of whose rules can fire."""
+    """Generator of random stratified programs, most of whose rules can fire; and of graphs and queries for them."""
 
     def __init__(self, seed: int) -> None:
         self.random = random.Random(seed)
@@ -54,7 +54,7 @@ class Author:
         return Const(self.random.choice(constants)) if self.chance(0.06) else Var(self.random.choice(names))
 
     def atom(self, most: int, names: Sequence[str], first: str, *, least: int = 0, wide: float = 0.0) -> TriplePattern:
-        """An atom of what strata from `least` to `most` derive, about a variable."""
+        """An atom that strata from `least` to `most` derive, with the subject `first`, mostly."""
         number = self.random.randint(2 * least, 2 * most + 1)
         subject = self.term([first], NODES)
         if self.chance(wide):
@@ -116,10 +116,10 @@ class Author:
 
     def program(self) -> list[DatalogRule]:
         program: list[DatalogRule] = []
-        wanted = self.random.randint(2, 8)
-        for _ in range(4 * wanted):
+        size = self.random.randint(2, 8)
+        for _ in range(4 * size):
             rule = self.rule()
-            if len(program) < wanted and not check_safety(rule) and is_stratified([*program, rule]):
+            if len(program) < size and not check_safety(rule) and is_stratified([*program, rule]):
                 program.append(rule)
         return program
 
@@ -180,7 +180,7 @@ def mapped(closed: ClosedTriples, rules: Sequence[DatalogRule], path: Path) -> K
 
 
 def check(seed: int, entailment: Entailment, folder: Path) -> list[Closure]:
-    """One program over several instants, with the background in memory and mapped."""
+    """Compares one program over several instants, with the background in memory and mapped; returns its closures in memory."""
     author = Author(seed)
     program = author.program()
     assert strata(program) == stratified(program)
@@ -192,7 +192,7 @@ def check(seed: int, entailment: Entailment, folder: Path) -> list[Closure]:
     queries = [author.query() for _ in range(3)]
     instants = [author.graph(0, 5) + (author.schema(1) if number == 1 and entailment is not Entailment.NONE else []) for number in range(3)]
     models = [close([*background, *instant], program, entailment.value) for instant in instants]
-    # In a file, tables are copied, or looked up a term at a time; lists of two are made, or gone through.
+    # Of a mapped index, tables are promoted or looked up by term, and lists of two are decoded or lazy.
     with patch.multiple(index, _MAX_PROMOTED=30_000 * (seed % 3 == 0), _LAZY_FROM=1 + seed % 2, _MAX_CACHED=6):
         closures = [
             over(knowledge, static, instants, models, queries)
@@ -222,9 +222,9 @@ def over(
         assert set(closure.removed or ()) == {t for t in knowledge.background if t not in closure.background}
         assert consistent(closure.background)
         assert consistent(closure.delta)
-        for asked in plans:
-            expected = Counter(tuple(s.get(name) for name in asked.select.projection) for s in select(asked.select, model))
-            assert Counter(asked.answers_at(closure)) == expected, (number, asked.select)
+        for each in plans:
+            expected = Counter(tuple(s.get(name) for name in each.select.projection) for s in select(each.select, model))
+            assert Counter(each.answers_at(closure)) == expected, (number, each.select)
         closures.append(closure)
     assert visible(knowledge.background) == static
     return closures

@@ -55,7 +55,7 @@ def test_queries_over_one_stream_agree_given_a_restart_after_every_instant(progr
 @given(shared_programs())
 @examples(10)
 def test_queries_over_one_stream_agree_given_small_caches(program: ContinuousProgram) -> None:
-    """Pending elements that no window holds are dropped at once, and views cache one entry of a
-    cell."""
-    with mock.patch("dotr.engine.shared_closure._MANY_PENDING", 0), mock.patch("dotr.horizons.views._MANY_HEARD", 0):
+    """Pending elements that no window holds are dropped at once, and views compact their received
+    cells at every step."""
+    with mock.patch("dotr.engine.shared_closure._MANY_PENDING", 0), mock.patch("dotr.horizons.views._COMPACT_ABOVE", 0):
         compare(program, reloaded=False)

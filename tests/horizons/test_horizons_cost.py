@@ -1,4 +1,4 @@
-"""What a step costs does not depend on what neither comes nor goes: counted in calls, not timed."""
+"""The cost of a step depends on the facts that begin or end alone: counted in calls, not timed."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ TRANSITIVE = parse_datalog(Document("in.dlog", "[?x, <http://e/in>, ?z] :- [?x, 
 
 
 def step_calls(closure: HorizonClosure, facts: list[WindowFact], start: int, horizon: int) -> int:
-    """The calls, of functions of the language and of C, that a step makes."""
+    """The number of calls, of Python functions and of C functions, that a step makes."""
     calls = 0
 
     def count(frame: object, event: str, argument: object) -> None:
@@ -42,10 +42,10 @@ def test_silent_facts_cost_nothing(silent: int) -> None:
     closure = HorizonClosure(TRANSITIVE)
     closure.insert_all([fact for n in range(silent // 4) for fact in chain(f"s{n}_", 4)], 0, FOREVER)
     step_calls(closure, chain("a", 3), 0, 3)
-    comes = step_calls(closure, chain("b", 3), 1, 4)
-    goes = step_calls(closure, [], 4, 4)
-    assert comes <= 150
-    assert goes <= 60
+    begin_calls = step_calls(closure, chain("b", 3), 1, 4)
+    end_calls = step_calls(closure, [], 4, 4)
+    assert begin_calls <= 150
+    assert end_calls <= 60
 
 
 def test_renewed_facts_cost_no_more_than_new_ones() -> None:
@@ -63,8 +63,8 @@ def test_a_chain_costs_its_pairs() -> None:
     assert costs[1] <= 5 * costs[0]
 
 
-def test_a_sparse_key_is_looked_up() -> None:
-    """An atom of a relation is looked up by the columns that are bound."""
+def test_join_cost_is_independent_of_rows_with_other_keys() -> None:
+    """An atom of a relation is looked up by its bound columns."""
     x, y, z = map(Var, "xyz")
     rule = WindowRule("join", (RelationAtom("both", (x, z)),), (RelationAtom("one", (x, y)), RelationAtom("two", (y, z))))
     costs = []

@@ -1,5 +1,5 @@
-"""RDFS, OWL 2 RL and transitive rules over windows: the horizon closure is the brute force, with the schema in the background or in the
-window."""
+"""RDFS, OWL 2 RL and transitive rules over windows: the horizon closure equals the brute force, with the schema in the background or in
+the window."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def test_rdfs(seed: int) -> None:
 @given(st.integers(0, 10**9))
 @examples(10)
 def test_owl2rl(seed: int) -> None:
-    """Beyond the background, what has a horizon of l or more is the closure of the items from l on, as of an instant."""
+    """The facts with a horizon of l or more, without the background, equal the closure of the items from l on as an instant."""
     source, rules = random.Random(seed), rule_set(Entailment.OWL2RL)
     given_static = [schema(source, Entailment.OWL2RL) for _ in range(source.randint(0, 6))] + [
         data(source, Entailment.NONE) for _ in range(3)

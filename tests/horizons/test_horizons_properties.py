@@ -1,4 +1,4 @@
-"""The horizon closure is the brute force of lars.md, section 6, on random programs, tellings and points."""
+"""The horizon closure equals the brute force of lars.md, section 6, on random rules, inserts, cuts and points."""
 
 from __future__ import annotations
 
@@ -27,7 +27,11 @@ RELATIONS = [[("R", 2), ("N", 0)], [("S", 1)], [("T", 3)]]
 
 
 class Random:
-    """Random rules, facts and tellings."""
+    """Generator of random rules and facts.
+
+    `negation`: rules may have NOT. `relations`: atoms may be of relations. `free_predicates`: the predicate of a triple pattern may be a
+    variable.
+    """
 
     def __init__(self, seed: int, *, negation: bool, relations: bool, free_predicates: bool = False) -> None:
         self.random = random.Random(seed)
@@ -106,7 +110,7 @@ def check_index(closure: HorizonClosure | ClosureView, facts: dict[WindowFact, f
 
 
 def check_renewed(changes: FactChanges, before: dict[WindowFact, float], now: dict[WindowFact, float]) -> None:
-    """What was renewed is known before and now, told once, and all that has another horizon is there."""
+    """Checks that renewed facts are in `before` and `now`, each once, and include all whose horizon differs."""
     renewed = list(changes.renewed)
     assert len(set(renewed)) == len(renewed)
     assert set(renewed) <= before.keys() & now.keys()
@@ -126,21 +130,21 @@ def run(source: Random, *, as_datalog: bool = False) -> None:
     cuts = random.choice([0, 0, 0.2, 0.5])
     two_clocks = random.random() < 0.3
     for _ in range(random.randint(2, 9)):
-        told: list[tuple[WindowFact, int, int] | WindowFact] = []
+        inputs: list[tuple[WindowFact, int, int] | WindowFact] = []  # inserts, and facts to cut
         for _ in range(random.randint(0, 5)):
             fact = source.fact()
             start = point + random.choice([0, 0, 0, -2, 1, 3])
             end = FOREVER if random.random() < 0.1 else start + random.randint(-1, 7)
-            told.append((fact, point, point + random.randint(0, 6)) if two_clocks else (fact, start, end))
+            inputs.append((fact, point, point + random.randint(0, 6)) if two_clocks else (fact, start, end))
         if random.random() < cuts:
-            told += [random.choice([source.fact(), *held]) for _ in range(random.randint(1, 3))]
-        for each in told:
+            inputs += [random.choice([source.fact(), *held]) for _ in range(random.randint(1, 3))]
+        for each in inputs:
             if isinstance(each[-1], int):
                 oracle.inserts.append((point, each[0], each[1], NO_END if each[2] == FOREVER else each[2]))
             else:
                 oracle.cuts.append((point, each))
-        random.shuffle(told)
-        for each in told:
+        random.shuffle(inputs)
+        for each in inputs:
             if isinstance(each[-1], int):
                 closure.insert(*each)
             else:
@@ -184,8 +188,8 @@ def test_closure_of_datalog_rules_with_free_predicates(seed: int) -> None:
 
 @given(st.integers(0, 10**9))
 @examples(100)
-def test_views_that_keep_one_entry_of_a_cell(seed: int) -> None:
-    with mock.patch("dotr.horizons.views._MANY_HEARD", 0):
+def test_views_that_compact_at_every_step(seed: int) -> None:
+    with mock.patch("dotr.horizons.views._COMPACT_ABOVE", 0):
         run(Random(seed, negation=seed % 2 == 0, relations=True))
 
 

@@ -1,4 +1,4 @@
-"""What a point of a LARS file costs does not depend on what neither comes nor goes: counted in calls, not timed."""
+"""The cost of a point of a LARS file depends on the atoms that begin or end alone: counted in calls, not timed."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def atoms(triples: list[Triple]) -> PointAtoms:
 
 
 def calls(closure: LarsClosure, k: int, triples: list[Triple]) -> int:
-    """The calls, of functions of the language and of C, that a point makes."""
+    """The number of calls, of Python functions and of C functions, that a point makes."""
     found = 0
 
     def count(frame: object, event: str, argument: object) -> None:

@@ -47,13 +47,13 @@ def lars(text: str) -> LarsFile:
 
 
 class Line:
-    """A file on its way over points; `told` are its events: (point, label, row)."""
+    """Evaluation of a file from point to point; `reported`: its events so far, as (point, label, row)."""
 
     def __init__(self, file: LarsFile, background: Iterable[str] = ()) -> None:
         self.file = file
         self.rules = rules_of_file(file, TripleIndex(map(triple, background)), Clock())
         self.closure = LarsClosure(self.rules, file.resolution, Clock())
-        self.told: list[tuple[int, str, str]] = []
+        self.reported: list[tuple[int, str, str]] = []
         self.visited: list[int] = []
 
     def visit(self, k: int, atoms: PointAtoms) -> None:
@@ -62,10 +62,10 @@ class Line:
             rows = change.ended if report.kind is ReportKind.ENDED else change.began
             if report.kind is ReportKind.ALL:
                 rows = self.closure.reported()[self.file.reports.index(report)]
-            self.told += [(k, report.label, short(row)) for row in sorted(rows)]
+            self.reported += [(k, report.label, short(row)) for row in sorted(rows)]
 
     def go_to(self, k: int) -> None:
-        """All points up to one, both without atoms."""
+        """Evaluates the points up to `k` that are due without atoms."""
         while (due := self.closure.next_point()) is not None and due <= k:
             self.visit(due, PointAtoms({}, {}))
 
@@ -76,7 +76,7 @@ def run(
     events: Mapping[int, Sequence[tuple[Label, tuple[Term, ...]]]] | None = None,
     background: Iterable[str] = (),
 ) -> list[tuple[int, str, str]]:
-    """The events of a file; times are in seconds, instants those of `stream`."""
+    """The events that a file reports; times are in seconds, instants are those of `stream`."""
     file = lars(text)
     line = Line(file, background)
     r = file.resolution
@@ -87,15 +87,15 @@ def run(
     line.closure.begin(point(min(stream)))
     by_point: dict[int, PointAtoms] = {}
     for time in sorted({*stream, *(events or {})}):
-        triples, happened = by_point.setdefault(point(time), PointAtoms({}, {}))
+        triples, by_label = by_point.setdefault(point(time), PointAtoms({}, {}))
         triples.update((triple(each), time * SECOND) for each in stream.get(time, ()))  # type: ignore[attr-defined]
         for label, event in (events or {}).get(time, ()):
-            happened.setdefault(label, {})[event] = time * SECOND  # type: ignore[attr-defined]
+            by_label.setdefault(label, {})[event] = time * SECOND  # type: ignore[attr-defined]
     for k, atoms in by_point.items():
         line.go_to(k - 1)
         line.visit(k, atoms)
     line.go_to(point(max(stream)))
-    return line.told
+    return line.reported
 
 
 def test_1() -> None:

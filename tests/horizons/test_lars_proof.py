@@ -1,4 +1,4 @@
-"""Derivations of what a LARS file reports, down to the stream."""
+"""Derivations of rows that a LARS file reports, down to atoms of the stream."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_always_over_conclusions() -> None:
     ]
 
 
-def test_recursion_takes_the_shortest_way() -> None:
+def test_derivation_of_recursion_has_the_least_height() -> None:
     text = """Reach(?x, ?y) :- :link(?x, ?y) IN [9 s] .
     Reach(?x, ?z) :- Reach(?x, ?y), :link(?y, ?z) IN [9 s] .
     REPORT Reach(?x, ?z) ."""

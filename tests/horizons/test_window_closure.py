@@ -1,4 +1,4 @@
-"""What windows say, kept from report to report, is what they say by the brute force of continuous.md, section 5."""
+"""The facts that windows entail, maintained from report to report, equal the brute force of continuous.md, section 5."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_windows_and_views(seed: int) -> None:
     level = source.choice([EntailmentLevel.NONE, EntailmentLevel.SNAPSHOT, EntailmentLevel.GRAPH, EntailmentLevel.WINDOW])
     closure = WindowClosure(level, knowledge, rules)
     views = [closure.view() for _ in range(source.randint(0, 2))]
-    anew = SaidCloser(knowledge, rules)
+    recomputed = SaidCloser(knowledge, rules)
     items: list[tuple[int, list[Triple]]] = []
     held: set[Triple] = set()
     begin = -100
@@ -92,16 +92,16 @@ def test_windows_and_views(seed: int) -> None:
                     expected = {each for item in by_time.values() for each in said(item, given_static, own, entailment.value)}
                 case _:
                     expected = set(said(together, given_static, own, entailment.value))
-                    assert window.contradictions() == anew.close(together).contradictions
+                    assert window.contradictions() == recomputed.close(together).contradictions
             assert {each for each in window.index if not is_hidden(each[1])} == expected
             beyond = expected - set(knowledge.background.triples)
             assert set(window.beyond.visible()) == {each for each in window.beyond.triples if not is_hidden(each[1])} == beyond
             for subject, predicate, object in expected:
-                wanted = [(subject, predicate, object)] if (subject, predicate, object) in beyond else []
-                assert [each for each in window.beyond.match(subject, predicate, None) if each[2] == object] == wanted
-                assert [each for each in window.beyond.match(None, predicate, object) if each[0] == subject] == wanted
-                assert [each for each in window.beyond.match(subject, None, None) if each[1:] == (predicate, object)] == wanted
-                assert [each for each in window.beyond.match(None, None, object) if each[:2] == (subject, predicate)] == wanted
+                matches = [(subject, predicate, object)] if (subject, predicate, object) in beyond else []
+                assert [each for each in window.beyond.match(subject, predicate, None) if each[2] == object] == matches
+                assert [each for each in window.beyond.match(None, predicate, object) if each[0] == subject] == matches
+                assert [each for each in window.beyond.match(subject, None, None) if each[1:] == (predicate, object)] == matches
+                assert [each for each in window.beyond.match(None, None, object) if each[:2] == (subject, predicate)] == matches
             if window is closure:
                 assert sorted(changes.began) == sorted(expected - held)
                 assert sorted(changes.ended) == sorted(held - expected)
@@ -110,23 +110,23 @@ def test_windows_and_views(seed: int) -> None:
 
 @given(st.integers(0, 10**9))
 @examples(10)
-def test_owl2rl_says_what_closing_anew_says(seed: int) -> None:
+def test_owl2rl_closure_equals_recomputing(seed: int) -> None:
     source, rules = random.Random(seed), rule_set(Entailment.OWL2RL)
     knowledge = Knowledge.load([schema(source, Entailment.OWL2RL) for _ in range(6)], rules)
-    closure, anew = WindowClosure(EntailmentLevel.GRAPH, knowledge, rules), SaidCloser(knowledge, rules)
+    closure, recomputed = WindowClosure(EntailmentLevel.GRAPH, knowledge, rules), SaidCloser(knowledge, rules)
     items: list[tuple[int, Triple]] = []
     for time in range(6):
         new = [data(source, Entailment.OWL2RL) for _ in range(3)]
         closure.insert(time, new)
         items += [(time, each) for each in new]
         closure.advance(time - 3)
-        expected = anew.close(each for at, each in items if at > time - 3)
+        expected = recomputed.close(each for at, each in items if at > time - 3)
         assert set(closure.index.visible()) == set(expected.triples)
         assert closure.contradictions() == expected.contradictions
 
 
 def test_over_a_compiled_background(tmp_path: Path) -> None:
-    """Static triples may be a mapped index, and queries see the closure as a graph."""
+    """Static triples may be a mapped index, and queries read the closure as a graph."""
     path = tmp_path / "rooms.ttl"
     path.write_text("<http://e/c> <http://e/in> <http://e/b> . <http://e/b> <http://e/in> <http://e/a> .", encoding="utf-8")
     text = "[?x, <http://e/in>, ?z] :- [?x, <http://e/in>, ?y], [?y, <http://e/in>, ?z] ."
@@ -140,14 +140,14 @@ def test_over_a_compiled_background(tmp_path: Path) -> None:
     assert sorted(graph.objects("<http://e/s>", "<http://e/in>")) == [f"<http://e/{name}>" for name in "abc"]
 
 
-def test_not_and_aggregate_are_closed_anew() -> None:
+def test_rules_with_not_are_refused_except_at_snapshot() -> None:
     rules = parsed("[?x, <http://e/q>, ?y] :- [?x, <http://e/p>, ?y], NOT [?y, <http://e/p>, ?x] .")
     with pytest.raises(ValueError, match="close the content anew"):
         WindowClosure(EntailmentLevel.GRAPH, Knowledge.load([], rules), rules)
     assert len(WindowClosure(EntailmentLevel.SNAPSHOT, Knowledge.load([], rules), rules).index) == 0
 
 
-def test_limit() -> None:
+def test_more_triples_than_the_limit_raise() -> None:
     rules = parsed(TEXTS[0])
     closure = WindowClosure(EntailmentLevel.GRAPH, Knowledge.load([], rules), rules, limit=100)
     closure.insert(1, [(f"<n{n}>", "<http://e/p>", f"<n{n + 1}>") for n in range(50)])
@@ -155,8 +155,8 @@ def test_limit() -> None:
         closure.advance(0)
 
 
-def test_a_fact_that_ends_and_begins_again_between_two_points_of_a_view_is_renewed() -> None:
-    """The closure ends it at a point at which nothing begins; the view is moved over both points at once."""
+def test_fact_that_ends_and_begins_again_between_two_points_of_a_view_is_renewed() -> None:
+    """The fact ends at a point at which no fact begins; the view then moves over both points at once."""
     closure = HorizonClosure([])
     fact = ("<a>", "<p>", "<b>")
     closure.insert(fact, 0, 1)

@@ -1,4 +1,4 @@
-"""Contradictions of windows that are kept are those of closing their contents anew, equal names included."""
+"""The contradictions of an incremental window closure equal those of recomputing the content, equal names included."""
 
 from __future__ import annotations
 
@@ -23,21 +23,21 @@ ONCE = settings(phases=PHASES, max_examples=30, deadline=None, derandomize=True,
 SAME, DIFFERENT, DISJOINT = (iri(OWL + name) for name in ("sameAs", "differentFrom", "disjointWith"))
 
 
-def kept_and_anew(
-    background: list[Triple], items: list[tuple[int, Triple]], rules: list[DatalogRule], begins: list[int]
+def incremental_and_recomputed(
+    background: list[Triple], items: list[tuple[int, Triple]], rules: list[DatalogRule], widths: list[int]
 ) -> tuple[WindowClosure, SaidCloser]:
-    """Compares, with items that come one time after the other, the contents that begin after the time less each number."""
+    """Compares both at each time, over windows of several widths; `items`: time and triple, inserted by time."""
     knowledge = Knowledge.load(background, rules)
-    kept, anew = WindowClosure(EntailmentLevel.GRAPH, knowledge, rules), SaidCloser(knowledge, rules)
-    views = [kept.view() for _ in begins]
+    kept, recomputed = WindowClosure(EntailmentLevel.GRAPH, knowledge, rules), SaidCloser(knowledge, rules)
+    views = [kept.view() for _ in widths]
     for time in range(max([at for at, _ in items], default=0) + 3):
         kept.insert(time, [each for at, each in items if at == time])
-        kept.advance(time - max(begins))
-        for view, width in zip(views, begins, strict=True):
+        kept.advance(time - max(widths))
+        for view, width in zip(views, widths, strict=True):
             view.advance(time - width)
-            expected = anew.close(each for at, each in items if time - width < at <= time)
+            expected = recomputed.close(each for at, each in items if time - width < at <= time)
             assert view.contradictions() == expected.contradictions
-    return kept, anew
+    return kept, recomputed
 
 
 @given(cases(False), st.integers(0, 10**9), st.sampled_from(["", PLAIN]))
@@ -46,7 +46,7 @@ def test_equal_names(case: tuple[frozenset[Triple], frozenset[Triple]], seed: in
     background, instant = case
     source = random.Random(seed)
     items = [(source.randint(0, 3), each) for each in [*sorted(instant), *source.sample(sorted(background), min(2, len(background)))]]
-    kept_and_anew(sorted(background), items, program(text), [2, 3])
+    incremental_and_recomputed(sorted(background), items, program(text), [2, 3])
 
 
 @given(cases(True), st.integers(0, 10**9), st.sampled_from(["", NAMED]))
@@ -54,17 +54,17 @@ def test_equal_names(case: tuple[frozenset[Triple], frozenset[Triple]], seed: in
 def test_names_that_are_more_than_individuals(case: tuple[frozenset[Triple], frozenset[Triple]], seed: int, text: str) -> None:
     background, instant = case
     source = random.Random(seed)
-    kept_and_anew(sorted(background), [(source.randint(0, 1), each) for each in sorted(instant)], program(text), [2])
+    incremental_and_recomputed(sorted(background), [(source.randint(0, 1), each) for each in sorted(instant)], program(text), [2])
 
 
-def test_a_contradiction_is_told_once_under_the_representative() -> None:
+def test_contradiction_is_reported_once_under_the_representative() -> None:
     """The representative has the most triples in the background, then the least name."""
     rules = list(rule_set(Entailment.OWL2RL))
     background = [("<A>", DISJOINT, "<B>"), ("<b>", RDF_TYPE, "<A>")]
     items = [(1, ("<a>", SAME, "<b>")), (2, ("<c>", SAME, "<a>")), (2, ("<c>", RDF_TYPE, "<B>"))]
-    kept, _ = kept_and_anew(background, items[:2], rules, [5])
+    kept, _ = incremental_and_recomputed(background, items[:2], rules, [5])
     assert kept.contradictions() == ()
-    kept, _ = kept_and_anew(background, items, rules, [5])
+    kept, _ = incremental_and_recomputed(background, items, rules, [5])
     (found,) = kept.contradictions(0)
     assert found.rule == "cax-dw"
     assert found.triples == tuple(sorted([("<A>", DISJOINT, "<B>"), ("<b>", RDF_TYPE, "<A>"), ("<b>", RDF_TYPE, "<B>")]))
@@ -78,9 +78,9 @@ def test_different_names_do_not_depend_on_the_order_of_triples() -> None:
     assert [each.triples for contradictions in found for each in contradictions] == [(("<a>", DIFFERENT, "<b>"), ("<a>", SAME, "<b>"))]
 
 
-def test_a_contradiction_of_the_background_is_not_one_of_a_window_that_repeats_it() -> None:
+def test_contradiction_of_the_background_is_not_reported_for_a_window() -> None:
     rules = list(rule_set(Entailment.OWL2RL))
     background = [("<A>", DISJOINT, "<B>"), ("<b>", RDF_TYPE, "<A>"), ("<b>", RDF_TYPE, "<B>")]
-    kept, _ = kept_and_anew(background, [(1, ("<b>", RDF_TYPE, "<A>"))], rules, [5])
+    kept, _ = incremental_and_recomputed(background, [(1, ("<b>", RDF_TYPE, "<A>"))], rules, [5])
     assert kept.contradictions() == ()
-    kept, _ = kept_and_anew(background, [(1, ("<b>", RDF_TYPE, "<A>")), (1, ("<b>", SAME, "<c>"))], rules, [5])
+    kept, _ = incremental_and_recomputed(background, [(1, ("<b>", RDF_TYPE, "<A>")), (1, ("<b>", SAME, "<c>"))], rules, [5])

@@ -1,4 +1,4 @@
-"""Shapes of rules: equal where rules may share a matcher, different where what they read or need differs."""
+"""Shapes of rules: equal if rules may share a matcher, different if the attributes that they read differ."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ def rule_of(text: str) -> Rule:
     ("old", "new"),
     [("> 3", "> 4"), ("> 3", "> 2 + 2"), ("Before", "Former"), ("rule R define C", "rule S define C"), (":v ?v ] from", ":w ?v ] from")],
 )
-def test_constants_names_and_labels_do_not_matter(old: str, new: str) -> None:
+def test_shape_is_independent_of_constants_names_and_labels(old: str, new: str) -> None:
     assert shape_of(rule_of(RULE)) == shape_of(rule_of(RULE.replace(old, new)))
 
 
 @pytest.mark.parametrize(("old", "new"), [("last", "first"), ("30 s", "31 s"), ("> 3", "< 3"), ("Before.?v", "Now.?v"), ("dotr_id1", "?v")])
-def test_what_is_read_and_needed_does(old: str, new: str) -> None:
+def test_shape_depends_on_modes_windows_operators_and_attributes(old: str, new: str) -> None:
     assert shape_of(rule_of(RULE)) != shape_of(rule_of(RULE.replace(old, new)))
 
 

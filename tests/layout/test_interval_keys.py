@@ -41,7 +41,7 @@ def keys(pattern: str, line: str = "*") -> tuple[str, ...] | None:
         ("{ :a :b :c } SEQ { :d :e :f } WITHIN 5 s", None),
     ],
 )
-def test_keys(pattern: str, expected: tuple[str, ...] | None) -> None:
+def test_key_has_an_equal_variable_for_each_operand(pattern: str, expected: tuple[str, ...] | None) -> None:
     assert keys(pattern, "(1 AS ?one)") == expected
 
 

@@ -22,7 +22,7 @@ def key(text: str) -> LarsKey:
     return lars_key(read(text))
 
 
-def test_a_variable_at_the_places_of_all_atoms() -> None:
+def test_key_is_a_variable_at_the_places_of_all_atoms() -> None:
     found = key("Hot(?v, ?s) :- :temp(?s, ?v) IN [3 s], EVENT Low(?v AS ?s), NOT (:off(?s, true), :C(?s)) .")
     places = {PropertyName("<http://e/temp>"): 0, EventName("Low"): "v", PropertyName("<http://e/off>"): 0, ClassName("<http://e/C>"): 0}
     assert found.places == {OwnRelation("Hot"): 1, **places}
@@ -61,7 +61,7 @@ def test_per_must_name_the_key(window: str, reason: str) -> None:
     assert key(f"Hot(?s) :- :temp(?s, ?v) IN {window} .").reason == reason
 
 
-def test_a_variable_predicate_has_the_subject_for_all() -> None:
+def test_variable_predicate_restricts_all_properties_to_the_subject() -> None:
     assert key("Q(?s) :- [?s, ?p, ?o], :temp(?s, ?v) .").places[PropertyName("<http://e/temp>")] == 0
     assert key("Q(?s) :- [?s, ?p, ?o] . R(?v) :- :temp(?s, ?v), :q(?v, true) .").reason != ""
     assert key("Q(?s) :- [?s, a, ?c] . R(?s) :- :D(?s) .").reason == ""
@@ -80,7 +80,7 @@ def test_recursion_may_be_keyed() -> None:
     assert key(near).places[OwnRelation("R")] == 0
 
 
-def test_many_rules_are_tried_in_bounded_time() -> None:
+def test_search_of_many_rules_is_bounded() -> None:
     rules = "".join(f"P{n}(?a, ?b, ?c, ?d) :- P{n + 1}(?b, ?a, ?d, ?c), P{n + 1}(?a, ?b, ?c, ?d) .\n" for n in range(40))
     assert key(f"{rules}P40(?a, ?b, ?c, ?d) :- EVENT E(?a, ?b, ?c, ?d) .").reason != ""
 

@@ -1,9 +1,9 @@
 """Partitioned evaluation equals evaluation in one process: keys, ports, layers and states, without
 Spark.
 
-A layer's state is split over buckets. Each bucket is stepped by itself with the events that the
-router sends it; its events reach the layers above in any order, and its state is encoded and
-restored now and then. The output equals the engine's, fresh names included.
+A layer's state is split over buckets. Each bucket is stepped separately with the events that the
+router sends to it. Its events arrive at the layers above in random order, and its state is encoded
+and restored at random. The output equals the engine's, fresh names included.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class Partitioned:
 
 
 def same(program: CompiledProgram, instants: Iterable[Instant], clock: Clock, buckets: int, seed: int = 1) -> tuple[int, Partitioned]:
-    """Runs both; returns the number of firings and the partitioned run."""
+    """Compares the engine with a partitioned run; returns the number of firings, and the latter."""
     engine, parted, fired = Engine(program, clock), Partitioned(program, clock, buckets, seed), 0
     for instant in instants:
         firings = engine.match(instant.time, program.stage_one.evaluate(instant))
@@ -108,8 +108,7 @@ def loaded(name: str) -> CompiledProgram:
 @pytest.mark.parametrize("buckets", [2, 5, 64])
 @pytest.mark.parametrize("name", FILES)
 def test_cases(name: str, buckets: int) -> None:
-    """Programs with delays or ticks go through a batch layer by layer; all others instant by
-    instant."""
+    """Programs with delays or ticks are stepped in batches, layer by layer; all others by instants."""
     for number, case in enumerate(FILES[name].cases):
         if loaded(name).timed:
             times = [element.time for element in case.elements]
@@ -117,10 +116,10 @@ def test_cases(name: str, buckets: int) -> None:
             firings = in_batches(loaded(name), case.elements, case.clock, buckets, cuts)
             assert outputs(firings) == list(run_engine(loaded(name), case.elements, case.clock).outputs)
             continue
-        together: dict[int, list[tuple[Triple, ...]]] = {}
+        by_time: dict[int, list[tuple[Triple, ...]]] = {}
         for element in case.elements:
-            together.setdefault(element.time, []).append(element.triples)
-        same(loaded(name), [merge(time, together[time]) for time in sorted(together)], case.clock, buckets, number)
+            by_time.setdefault(element.time, []).append(element.triples)
+        same(loaded(name), [merge(time, by_time[time]) for time in sorted(by_time)], case.clock, buckets, number)
 
 
 @pytest.mark.parametrize("name", FILES)
@@ -134,7 +133,7 @@ def test_cases_cut_into_stages(name: str) -> None:
         assert outputs(firings) == list(run_engine(loaded(name), case.elements, case.clock).outputs)
 
 
-# --- programs made for it ---
+# --- programs of all kinds of partitioning ---
 
 SELECT = "SELECT ?k ?v WHERE { ?x a :%s ; :k ?k ; :v ?v }"
 A, B, C = (f"{label} = [ {SELECT % label} ]" for label in "ABC")
@@ -211,10 +210,10 @@ def compiled(text: str) -> CompiledProgram:
 
 
 def stream(seed: int) -> list[Instant]:
-    """Forty instants of few keys and values.
+    """Forty random instants of few keys and values.
 
-    Equal reports differ in blank nodes alone, so that there are equal matches. Equal keys and
-    values are not always the same term.
+    Some elements are repeated with other blank nodes, so that there are equal matches. Equal keys
+    and values may be different terms (1 and 1.0).
     """
     choose = random.Random(seed)
     integer, decimal = "<http://www.w3.org/2001/XMLSchema#integer>", "<http://www.w3.org/2001/XMLSchema#decimal>"

@@ -1,4 +1,4 @@
-"""Placement of rules: partition, layer, depth and retention, without any change of the output."""
+"""Placement of rules: partition, layer, depth and retention; the output does not depend on it."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def run(text: str, elements: list[Element]) -> list[Output]:
     return outputs(one)
 
 
-def said(found: list[Output]) -> list[tuple[int, str, str]]:
+def shown(found: list[Output]) -> list[tuple[int, str, str]]:
     return [(o.time // SECOND, o.rule, o.attributes.get("a", "")) for o in found]
 
 
@@ -86,11 +86,11 @@ def test_negated_label_must_be_equated_with_the_key() -> None:
     assert isinstance(partitioning(loose), SinglePartition)
 
 
-def test_negated_label_equates_no_others() -> None:
+def test_equalities_of_a_negated_label_are_not_transitive() -> None:
     body = "from A and last B within 5 s from A and not C [ FILTER(?r = A.?r && ?r = B.?r) ] within 5 s from A with E.?a = A.?v"
     assert isinstance(partitioning(rules(rule(body))[0]), SinglePartition)
     found = run(rule(body), [element(1, ("B", "b", 1)), element(2, ("C", "a", 1)), element(3, ("A", "a", 7))])
-    assert said(found) == [(3, "R", literal("7", XSD + "integer"))]
+    assert shown(found) == [(3, "R", literal("7", XSD + "integer"))]
 
 
 def test_aggregated_label_must_be_equated_through_positive_roles() -> None:
@@ -106,7 +106,7 @@ def test_anchor_with_unbound_key_fires_negations_and_aggregates() -> None:
     text += rule("from A and ?n = count(*) of B [ FILTER(?r = A.?r) ] within 5 s from A with F.?a = ?n", "S", "F")
     found = run(text, [element(1, ("B", "", 1), ("B", "a", 1)), element(2, ("A", "", 7), ("A", "a", 8), ("A", "b", 9))])
     values = [literal(str(n), XSD + "integer") for n in (7, 9, 0, 0, 1)]
-    assert said(found) == [(2, "R", values[0]), (2, "R", values[1]), (2, "S", values[2]), (2, "S", values[3]), (2, "S", values[4])]
+    assert shown(found) == [(2, "R", values[0]), (2, "R", values[1]), (2, "S", values[2]), (2, "S", values[3]), (2, "S", values[4])]
 
 
 def test_rule_without_a_key_gives_the_reason() -> None:
@@ -170,8 +170,8 @@ def test_recursion_under_one_key_stays_in_one_layer() -> None:
 def test_recursion_without_a_common_key_has_one_partition() -> None:
     found = places(lay_out(rules(RUN.format(key="?n < 3"))))
     assert isinstance(found["More"][2], SinglePartition)
-    lost = RUN.format(key="?a = A.?r").replace("Up.?a = A.?r, Up.?n = Old", "Up.?a = A.?v, Up.?n = Old")
-    assert isinstance(places(lay_out(rules(lost)))["More"][2], SinglePartition)
+    not_carried = RUN.format(key="?a = A.?r").replace("Up.?a = A.?r, Up.?n = Old", "Up.?a = A.?v, Up.?n = Old")
+    assert isinstance(places(lay_out(rules(not_carried)))["More"][2], SinglePartition)
 
 
 @pytest.mark.parametrize("key", ["?a = A.?r", "?n < 3"])
@@ -189,8 +189,8 @@ def test_rules_recursive_over_the_past_share_a_key() -> None:
     assert found["R"][0] == found["S"][0]
     assert found["S"][1] == found["R"][1] + 1
     assert found["S"][2] == KeyedPartitions({"X": "a"})
-    seen = run(text, [element(1, ("B", "a", 1), ("B", "b", 1)), element(2, ("A", "a", 1)), element(4, ("A", "a", 1), ("A", "c", 1))])
-    assert [(o.time // SECOND, o.rule) for o in seen] == [(1, "T"), (1, "T"), (2, "R"), (2, "S"), (4, "R"), (4, "S")]
+    output = run(text, [element(1, ("B", "a", 1), ("B", "b", 1)), element(2, ("A", "a", 1)), element(4, ("A", "a", 1), ("A", "c", 1))])
+    assert [(o.time // SECOND, o.rule) for o in output] == [(1, "T"), (1, "T"), (2, "R"), (2, "S"), (4, "R"), (4, "S")]
 
 
 def test_reads_of_the_past_impose_no_order() -> None:
@@ -218,8 +218,8 @@ MUTUAL = rule("from A and last F [ FILTER(?a = A.?r) ] within (0, 5 s] from A wi
 
 def test_component_without_a_common_key_gives_the_reason() -> None:
     found = places(lay_out(rules(MUTUAL.replace("FILTER(?a = A.?r)", "FILTER(?a < 3)"))))
-    why = SinglePartition("E, F depends on itself, and no key goes all the way round")
-    assert [found[name][2] for name in "RS"] == [why, why]
+    expected = SinglePartition("E, F depends on itself, and no key goes all the way round")
+    assert [found[name][2] for name in "RS"] == [expected, expected]
 
 
 def test_component_with_too_many_trials_has_one_partition(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -236,7 +236,7 @@ def test_composite_events_are_in_tie_order() -> None:
     for read in ("last E as X within [0, 9 s] from C", "last E as X [ FILTER(?a != C.?v) ] within [0, 9 s] from C"):
         text = made + rule(f"from C and {read} with F.?a = X.?a", "S", "F")
         elements = [element(1, ("B", "b", 1)), element(2, ("A", "a", 1), ("A", "a", 2)), element(3, ("C", "c", 1))]
-        assert said(run(text, elements))[2:] == [(3, "S", literal("9", XSD + "integer"))]
+        assert shown(run(text, elements))[2:] == [(3, "S", literal("9", XSD + "integer"))]
 
 
 def test_events_of_the_single_partition_are_read_there() -> None:
@@ -289,8 +289,8 @@ def test_longest_chain_leads_to_the_anchor() -> None:
             event="Out",
         ).replace("E.?a", "Out.?a")
     )
-    ways = {clause.role.label: "".join(link.role.label for link in longest_chain(long, clause)) for clause in long.clauses}
-    assert ways == {"B": "B", "C": "C", "AA": "AAB", "A0": "A0C", "F": "FAAB", "G": "GA0C", "H": "HC", "I": "IC"}
+    chains = {clause.role.label: "".join(link.role.label for link in longest_chain(long, clause)) for clause in long.clauses}
+    assert chains == {"B": "B", "C": "C", "AA": "AAB", "A0": "A0C", "F": "FAAB", "G": "GA0C", "H": "HC", "I": "IC"}
 
 
 def test_events_that_only_anchors_read_are_not_stored() -> None:
@@ -330,9 +330,8 @@ def test_state_is_bounded_by_the_retention() -> None:
     assert most < 300
 
 
-def test_an_aggregate_may_choose_in_later_constraints() -> None:
-    """The model represents the aggregate as an attribute of the aggregated label, named as the
-    aggregate."""
+def test_aggregate_may_be_used_in_later_constraints() -> None:
+    """In the model, the aggregate is an attribute of the aggregated label, under the aggregate's name."""
     (only,) = rules(
         rule(
             "from A and ?m = avg(B.?v) of B within 9 s from A "

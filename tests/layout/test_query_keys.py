@@ -66,12 +66,12 @@ def test_query_has_one_partition(line: str, where: str) -> None:
     assert key_of(line, where) is None
 
 
-def test_new_and_gone_answers_are_keyed_where_the_key_is_projected() -> None:
+def test_istream_and_dstream_are_keyed_if_the_key_is_projected() -> None:
     assert key_of("SELECT ?y", BLOCK, relation="ISTREAM") is None
     assert key_of("SELECT ?x", BLOCK, relation="DSTREAM") == "x"
     assert key_of("CONSTRUCT { ?y a :Seen }", BLOCK, relation="ISTREAM") == "x"
 
 
-def test_default_graph_and_several_windows() -> None:
+def test_query_over_two_windows_has_one_partition() -> None:
     further = "FROM WINDOW ON :in [RANGE 10s ENTAILMENT NONE]"
     assert key_of("SELECT ?x", "{ ?x :p ?y }", further=further) is None

@@ -28,7 +28,7 @@ def cut(text: str, since: Mapping[str, int] | None = None) -> Layout:
 
 
 def stages(layout: Layout, name: str = "R") -> list[tuple[int, str, set[str]]]:
-    """Of each stage of a rule the layer, the keys of its labels, and the replicated ones."""
+    """For each stage of a rule: the layer, the keys of its labels, and the replicated labels."""
     return [
         (layer.number, split_text(placed), set(placed.stage.replicated))
         for layer in layout.layers
@@ -83,18 +83,18 @@ def test_delayed_anchors_wait_in_the_first_stage() -> None:
 @pytest.mark.parametrize(
     ("body", "expected"),
     [
-        # no key at all: anchors are spread, and every clause is replicated
+        # without any key, anchors are spread and every clause is replicated
         ("from A and last B within 5 s from A", [(0, "any", {"B"})]),
         ("from A and last B [ FILTER(?v < A.?v) ] within 5 s from A and not C within 5 s from A", [(0, "any", {"B", "C"})]),
         ("from A and last B [ FILTER(?r = 5) ] within 5 s from A", [(0, "any", {"B"})]),
-        # a clause without a key is in the stage of the clause before
+        # a clause without a key is in the stage of the preceding clause
         (
             "from A and last B [ FILTER(?r = A.?r) ] within 5 s from A and last C within 5 s from A",
             [(0, "A.r B.r", {"C"})],
         ),
-        # before the first key it is in that stage, if the key is the anchor's
+        # a clause before the first key is in the stage of that key, if the key is the anchor's
         ("from A and last C within 5 s from A and not B [ FILTER(?r = A.?r) ] within 5 s from A", [(0, "A.r B.r", {"C"})]),
-        # else in one of its own
+        # otherwise it is in a stage before
         (
             "from A and last C within 5 s from A and not B [ FILTER(?r = C.?r) ] within 5 s from A",
             [(0, "any", {"C"}), (1, "C.r B.r", set())],
@@ -106,7 +106,7 @@ def test_delayed_anchors_wait_in_the_first_stage() -> None:
             [(0, "one", set()), (1, "C.r B.r", set())],
         ),
         ("from every 5 s for [ SELECT ?r WHERE { ?x :r ?r } ] as T and last C within 5 s from T", [(0, "any", {"C"})]),
-        # the variable of an aggregate is a key; two conjuncts are two keys; equalities of positive clauses go on
+        # the variable of an aggregate is a key; two conjuncts are two keys; equalities of positive clauses are transitive
         (
             "from A and ?n = count(*) of B within 5 s from A and last C [ FILTER(?v = ?n) ] within 5 s from A",
             [(0, "any", {"B"}), (1, "C.v", set())],
@@ -115,12 +115,12 @@ def test_delayed_anchors_wait_in_the_first_stage() -> None:
             "from A and last B [ FILTER(?r = A.?r) ] within 5 s from A and last C [ FILTER(?v = A.?v && ?r = B.?r) ] within 5 s from A",
             [(0, "A.r B.r C.r", set())],
         ),
-        # negations only name a class
+        # equalities of negations are not transitive
         (
             "from A and last B within 5 s from A and not C [ FILTER(?r = A.?r && ?r = B.?r) ] within 5 s from A",
             [(0, "A.r C.r", {"B"})],
         ),
-        # the first stage is the longest of those that end as low
+        # of the first stages with the lowest last layer, the longest
         (
             "from A and last B [ FILTER(?r = A.?r && ?v = A.?v) ] within 5 s from A "
             "and last C as D [ FILTER(?v = B.?v) ] within 5 s from A and last C [ FILTER(?r = D.?r) ] within 5 s from A",
@@ -134,7 +134,7 @@ def test_delayed_anchors_wait_in_the_first_stage() -> None:
         ),
     ],
 )
-def test_stages(body: str, expected: list[tuple[int, str, set[str]]]) -> None:
+def test_rule_without_a_common_key_is_cut_into_stages(body: str, expected: list[tuple[int, str, set[str]]]) -> None:
     assert stages(cut(rule(f"{body} with E.?a = 1"))) == expected
 
 
@@ -146,12 +146,12 @@ def test_stages(body: str, expected: list[tuple[int, str, set[str]]]) -> None:
         ("last B [ FILTER(?v = A.?v) ] within 5 s from A and ?n = count(*) of C [ FILTER(?r = A.?r) ] within 5 s from A", "A.v B.v"),
     ],
 )
-def test_what_is_consumed_is_under_the_one_key(body: str, expected: str) -> None:
+def test_consuming_rule_has_one_stage_under_a_key_of_consumed_labels(body: str, expected: str) -> None:
     assert stages(cut(rule(f"from A and {body} with E.?a = 1 consuming B"))) == [(0, expected, {"C"})]
     assert stages(cut(rule(f"from A and {body} with E.?a = 1 consuming C, B"))) == [(0, "one", set())]
 
 
-def test_rules_with_a_key_keep_their_plan() -> None:
+def test_rules_with_a_key_are_not_cut() -> None:
     text = rule("from A and last B [ FILTER(?r = A.?r) ] within 5 s from A with E.?a = A.?r")
     text += rule("from E as X with F.?a = X.?a", "S", "F") + rule("from A with G.?a = A.?r", "T", "G")
     assert cut(text) == lay_out(rules(text))
@@ -172,7 +172,7 @@ def test_recursion_keeps_one_key_for_its_own_events() -> None:
     assert stages(cut(rule(f"{body} with E.?a = A.?v"))) == [(0, "one", set())]
 
 
-def test_events_meet_their_readers_in_the_last_stage_of_their_makers() -> None:
+def test_reader_under_the_key_of_the_last_stage_is_in_its_layer() -> None:
     made = rule(TWO_KEYS.replace("E.?a = C.?r", "E.?a = B.?v"))
     under_it = rule("from E as X and not C [ FILTER(?v = X.?a) ] within 5 s from X with F.?a = X.?a", "S", "F")
     spread = rule("from E as X and not C within 5 s from X with G.?a = X.?a", "T", "G")
@@ -183,14 +183,14 @@ def test_events_meet_their_readers_in_the_last_stage_of_their_makers() -> None:
     assert [(placed.rule.name, placed.depth) for placed in found.layers[1].rules] == [("R", 0), ("S", 1), ("V", 1)]
 
 
-def test_first_key_is_one_under_which_the_anchor_is_made() -> None:
+def test_first_stage_prefers_the_key_under_which_the_anchor_is_made() -> None:
     made = rule("from A and last B [ FILTER(?v = A.?v) ] within 5 s from A with M.?z = A.?v, M.?y = A.?r, M.?a = 1", "Maker", "M")
     body = "from M and last B [ FILTER(?r = M.?y && ?v = M.?z) ] within 5 s from M"
     body += " and last C [ FILTER(?v = B.?v && ?r = B.?r) ] within 5 s from M"
     assert stages(cut(made + rule(f"{body} and not C as D within 5 s from M with E.?a = 1"))) == [(0, "M.z B.v C.v", {"D"})]
 
 
-def test_later_key_is_one_under_which_the_layer_has_the_stream() -> None:
+def test_later_stage_prefers_the_key_of_an_existing_port() -> None:
     body = TWO_KEYS.replace("?v = B.?v", "?v = B.?v && ?r = B.?v")
     assert stages(cut(rule(body)))[1][1] == "B.v C.r"
     other = rule(TWO_KEYS.replace("E.?a = C.?r", "D.?a = C.?r"), "Other", "D")
@@ -199,7 +199,7 @@ def test_later_key_is_one_under_which_the_layer_has_the_stream() -> None:
     assert len([port for port in found.layers[1].ports if isinstance(port.stream, int)]) == 1
 
 
-def test_columns_are_what_is_still_read() -> None:
+def test_binding_has_the_columns_that_later_stages_read() -> None:
     plain = rule(TWO_KEYS).replace("[] :a", ":e :a")
     (stream,) = entered(cut(plain.replace("= C.?r", "= B.?r")))
     anchor = (BoundTime(0), BoundOrdinal(0), BoundValue(0, "r"), BoundValue(0, "v"))
@@ -212,7 +212,7 @@ def test_columns_are_what_is_still_read() -> None:
         assert stream.columns == (*anchor, BoundTime(1), BoundOrdinal(1), BoundValue(1, "r"), BoundValue(1, "v"))
 
 
-def test_aggregates_travel_and_negations_do_not() -> None:
+def test_binding_has_columns_for_aggregates_and_none_for_negations() -> None:
     body = (
         "from A and ?n = sum(B.?v) of B [ FILTER(?r = A.?r) ] within 5 s from A and not B as D [ FILTER(?r = A.?r) ] within 1 s from A "
         "and last C [ FILTER(?v = ?n) ] within 5 s from A and last C as F [ FILTER(?r = A.?v) ] within 5 s from C with E.?a = F.?r"
@@ -224,7 +224,7 @@ def test_aggregates_travel_and_negations_do_not() -> None:
     assert second.names[4:] == ("1.value", "3.time", "3.ordinal")
 
 
-def test_rules_alike_have_one_stream_of_bindings() -> None:
+def test_rules_of_one_shape_share_a_stream_of_bindings() -> None:
     body = TWO_KEYS.replace("from A and", "from A [ FILTER(?v > 5) ] and", 1)
     text = rule(body) + rule(body.replace("> 5", "> 6"), "Q") + rule(body.replace("within 7 s", "within 8 s"), "S")
     found = cut(text)
@@ -236,7 +236,7 @@ def test_rules_alike_have_one_stream_of_bindings() -> None:
     assert [stream.rules for name in "QR" for stream in entered(added, name)] == [("Q",), ("R",)]
 
 
-def test_spread_anchors_have_ports_of_their_own() -> None:
+def test_spread_anchors_have_separate_ports() -> None:
     text = rule("from A and last B within 5 s from A with E.?a = A.?r") + rule("from A with F.?a = A.?r", "S", "F")
     (layer,) = cut(text).layers
     kinds = [(port.spread, port.by_time, port.is_replicated) for port in layer.ports]

@@ -117,32 +117,32 @@ def rewritten(found: Background, content: bytes) -> Path:
     return path
 
 
-def places(path: Path) -> Iterator[tuple[str, int]]:
-    """Offsets in every section, in the header and its table, with their names."""
+def offsets(path: Path) -> Iterator[tuple[str, int]]:
+    """Offsets in the header and in every section, each with the section's name."""
     mapped = MappedFile(path)
     chosen = random.Random(5)
-    yield from (("header", place) for place in [*range(8), *chosen.sample(range(8, 400), 40)])
+    yield from (("header", offset) for offset in [*range(8), *chosen.sample(range(8, 400), 40)])
     for name, section in mapped.sections.items():
         if section.length:
             edges = {section.offset, section.offset + section.length - 1}
-            yield from ((name, place) for place in edges | {chosen.randrange(*sorted(edges)) if len(edges) > 1 else section.offset})
+            yield from ((name, offset) for offset in edges | {chosen.randrange(*sorted(edges)) if len(edges) > 1 else section.offset})
 
 
 @pytest.mark.fallbacks("store")
 def test_damage_anywhere_is_detected_and_rebuilt(tmp_path: Path, sources: Sources) -> None:
     found = opened(sources, tmp_path / "cache")
     path = path_of(found)
-    whole, notes = path.read_bytes(), 0
-    seen = set()
-    for name, place in list(places(path)):
-        seen.add(name)
-        path.write_bytes(whole[:place] + bytes((whole[place] ^ 0x41,)) + whole[place + 1 :])
+    whole, warnings = path.read_bytes(), 0
+    damaged = set()
+    for name, offset in list(offsets(path)):
+        damaged.add(name)
+        path.write_bytes(whole[:offset] + bytes((whole[offset] ^ 0x41,)) + whole[offset + 1 :])
         again = opened(sources, tmp_path / "cache")
-        notes += [notice.code for notice in again.warnings] == ["K501"]
-        assert again.is_new, (name, place)
+        warnings += [notice.code for notice in again.warnings] == ["K501"]
+        assert again.is_new, (name, offset)
         assert MappedFile(path).key == MappedFile(path_of(again)).key
-    assert seen >= {"header", "text", "ends", "buckets", "marks", "numbers", "triples", "predicates", "about"}
-    assert notes > 60
+    assert damaged >= {"header", "text", "ends", "buckets", "marks", "numbers", "triples", "predicates", "about"}
+    assert warnings > 60
 
 
 def test_damage_is_detected_after_verification(tmp_path: Path, sources: Sources) -> None:
@@ -195,8 +195,8 @@ def test_store_of_other_sources_is_rebuilt(tmp_path: Path, sources: Sources) -> 
     with pytest.raises(UnusableFile, match="other sources"):
         CompiledStore(path, b"0123456789abcdef")
     other = Sources(sources.graphs, (*sources.datalog, Document("more.dlog", "")))
-    mine = path.with_name(other.key().hex() + path.suffix)
-    mine.write_bytes(path.read_bytes())
+    other_path = path.with_name(other.key().hex() + path.suffix)
+    other_path.write_bytes(path.read_bytes())
     again = opened(other, tmp_path / "cache")
     assert again.is_new
     assert "other sources" in again.warnings[0].message
@@ -211,7 +211,7 @@ def test_inconsistent_sections_are_refused(tmp_path: Path, sources: Sources) -> 
             continue
         for content in (b"", sections[name][:-8], sections[name] + bytes(8)):
             if name in ("triples", "text") and len(content) > len(sections[name]) and name == "triples":
-                continue  # what no predicate points at does no harm
+                continue  # words that no predicate refers to are not read
             path = tmp_path / "made"
             write_file(path, found.key, {**{each: (text,) for each, text in sections.items()}, name: (content,)})
             with pytest.raises((UnusableFile, ValueError)):
@@ -262,7 +262,7 @@ def test_unwritable_cache_falls_back_to_memory(tmp_path: Path, sources: Sources,
             raise OSError(28, "No space left on device")
 
         monkeypatch.setattr(os, "fsync", full)
-    assert not opened(sources, folder).warnings  # too small to be worth a word
+    assert not opened(sources, folder).warnings  # small sources are closed in memory without a warning
     monkeypatch.setattr(cache, "MIN_BYTES", 0)
     found = opened(sources, folder)
     assert found.store is None

@@ -39,7 +39,7 @@ def sorted_pairs(pairs: Iterable[tuple[Term, Term]]) -> list[tuple[Term, Term]]:
     return sorted(pairs)
 
 
-def alike(old: TripleIndex, new: TripleIndex) -> None:
+def assert_equal_indexes(old: TripleIndex, new: TripleIndex) -> None:
     """Asserts equal answers on all access paths."""
     assert len(old) == len(new) == len(new.triples)
     assert sorted(old) == sorted(new) == sorted(new.triples)
@@ -89,12 +89,12 @@ def test_mapped_index_equals_index_in_memory(found: list[Triple], promoted: bool
         patch.multiple(index, _MAX_PROMOTED=few, _LAZY_FROM=long, _MAX_CACHED=remembered, _MAX_CACHED_EDGES=2),
         patch.multiple(dictionary, _MAX_RECENT=remembered, _MAX_KNOWN_ABSENT=2),
     ):
-        alike(TripleIndex(found), mapped(found, folder))
+        assert_equal_indexes(TripleIndex(found), mapped(found, folder))
 
 
 @settings(max_examples=60, deadline=None)
 @given(st.lists(st.text(max_size=12).map(lambda text: f'"{text}"'), unique=True, max_size=80), st.lists(st.text(max_size=6)), st.booleans())
-def test_dictionary_numbers_its_terms_alone(terms: list[str], others: list[str], wide: bool) -> None:
+def test_dictionary_has_numbers_of_its_terms_alone(terms: list[str], others: list[str], wide: bool) -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "d"
         write_file(path, KEY, dictionary_sections(terms, high_from=0 if wide else 1 << 32))
@@ -137,4 +137,4 @@ def test_mapped_index_refuses_writes(tmp_path: Path) -> None:
 
 
 def test_empty_background_is_mapped(tmp_path: Path) -> None:
-    alike(TripleIndex(), mapped([], tmp_path))
+    assert_equal_indexes(TripleIndex(), mapped([], tmp_path))

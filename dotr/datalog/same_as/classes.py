@@ -1,8 +1,8 @@
 """Classes of equal names, and the representative of each class (`owl:sameAs`).
 
-Idea: a background that holds all copies states by its `owl:sameAs` triples which names are equal;
-such a set of names is a *part*. An instant may merge several parts into a *class*. The
-representative of a class is the name with the most triples in the background, then the least name.
+Idea: the `owl:sameAs` triples of a closed background divide its names into sets of equal names, the
+*parts*. An instant may merge several parts into a *class*. The representative of a class is the
+name with the most triples in the background, then the least name.
 
 Cost: proportional to the merged names.
 """
@@ -23,9 +23,9 @@ ClassMembers: TypeAlias = tuple[Term, ...]
 
 @dataclass(frozen=True, slots=True)
 class NameClass:
-    """Equal names with the same triples in the background.
+    """A part: equal names with the same triples in the background.
 
-    `is_known_equal`: the background holds the `owl:sameAs` triples between them.
+    `is_known_equal`: the background has the `owl:sameAs` triples between them.
     """
 
     members: ClassMembers
@@ -33,7 +33,9 @@ class NameClass:
 
 
 class NameClasses:
-    """The parts of a background, without those of one name.
+    """The parts of a background that have several names.
+
+    `representative`: of each name. `members`: all names by the representative.
 
     >>> parts = NameClasses(TripleIndex([("<a>", SAME, "<b>"), ("<b>", SAME, "<a>")]))
     >>> parts.representative["<b>"], parts.members["<a>"]
@@ -87,7 +89,7 @@ class MergedClasses:
         return True
 
     def representative(self, term: Term) -> Term:
-        """The representative of a term; a term without equal names is its own."""
+        """The representative of a term; a term without equal names represents itself."""
         first = self._first.get(term, term)
         if first not in self._class:
             return first

@@ -2,12 +2,16 @@
 Handling owl:sameAs via Rewriting, AAAI 2015).
 
 Idea: instead of eq-sym, eq-trans and eq-rep, a closure over one representative for each class of
-equal names, repeated while it derives further equalities; then the expansion
+equal names, repeated while it derives further equalities; then the expansion to all names
 (`dotr.datalog.same_as.expand`).
 
+A small case: `<a> owl:sameAs <b>`, `<b> <p> <o>` and a rule for `<p>`. The closure is that of
+`<a> <p> <o>`; the expansion adds each conclusion about `<a>` for `<b>`.
+
 Invariant: the result equals that of the OWL 2 RL tables, triple for triple. The tables' own rules
-are used where a name is more than the name of an individual (a predicate, a class with subclasses,
-a constant of a rule, or equal to a literal), or where a rule depends on names as such.
+are used if one of the equal names is not only the name of an individual (but a predicate, a class
+with subclasses, a constant of a rule, or equal to a literal), or if a rule depends on names as
+such.
 
 Cost: one closure for each round of derived equalities, seldom more than two; one look-up for an
 instant without equal names.
@@ -299,9 +303,10 @@ class SameAsCloser:
         return closure._replace(contradictions=self.told(closure.contradictions, closure.delta))
 
     def told(self, found: Iterable[Contradiction], delta: TripleIndex) -> tuple[Contradiction, ...]:
-        """Contradictions by the tables, each once, under the representatives of equal names.
+        """The reported form of contradictions by the tables: each once, under the representatives
+        of equal names, sorted.
 
-        `delta`: the triples of the closure beyond the background.
+        `delta`: the triples of the closure without the background.
         """
         return tuple(sorted(representative_contradictions(found, delta.match(None, SAME, None), self._parts, self.background)))
 

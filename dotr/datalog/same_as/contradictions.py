@@ -1,10 +1,10 @@
-"""Contradictions among equal names, each told once, under the representative (`owl:sameAs`).
+"""Contradictions among equal names, each reported once, under the representative (`owl:sameAs`).
 
-Idea: closed by the rows of the tables, a contradiction about one name is one about each name
-equal to it. With the representative in each name's place they are one, the one that closing over
-representatives finds. A background's own contradiction is not told of again.
+Idea: under the rules of the tables, a contradiction about one name is also derived for each equal
+name. With names replaced by their representatives these contradictions are the same one, which the
+closure over representatives finds. Contradictions of the background alone are left out.
 
-Cost: none without contradictions; with some, that of the equalities that an instant brings.
+Cost: nothing without contradictions; otherwise the equalities of the instant.
 """
 
 from __future__ import annotations
@@ -24,15 +24,16 @@ DIFFERENT: Final = iri(OWL + "differentFrom")
 def representative_contradictions(
     found: Iterable[Contradiction], equalities: Iterable[Triple], parts: NameClasses, background: TripleIndex
 ) -> set[Contradiction]:
-    """Contradictions by the tables, as closing over representatives finds them.
+    """The contradictions that the closure over representatives finds, given those that the rules of
+    the tables find.
 
     Args:
-        found: the contradictions.
-        equalities: the `owl:sameAs` triples that the closure has beyond the background.
+        found: the contradictions by the tables.
+        equalities: the `owl:sameAs` triples of the closure that are not in the background.
         parts: the equal names of the background.
         background: closed; contradictions of its triples alone are left out.
 
-    Where a name is equal to a literal, each contradiction stays as it is.
+    If a name is equal to a literal, contradictions are not rewritten.
 
     >>> equal = [("<a>", SAME, "<b>"), ("<b>", SAME, "<a>")]
     >>> found = [Contradiction("prp-irp", ((name, "<p>", name),)) for name in ("<a>", "<b>")]
@@ -48,20 +49,20 @@ def representative_contradictions(
             return set(new)
         classes.merge(one, other)
     merged = set(classes.merged())
-    told = set()
+    reported = set()
     for each in new:
         if each.rule == "eq-diff1":
             differing = different_names(each.triples[0][0], classes)
             if needs_more_than(background, differing.triples) or classes.representative(each.triples[0][0]) in merged:
-                told.add(differing)
+                reported.add(differing)
             continue
-        is_listed = each.rule in LIST_ROWS  # over representatives, two members of a list are one
+        is_listed = each.rule in LIST_ROWS  # over representatives, two equal members of a list are the same
         premises = [triple for triple in each.triples if not (is_listed and triple[1] == SAME)]
         rewritten = Contradiction(each.rule, tuple(sorted(set(map(classes.triple, premises)))))
         is_by_itself = is_listed and any(p == SAME and not classes.has_copies(classes.representative(s)) for s, p, _ in each.triples)
         if is_by_itself or needs_more_than(background, rewritten.triples):
-            told.add(rewritten)
-    return told
+            reported.add(rewritten)
+    return reported
 
 
 def different_names(name: Term, classes: MergedClasses) -> Contradiction:
