@@ -194,7 +194,8 @@ def file_warnings(file: LarsFile) -> Iterator[Diagnostic]:
         yield _warning(LarsCode.NO_REPORT, "a file without REPORT", file.span, hint)
     for report in file.reports:
         if report.kind is ReportKind.ALL:
-            hint = f"Points are {file.resolution / 1_000_000:g} s apart, with instants or without. REPORT NEW and REPORT ENDED output changes."
+            distance = f"{file.resolution / 1_000_000:g} s"
+            hint = f"Points are {distance} apart, with instants or without. REPORT NEW and REPORT ENDED output changes."
             yield _warning(LarsCode.EVERY_POINT, "REPORT ALL outputs all atoms that hold, at every point", report.span, hint)
     stored = file.timed_predicates
     for literal in file.literals:
