@@ -66,8 +66,8 @@ def ontology(instances: int) -> list[Triple]:
     """Readings of sensors in rooms, whose closure is four times as large."""
     triples = building(50)
     more = [
-        ("Event", SUBCLASS, "Happening"),
-        ("Happening", SUBCLASS, "Thing"),
+        ("Event", SUBCLASS, "OracleEvent"),
+        ("OracleEvent", SUBCLASS, "Thing"),
         ("Device", SUBCLASS, "Asset"),
         ("is_from_sensor", SUBPROPERTY, "is_from"),
         ("has_val", SUBPROPERTY, "has_value"),

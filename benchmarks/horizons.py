@@ -77,7 +77,7 @@ def cpu(run: Callable[[], object | None]) -> float:
     return taken * 1e3
 
 
-def closed_anew(triples: Sequence[Triple]) -> tuple[float, float]:
+def recomputed_windows(triples: Sequence[Triple]) -> tuple[float, float]:
     """Closure from scratch with an index, and in bulk without."""
     as_instant = cpu(lambda: Closer(RuleDispatch(RULES), TripleIndex(), LIMIT).close(triples))
     bulk = cpu(lambda: close_background(list(triples), RULES, LIMIT))
@@ -137,7 +137,7 @@ def shares(shape: str) -> None:
         window = SlidingWindow(SHAPES[shape](), WINDOW, size)
         anew, bulk, steps = [], [], []
         for _ in range(5):
-            with_index, without = closed_anew(window.content)
+            with_index, without = recomputed_windows(window.content)
             anew.append(with_index)
             bulk.append(without)
             steps.append(window.timed_step(max(1, min(20, WINDOW // size // 5))))

@@ -30,7 +30,7 @@ from benchmarks.background import say
 from benchmarks.horizons import WINDOW, cpu
 from benchmarks.shared_windows import SECOND, STREAM
 from dotr.datalog.background import Knowledge
-from dotr.datalog.said import SaidCloser
+from dotr.datalog.content_entailment import ContentCloser
 from dotr.engine.driver import Engine
 from dotr.engine.program import compile_program
 from dotr.engine.query_run import QueryRun
@@ -163,7 +163,7 @@ def unchanged() -> None:
     """Prints the time of a report of a window without a change."""
     for name in ("ISTREAM of a join", "AVG by group"):
         query = compiled(QUERIES[name].text("RANGE 1d STEP 1s REPORT PERIODIC 1s"))
-        closer = SaidCloser(Knowledge.load([], []), (), LIMITS.triples)
+        closer = ContentCloser(Knowledge.load([], []), (), LIMITS.triples)
         run = QueryRun(ReportEvaluator(query, closer, Clock(), LIMITS), 0)
         run.begin(SECOND)
         triples = readings()

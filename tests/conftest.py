@@ -188,7 +188,7 @@ LONG: Final = (
     "test_patterns_replay",
     "test_state_migration",
     "test_rule_templates",
-    "test_queries_together",
+    "test_queries_shared_joins",
     "test_closure_properties",
     "test_stratified_properties",
     "test_bad_input",

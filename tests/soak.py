@@ -35,7 +35,7 @@ import pyoxigraph
 from dotr.config import read_config
 from dotr.runtimes.local import run_local
 from dotr.runtimes.pipeline import build
-from dotr.runtimes.spark.spool import copied_lines
+from dotr.runtimes.spark.standard_input_spool import copied_lines
 from tests.runtimes.spark.test_spark_run import ROOMS, RULES, WHOLE
 from tests.support.outputs import joined
 from tests.support.victims import SURVIVED, WHO, Found, Run

@@ -26,9 +26,9 @@ from typing import Final
 from benchmarks.field.measuring import FROM_SECOND_BATCH, TO_FIRST_BATCH, Case, Effort, Start
 from benchmarks.field.peers import Command, program
 from benchmarks.field.peers import ours as own_command
+from benchmarks.field.rule_texts import WITHIN
 from benchmarks.field.serve import Prepared, peak_kilobytes
 from benchmarks.field.temporal_rules import by_definition, readings, write_readings
-from benchmarks.field.temporal_texts import WITHIN
 from benchmarks.field.works import Scale, Text, Work
 from benchmarks.scenario import Size, write_scenario
 

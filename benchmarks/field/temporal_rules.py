@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 
 from benchmarks.field.measuring import Case, Effort
 from benchmarks.field.peers import ESPER_4, ESPER_9, FLINK, SIDDHI, JavaPeer, java
-from benchmarks.field.temporal_texts import WITHIN, own_rule, texts, write
+from benchmarks.field.rule_texts import WITHIN, own_rule, texts, write
 from benchmarks.field.works import Scale, Work
 
 _SIZES: Final = {1: 200_000, 10: 100_000, 100: 20_000, 1_000: 2_000}

@@ -34,7 +34,7 @@ def _count(text: str) -> int:
 
 def execute(options: argparse.Namespace) -> int:
     """Write the page and print its path; returns the exit code."""
-    from dotr.sinks.files import keeps_nothing
+    from dotr.sinks.files import stores_no_data
     from dotr.workbench.report.writing import ReportLimits, write_report
 
     limits = ReportLimits(options.events, options.proofs, options.why_not)
@@ -48,7 +48,7 @@ def execute(options: argparse.Namespace) -> int:
         *([count_noun(rejected, "dead letter")] if rejected else []),
     ]
     print_stderr(f"{', '.join(parts)}.")
-    if not keeps_nothing(options.output):
+    if not stores_no_data(options.output):
         print_stdout(options.output)
     return 0
 

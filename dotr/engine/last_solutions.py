@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import assert_never
 
-from dotr.engine.kept_solutions import SolutionChanges
+from dotr.engine.maintained_solutions import SolutionChanges
 from dotr.joins.branch_loops import AnswerRow
 from dotr.model.continuous import RelationToStream
 
@@ -56,17 +56,17 @@ class LastSolutions:
 
         The list must not be changed: RSTREAM returns the same list again where nothing has changed.
         """
-        if changes.is_anew:
-            return self._output_of_all(changes.came)
-        if self._last_output is not None and not changes.came and not changes.went:
+        if changes.is_initial:
+            return self._output_of_all(changes.inserted)
+        if self._last_output is not None and not changes.inserted and not changes.deleted:
             self._before, self._net = None, {}
             return self._last_output
         if self._uncounted is not None:
             self._bag, self._uncounted = Counter(self._uncounted), None
         net: dict[AnswerRow, int] = {}
-        for row in changes.came:
+        for row in changes.inserted:
             net[row] = net.get(row, 0) + 1
-        for row in changes.went:
+        for row in changes.deleted:
             net[row] = net.get(row, 0) - 1
         self._before, self._net = None, net
         self._add(net, 1)

@@ -19,7 +19,7 @@ from dotr.model.time import LAST_MICRO, Micros
 from dotr.model.traverse import in_scope
 from dotr.queries.evaluate import AlgebraCompiler
 from dotr.queries.graph import Graph
-from dotr.queries.kept_changes import NO_TRIPLES
+from dotr.queries.graph_changes import NO_TRIPLES
 from dotr.queries.matching import Bindings, Solution
 from dotr.queries.operators import EMPTY, AlgebraOperator
 from dotr.store.triples import TripleIndex

@@ -131,8 +131,8 @@ class CompiledProgram:
         """
         if not self.units:
             return {}
-        from dotr.engine.kept_windows import SharedClosures
         from dotr.engine.unit_layer import UnitLayer
+        from dotr.engine.window_closures import SharedClosures
 
         alone = self.unit_context(clock)
         context = replace(alone, closures=SharedClosures(alone.closer))

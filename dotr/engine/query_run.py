@@ -15,11 +15,11 @@ from itertools import groupby
 from typing import Final, NamedTuple, Protocol, assert_never
 
 from dotr.engine.items import graph_row, row_graph
-from dotr.engine.kept_windows import SharedClosures, kept_items, kept_windows
 from dotr.engine.last_solutions import LastSolutions
 from dotr.engine.match_blocks import MatchedTriple
 from dotr.engine.report_evaluation import ClosedItems, ReportAnswer, ReportEvaluator, SolutionRow, WindowAtReport
 from dotr.engine.unit_runs import UnitArrivals, UnitResult, UnitRun
+from dotr.engine.window_closures import SharedClosures, maintained_items, window_closures
 from dotr.errors.fallbacks import FallbackKind, error_line, reraise_in_tests
 from dotr.joins.limits import LimitExceeded
 from dotr.layout.event_order import sort_by_tie
@@ -39,7 +39,7 @@ SHARES: Final = "shares"
 """The mark of a state whose logs have shares of elements."""
 
 
-class SeenContent(NamedTuple):
+class ContentAtReport(NamedTuple):
     """Elements that a window had at a report, as positions among all elements that it received.
 
     - `held`: the content.
@@ -56,7 +56,7 @@ class ReportWatch(Protocol):
     def arrived(self, time: Micros, arrived: Mapping[int, Sequence[tuple[Triple, ...]]]) -> None:
         """Notifies of the elements added at a time (µs), by the number of the window."""
 
-    def reported(self, time: Micros, contents: Sequence[SeenContent], used: tuple[frozenset[MatchedTriple], ...]) -> None:
+    def reported(self, time: Micros, contents: Sequence[ContentAtReport], used: tuple[frozenset[MatchedTriple], ...]) -> None:
         """Notifies of a report at a time (µs).
 
         `used`: the triples that each MATCH block with CONSUMING had used up before the report.
@@ -98,8 +98,8 @@ class QueryRun(UnitRun):
             self._closures.owns = self._share.has
         self._streams = streams or [window.stream for window in self.query.windows]
         contents = [each.content for each in self.windows]
-        self._kept = kept_windows(self.query, contents, self._streams, self._closures)
-        self._items = kept_items(self.query, contents, self._streams, self._closures)
+        self._kept = window_closures(self.query, contents, self._streams, self._closures)
+        self._items = maintained_items(self.query, contents, self._streams, self._closures)
         self._closed = [ClosedItems() for _ in self.windows]
         self._all_times = [reports.times for reports in self.windows if reports.times is not None]
         names = evaluator.projection
@@ -114,7 +114,7 @@ class QueryRun(UnitRun):
         self.is_done = False
         self.watch: ReportWatch | None = None
         self._last = LastSolutions(self.query.relation)
-        self._solutions = evaluator.kept_solutions()
+        self._solutions = evaluator.maintained_solutions()
         self.used: tuple[frozenset[MatchedTriple], ...] = tuple(frozenset() for _ in self.query.matches)
 
     # --- time ---
@@ -200,7 +200,7 @@ class QueryRun(UnitRun):
             reraise_in_tests(error, FallbackKind.GRAPHS)
             return UnitResult([], [self._dead_letter(Reason.FAILED, time, f"a report of {self.query.label} fails: {error_line(error)}")])
         if self.watch is not None:
-            contents = [SeenContent(each.content.range_at(time), each.content.history_from(time)) for each in self.windows]
+            contents = [ContentAtReport(each.content.range_at(time), each.content.history_from(time)) for each in self.windows]
             self.watch.reported(time, contents, self.used)
         for each in reporting:
             each.note(time)

@@ -19,7 +19,7 @@ from operator import attrgetter
 from typing import NamedTuple
 
 from dotr.engine.items import graph_row, row_graph
-from dotr.engine.kept_solutions import SolutionChanges
+from dotr.engine.maintained_solutions import SolutionChanges
 from dotr.joins.branch_loops import AnswerRow
 from dotr.layout.event_order import AttributeValues
 from dotr.layout.query_keys import key_column
@@ -89,7 +89,7 @@ class QueryShare:
         """The solutions of the bucket, in the query's projection."""
         if not self._is_default:
             return changes
-        return SolutionChanges(self._own_rows(changes.came), self._own_rows(changes.went), changes.is_anew)
+        return SolutionChanges(self._own_rows(changes.inserted), self._own_rows(changes.deleted), changes.is_initial)
 
     def _own_rows(self, rows: list[AnswerRow]) -> list[AnswerRow]:
         place, has = self._place, self.has

@@ -2,8 +2,8 @@
 
 Idea: the content of each window is closed at its level, the MATCH blocks are evaluated over items,
 and the query over these graphs and mappings. Three things are maintained from report to report: the
-closures of contents (`kept_windows`), where level and rules allow it, the solutions of the query or
-of parts of it (`kept_solutions`), and the triples that MATCH blocks have used up.
+closures of contents (`window_closures`), where level and rules allow it, the solutions of the query
+or of parts of it (`maintained_solutions`), and the triples that MATCH blocks have used up.
 Cost: the deltas of incremental closures and solutions, the closing of the other windows, and the
 parts of the query that are evaluated in full.
 """
@@ -15,13 +15,13 @@ from functools import cached_property, partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from dotr.datalog.closure import Contradiction
-from dotr.datalog.said import Said, SaidCloser
-from dotr.engine.joined_windows import are_joined
-from dotr.engine.kept_matches import kept_matches
-from dotr.engine.kept_solutions import GraphAtReport, KeptSolutions, SolutionChanges
-from dotr.engine.kept_windows import KeptItems, StratifiedWindow, followed_graphs
+from dotr.datalog.content_entailment import ContentCloser, ContentEntailment
+from dotr.engine.joint_closure import are_joined
+from dotr.engine.maintained_matches import maintained_matches
+from dotr.engine.maintained_solutions import GraphAtReport, MaintainedSolutions, SolutionChanges
 from dotr.engine.match_blocks import MatchedItem, MatchedTriple, MatchEvaluator
-from dotr.engine.shared_closure import KeptWindow, WindowChanges
+from dotr.engine.shared_closure import MaintainedWindow, WindowChanges
+from dotr.engine.window_closures import MaintainedItems, StratifiedWindow, tracked_graphs
 from dotr.expressions.literal_limits import BOUNDS
 from dotr.expressions.times import time_term
 from dotr.joins.limits import Limits
@@ -31,8 +31,8 @@ from dotr.model.intervals import plain_groups
 from dotr.model.terms import XSD, Term, Triple
 from dotr.model.time import Clock, Micros
 from dotr.queries.graph import Graph
-from dotr.queries.kept_changes import NO_TRIPLES, GraphName
-from dotr.queries.kept_plan import kept_plan
+from dotr.queries.graph_changes import NO_TRIPLES, GraphName
+from dotr.queries.maintained_plan import maintained_plan
 from dotr.queries.operators import EMPTY
 from dotr.queries.report_graph import ReportGraph
 from dotr.store.triples import TripleIndex
@@ -64,9 +64,11 @@ class ClosedItems:
     """The items of a window that are closed one by one, each once."""
 
     def __init__(self) -> None:
-        self._closed: dict[Micros, Said] = {}
+        self._closed: dict[Micros, ContentEntailment] = {}
 
-    def of(self, items: Sequence[tuple[Micros, list[Triple]]], close: Callable[[list[Triple]], Said]) -> list[Said]:
+    def of(
+        self, items: Sequence[tuple[Micros, list[Triple]]], close: Callable[[list[Triple]], ContentEntailment]
+    ) -> list[ContentEntailment]:
         """V of each item, given with its time in µs; results of the last call are reused."""
         known = self._closed
         self._closed = {time: known.get(time) or close(item) for time, item in items}
@@ -83,7 +85,9 @@ class WindowAtReport:
     - `closed`: the items of EVENTs that are closed one by one.
     """
 
-    def __init__(self, content: WindowContent, time: Micros, kept: KeptWindow | None, items: KeptItems | None, closed: ClosedItems) -> None:
+    def __init__(
+        self, content: WindowContent, time: Micros, kept: MaintainedWindow | None, items: MaintainedItems | None, closed: ClosedItems
+    ) -> None:
         self.content = content
         self.time = time
         self.kept = kept
@@ -92,7 +96,7 @@ class WindowAtReport:
         if items is not None:
             items.move(time)
         changes = None if kept is None else kept.move(time)
-        self.changes: WindowChanges | None = None if changes is None or changes.is_anew else changes
+        self.changes: WindowChanges | None = None if changes is None or changes.is_initial else changes
 
     @cached_property
     def view(self) -> WindowView:
@@ -103,7 +107,9 @@ class WindowAtReport:
 class ReportEvaluator:
     """A compiled continuous query; `share`: the part that a bucket evaluates, None: the whole."""
 
-    def __init__(self, query: ContinuousQuery, closer: SaidCloser, clock: Clock, limits: Limits, share: BucketShare | None = None) -> None:
+    def __init__(
+        self, query: ContinuousQuery, closer: ContentCloser, clock: Clock, limits: Limits, share: BucketShare | None = None
+    ) -> None:
         self.query = query
         self.share = None if share is None else _share_of(query, share)
         self._select = query.query if self.share is None else self.share.selected(query.query)
@@ -121,7 +127,7 @@ class ReportEvaluator:
         return ("answer",) if isinstance(self.query.form, AskForm) else tuple(self.query.query.projection)
 
     @property
-    def closer(self) -> SaidCloser:
+    def closer(self) -> ContentCloser:
         """The closer of windows that are closed in full at each report."""
         return self._closer
 
@@ -129,16 +135,18 @@ class ReportEvaluator:
         """Sets the limit of literals; called before contents are closed and the query evaluated."""
         BOUNDS.characters = self._limits.literal
 
-    def kept_solutions(self) -> KeptSolutions:
+    def maintained_solutions(self) -> MaintainedSolutions:
         """A new incremental plan of the query, without state."""
-        graphs = followed_graphs(self.query, self._closer.rules)
-        matches = kept_matches(self._matches)
+        graphs = tracked_graphs(self.query, self._closer.rules)
+        matches = maintained_matches(self._matches)
         operators = [None if each is None else each.operator for each in matches]
-        return KeptSolutions(
-            kept_plan(self._select, graphs, self._limits, self._closer.knowledge.background, operators), self._limits, matches
+        return MaintainedSolutions(
+            maintained_plan(self._select, graphs, self._limits, self._closer.knowledge.background, operators), self._limits, matches
         )
 
-    def evaluate(self, windows: Sequence[WindowAtReport], used: Sequence[frozenset[MatchedTriple]], kept: KeptSolutions) -> ReportAnswer:
+    def evaluate(
+        self, windows: Sequence[WindowAtReport], used: Sequence[frozenset[MatchedTriple]], kept: MaintainedSolutions
+    ) -> ReportAnswer:
         """Ω at a report, or the bucket's part of it.
 
         Args:
@@ -155,7 +163,9 @@ class ReportEvaluator:
         contradictions = answer.contradictions if self.share.is_first else ()
         return ReportAnswer(self.share.own_changes(answer.rows), contradictions, answer.used)
 
-    def _evaluated(self, windows: Sequence[WindowAtReport], used: Sequence[frozenset[MatchedTriple]], kept: KeptSolutions) -> ReportAnswer:
+    def _evaluated(
+        self, windows: Sequence[WindowAtReport], used: Sequence[frozenset[MatchedTriple]], kept: MaintainedSolutions
+    ) -> ReportAnswer:
         self._contradictions.clear()
         named = {
             window.name: (window, at_report)
@@ -194,12 +204,12 @@ class ReportEvaluator:
         )
         return ReportAnswer(SolutionChanges(rows, [], True), tuple(self._contradictions), now_used)
 
-    def _entailed(self, closed: Said) -> TripleIndex:
+    def _entailed(self, closed: ContentEntailment) -> TripleIndex:
         """The triples of a closed content, whose contradictions are noted."""
         self._contradictions |= dict.fromkeys(closed.contradictions)
         return closed.triples
 
-    def _kept(self, at_report: WindowAtReport) -> KeptWindow | None:
+    def _kept(self, at_report: WindowAtReport) -> MaintainedWindow | None:
         """The incremental closure of a window, whose contradictions are noted; None without one."""
         if at_report.kept is not None:
             self._contradictions |= dict.fromkeys(at_report.kept.contradictions())
@@ -239,7 +249,7 @@ class ReportEvaluator:
         items = _items(at_report.view.content)
         match level:
             case EntailmentLevel.NONE | EntailmentLevel.GRAPH:
-                closed = at_report.closed.of(items, lambda item: Said(TripleIndex(item), ()))
+                closed = at_report.closed.of(items, lambda item: ContentEntailment(TripleIndex(item), ()))
             case EntailmentLevel.SNAPSHOT:
                 closed = at_report.closed.of(items, closer.close)
             case EntailmentLevel.WINDOW:

@@ -26,19 +26,19 @@ from itertools import count
 from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
 from dotr.datalog.closure import Contradiction
-from dotr.datalog.said import SaidCloser
-from dotr.horizons.window_closure import SaidItem, WindowClosure, WindowClosureView
+from dotr.datalog.content_entailment import ContentCloser
+from dotr.horizons.window_closure import ItemEntailment, WindowClosure, WindowClosureView
 from dotr.joins.limits import LimitExceeded
 from dotr.model.continuous import EntailmentLevel, LandmarkExtent, RangeExtent, StreamLevel
 from dotr.model.terms import Triple
 from dotr.model.time import LAST_MICRO, Micros
-from dotr.queries.kept_changes import SharedTriples
+from dotr.queries.graph_changes import SharedTriples
 from dotr.store.triples import TripleIndex
 from dotr.windows.content import TimedElement, WindowContent
 from dotr.windows.extents import TimeSeries, begins_of, closes_of
 
 if TYPE_CHECKING:
-    from dotr.engine.kept_windows import SharedClosures
+    from dotr.engine.window_closures import SharedClosures
 
 _MANY_PENDING: Final = 1024
 """Pending elements are searched for expired ones only above this number."""
@@ -49,14 +49,14 @@ class WindowChanges(NamedTuple):
 
     - `began`, `ended`: triples entailed now and not then, and the reverse.
     - `renewed`: triples entailed then and now whose horizon may have changed.
-    - `is_anew`: the closure was computed in full; every triple counts as begun, whatever the other
-      fields hold.
+    - `is_initial`: the closure was computed in full; every triple counts as begun, whatever the
+      other fields hold.
     """
 
     began: Sequence[Triple]
     renewed: Sequence[Triple]
     ended: Sequence[Triple]
-    is_anew: bool
+    is_initial: bool
 
 
 class WindowEnds(NamedTuple):
@@ -81,12 +81,12 @@ class WindowEnds(NamedTuple):
         return min(time, self.closes.at_or_after(time) - self.lag)
 
 
-class KeptWindow:
+class MaintainedWindow:
     """Closure of one window, as a view of a closure that other windows may share.
 
     - `content`: the elements of the window.
     - `begin`: no report from now on reads an element of this time (µs) or before.
-    - `is_anew`: no report has been made since the view was attached.
+    - `is_initial`: no report has been made since the view was attached.
     - `within`: the d of the level STREAM WITHIN d in µs; None at other levels.
     """
 
@@ -94,7 +94,7 @@ class KeptWindow:
         self.content = content
         self.closure = closure
         self.begin: Micros = -LAST_MICRO
-        self.is_anew = True
+        self.is_initial = True
         self._view: WindowClosureView | None = None
         level = content.window.level
         self.within = level.within if isinstance(level, StreamLevel) else None
@@ -119,7 +119,7 @@ class KeptWindow:
 
     def attach(self, view: WindowClosureView) -> None:
         """Replaces the view by that of another closure, at which no report has been made."""
-        self._view, self.begin, self.is_anew = view, -LAST_MICRO, True
+        self._view, self.begin, self.is_initial = view, -LAST_MICRO, True
 
     def raise_begin(self, time: Micros) -> Micros:
         """Raises `begin` to the beginning of the content at a time, or of the history of the level
@@ -162,7 +162,7 @@ class SharedClosure:
     """
 
     def __init__(self, registry: SharedClosures, stream: Hashable, level: EntailmentLevel, ends: WindowEnds | None) -> None:
-        self.members: list[KeptWindow] = []
+        self.members: list[MaintainedWindow] = []
         self.level = level
         self.ends = ends
         self._registry = registry
@@ -175,7 +175,7 @@ class SharedClosure:
         self._last_began = SharedTriples(())
 
     @property
-    def closer(self) -> SaidCloser:
+    def closer(self) -> ContentCloser:
         """The closer of contents, with the background."""
         return self._registry.closer
 
@@ -184,7 +184,7 @@ class SharedClosure:
         self._closure = None
         self._pending = []
 
-    def leave(self, member: KeptWindow) -> None:
+    def leave(self, member: MaintainedWindow) -> None:
         """Removes a window; the closure of the last one is dropped."""
         if member in self.members:
             self.members.remove(member)
@@ -201,7 +201,7 @@ class SharedClosure:
             self._pending = [each for each in self._pending if each[0] > least]
             self._many = max(_MANY_PENDING, 2 * len(self._pending))
 
-    def move(self, member: KeptWindow, time: Micros) -> WindowChanges:
+    def move(self, member: MaintainedWindow, time: Micros) -> WindowChanges:
         """Advances a window to its content at the time of a report."""
         is_new = self._closure is None
         try:
@@ -222,12 +222,12 @@ class SharedClosure:
             self.forget()
             raise
 
-    def said_by(self, triples: Iterable[Triple], begin: Micros) -> SaidItem:
+    def entailed_by(self, triples: Iterable[Triple], begin: Micros) -> ItemEntailment:
         """V(triples of the stream | B and its items after `begin`)."""
         assert self._closure is not None
-        return self._closure.said_by(triples, begin)
+        return self._closure.entailed_by(triples, begin)
 
-    def _move(self, member: KeptWindow, time: Micros) -> WindowChanges:
+    def _move(self, member: MaintainedWindow, time: Micros) -> WindowChanges:
         closure, members = self._closure, self.members
         assert closure is not None
         has_inserted = self._insert_pending(closure, time)
@@ -239,13 +239,13 @@ class SharedClosure:
             closure.advance(least)
             self._begin = least
         changes = member.view.advance(begin)
-        is_anew, member.is_anew = member.is_anew, False
+        is_initial, member.is_initial = member.is_initial, False
         began = cast("Sequence[Triple]", changes.began)
-        if len(members) > 1 and not is_anew:  # often the same triples begin in several windows: they share indexes
+        if len(members) > 1 and not is_initial:  # often the same triples begin in several windows: they share indexes
             if self._last_began != began:
                 self._last_began = SharedTriples(began)
             began = self._last_began
-        return WindowChanges(began, changes.renewed, changes.ended, is_anew)  # type: ignore[arg-type]
+        return WindowChanges(began, changes.renewed, changes.ended, is_initial)  # type: ignore[arg-type]
 
     def _insert_pending(self, closure: WindowClosure, time: Micros) -> bool:
         """Inserts the pending elements that windows hold at a time; True if there are any."""
@@ -263,7 +263,7 @@ class SharedClosure:
         del pending[:number]
         return number > 0
 
-    def _build(self, caller: KeptWindow, time: Micros) -> None:
+    def _build(self, caller: MaintainedWindow, time: Micros) -> None:
         """Builds the closure from the contents.
 
         The content of the caller's window has the elements of this very time already, others may
@@ -303,7 +303,7 @@ class SharedClosure:
                 return None
         return found
 
-    def _separate(self, member: KeptWindow) -> None:
+    def _separate(self, member: MaintainedWindow) -> None:
         """Gives a window a closure of its own."""
         self.members.remove(member)
         alone = type(self)(self._registry, self._stream, self.level, self.ends)

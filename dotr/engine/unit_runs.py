@@ -33,8 +33,8 @@ from dotr.patterns.operator import Arrival
 from dotr.patterns.rule_counts import RuleCounts
 
 if TYPE_CHECKING:
-    from dotr.datalog.said import SaidCloser
-    from dotr.engine.kept_windows import SharedClosures
+    from dotr.datalog.content_entailment import ContentCloser
+    from dotr.engine.window_closures import SharedClosures
 
 UnitArrivals: TypeAlias = Mapping[int, Sequence[Arrival]]
 """The arrivals of a unit at a moment, by the number of the read (`StreamUnit.reads`): facts and
@@ -188,11 +188,11 @@ class UnitContext:
     traced: bool = False
 
     @cached_property
-    def closer(self) -> SaidCloser:
+    def closer(self) -> ContentCloser:
         """The closer of contents of windows."""
-        from dotr.datalog.said import SaidCloser
+        from dotr.datalog.content_entailment import ContentCloser
 
-        return SaidCloser(self.knowledge, self.closing_rules, self.limits.triples)
+        return ContentCloser(self.knowledge, self.closing_rules, self.limits.triples)
 
 
 def unit_run(unit: StreamUnit, context: UnitContext, share: BucketShare | None = None) -> UnitRun:

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from dotr.engine.match_blocks import MatchedTriple
-from dotr.engine.query_run import SeenContent
+from dotr.engine.query_run import ContentAtReport
 from dotr.layout.units import StreamQuery
 from dotr.model.continuous import RangeExtent, StreamLevel
 from dotr.model.terms import Triple
@@ -42,7 +42,7 @@ class RecordedReport(NamedTuple):
 
     time: Micros
     number: int
-    contents: Sequence[SeenContent]
+    contents: Sequence[ContentAtReport]
     used: tuple[frozenset[MatchedTriple], ...]
 
 
@@ -67,7 +67,7 @@ class QueryRecord:
         for window, graphs in arrived.items():
             self._arrived[window].elements += [ArrivedElement(time, number, graph) for number, graph in enumerate(graphs)]
 
-    def reported(self, time: Micros, contents: Sequence[SeenContent], used: tuple[frozenset[MatchedTriple], ...]) -> None:
+    def reported(self, time: Micros, contents: Sequence[ContentAtReport], used: tuple[frozenset[MatchedTriple], ...]) -> None:
         """Note a report."""
         self.reports.append(RecordedReport(time, len(self.reports), contents, used))
 

@@ -1,8 +1,8 @@
 """Replay of a stream in process, the input of every explanation.
 
 A `Replay` gives the instants of a stream with the place of each element, any number of times. It
-has three origins: the inputs of a configuration (`dotr.runtimes.replaying`), a case of a rule test
-(`dotr.workbench.replays`) and a recorded session (`dotr.explanations.recorded_session`).
+has three origins: the inputs of a configuration (`dotr.runtimes.config_replay`), a case of a rule
+test (`dotr.workbench.replays`) and a recorded session (`dotr.explanations.recorded_session`).
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ that proofs are well-founded.
 Example: X is `:s1 :at :hall`, the background has `:hall :in :east` and `:s1 :in :east`. The window
 says `:s1 :in :east` too, by the rule `:in(?a, ?c) :- :at(?a, ?b), :in(?b, ?c)`, with a premise of X
 and one of the background.
-Invariant: the triples are those of `dotr.datalog.said` (a property test).
+Invariant: the triples are those of `dotr.datalog.content_entailment` (a property test).
 Cost: that of closing X and Y in rounds.
 """
 

@@ -62,7 +62,7 @@ def is_answered(program: CompiledProgram, name: str) -> bool:
     return any(rule.name == name for rule in program.rules.rules) or name in units_by_label(program.units)
 
 
-def asked_attributes(replay: Replay, name: str) -> tuple[Variable, ...]:
+def anchor_attributes(replay: Replay, name: str) -> tuple[Variable, ...]:
     """The attributes that a question about a rule or a label may name: those of the rule's anchor,
     or of the label's events.
     """

@@ -30,8 +30,8 @@ and static facts with at least one held premise. Each has the greatest horizon o
 Where a step would add and remove more facts than remain, all inserted facts are settled from
 scratch instead. A shorter window with the same end is a view (`dotr.horizons.views`).
 
-Step 1 is in `dotr.horizons.doubt`, step 2 and the calendar in `dotr.horizons.settling`, pending
-inserts are in `dotr.horizons.inserts`.
+Step 1 is in `dotr.horizons.overdeletion`, step 2 and the calendar in `dotr.horizons.settling`,
+pending inserts are in `dotr.horizons.pending_inserts`.
 
 Cost: a derivation is visited once for each premise that begins or is renewed beyond the
 derivation's horizon; facts that do not change cost nothing. Horizons of the last point are kept
@@ -49,16 +49,16 @@ from itertools import filterfalse
 from typing import Final
 from weakref import WeakSet, ref
 
-from dotr.horizons.doubt import OverdeletionSteps
+from dotr.horizons.entailed_facts import grown
 from dotr.horizons.facts import BEFORE, INSERTED, NOW, VIEWS, HeldFacts, HorizonCell, StaticFacts
-from dotr.horizons.growth import grown
 from dotr.horizons.index import HeldIndex
-from dotr.horizons.inserts import PendingInserts
 from dotr.horizons.negation import strata_of
+from dotr.horizons.overdeletion import OverdeletionSteps
+from dotr.horizons.pending_inserts import PendingInserts
+from dotr.horizons.queues import Insertion
 from dotr.horizons.rules import FOREVER, NEVER, FactChanges, Point, SettledFacts, WindowFact, WindowRule
 from dotr.horizons.settling import SettledHorizons
 from dotr.horizons.views import ClosureView
-from dotr.horizons.waiting import Insertion
 from dotr.joins.limits import NO_LIMITS, LimitExceeded
 from dotr.model.datalog import DatalogRule
 
@@ -227,7 +227,7 @@ class HorizonClosure:
 
     def grown(self, facts: Iterable[WindowFact], h: Point, beyond: Point) -> dict[WindowFact, Point]:
         """The facts that some facts entail, given all held facts; parameters as in
-        `dotr.horizons.growth.grown`.
+        `dotr.horizons.entailed_facts.grown`.
 
         Raises `ValueError` where a rule has NOT, `LimitExceeded` over the limit.
         """

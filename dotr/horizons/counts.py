@@ -82,7 +82,7 @@ class CountedWindow:
         return f"{self.name} POINTS"
 
 
-class KeptPair(NamedTuple):
+class MaintainedPair(NamedTuple):
     """An atom and a point that has it."""
 
     point: Point
@@ -92,8 +92,8 @@ class KeptPair(NamedTuple):
 class CountChange(NamedTuple):
     """The change of a count at a point: pairs that entered, and pairs that were displaced."""
 
-    entered: list[KeptPair]
-    displaced: list[KeptPair]
+    entered: list[MaintainedPair]
+    displaced: list[MaintainedPair]
 
 
 class CountedAtoms:
@@ -101,14 +101,14 @@ class CountedAtoms:
 
     >>> atoms = CountedAtoms(TupleCount(0, 2, None, lambda triple: triple[:1]))
     >>> atoms.advance(1, {("<s>", "<p>", '"1"'): 10, ("<s>", "<p>", '"2"'): 10}).entered[1]
-    KeptPair(point=1, atom=('<s>', '<p>', '"2"'))
+    MaintainedPair(point=1, atom=('<s>', '<p>', '"2"'))
     >>> atoms.advance(2, {("<s>", "<p>", '"2"'): 20}).displaced, atoms.start(("<s>",), 1)
-    ([KeptPair(point=1, atom=('<s>', '<p>', '"1"'))], 1)
+    ([MaintainedPair(point=1, atom=('<s>', '<p>', '"1"'))], 1)
     """
 
     def __init__(self, count: TupleCount) -> None:
         self.count: Final = count
-        self._groups: dict[FactRow, deque[KeptPair]] = {}
+        self._groups: dict[FactRow, deque[MaintainedPair]] = {}
 
     def advance(self, k: Point, atoms: Mapping[StreamAtom, Micros]) -> CountChange:
         """Counts the atoms of point `k`, each with the time in µs of the last instant or event that
@@ -126,7 +126,7 @@ class CountedAtoms:
                 pairs.sort(key=_order)
             last = self._groups.setdefault(group, deque())
             for _, atom in pairs[-capacity:]:
-                last.append(KeptPair(k, atom))
+                last.append(MaintainedPair(k, atom))
                 change.entered.append(last[-1])
             while len(last) > capacity:
                 change.displaced.append(last.popleft())
@@ -139,7 +139,7 @@ class CountedAtoms:
         for pair in reversed(change.displaced):
             self._group_of(pair).appendleft(pair)
 
-    def _group_of(self, pair: KeptPair) -> deque[KeptPair]:
+    def _group_of(self, pair: MaintainedPair) -> deque[MaintainedPair]:
         group = self.count.group(pair.atom)
         assert group is not None
         return self._groups.setdefault(group, deque())
@@ -154,7 +154,7 @@ class CountedAtoms:
     def __len__(self) -> int:
         return sum(map(len, self._groups.values()))
 
-    def pairs(self) -> Iterator[KeptPair]:
+    def pairs(self) -> Iterator[MaintainedPair]:
         """All pairs, group by group."""
         for last in self._groups.values():
             yield from last
@@ -167,7 +167,7 @@ class CountedAtoms:
         """The inverse of `to_json`."""
         self._groups = {}
         for point, *terms in written:
-            pair = KeptPair(point, tuple(terms))  # type: ignore[arg-type]
+            pair = MaintainedPair(point, tuple(terms))  # type: ignore[arg-type]
             self._group_of(pair).append(pair)
 
 
@@ -184,17 +184,17 @@ class RowChange(NamedTuple):
     removed: list[FactRow]
 
 
-class KeptRows:
+class MaintainedRows:
     """The rows of a window that a count keeps, and the number of their points.
 
     Several events may have one row, so pairs of a row and a point are counted.
 
-    >>> kept = KeptRows(lambda atom: atom[1:])
-    >>> kept.advance(CountChange([KeptPair(1, ("a", "x")), KeptPair(1, ("b", "x"))], []))
+    >>> kept = MaintainedRows(lambda atom: atom[1:])
+    >>> kept.advance(CountChange([MaintainedPair(1, ("a", "x")), MaintainedPair(1, ("b", "x"))], []))
     RowChange(entered=[('x',)], displaced=[], removed=[])
-    >>> kept.advance(CountChange([], [KeptPair(1, ("a", "x"))])), kept.points[("x",)]
+    >>> kept.advance(CountChange([], [MaintainedPair(1, ("a", "x"))])), kept.points[("x",)]
     (RowChange(entered=[], displaced=[], removed=[]), 1)
-    >>> kept.advance(CountChange([], [KeptPair(1, ("b", "x"))]))
+    >>> kept.advance(CountChange([], [MaintainedPair(1, ("b", "x"))]))
     RowChange(entered=[], displaced=[(('x',), 1)], removed=[('x',)])
     """
 
@@ -227,7 +227,7 @@ class KeptRows:
                         result.removed.append(row)
         return result
 
-    def restore(self, pairs: Iterable[KeptPair]) -> None:
+    def restore(self, pairs: Iterable[MaintainedPair]) -> None:
         """Replaces all rows by those of the pairs that a count keeps."""
         self._pairs.clear()
         self.points.clear()

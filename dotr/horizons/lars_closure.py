@@ -20,15 +20,15 @@ from typing import Any, Final, NamedTuple
 from dotr.expressions.times import time_term
 from dotr.horizons.atom_logs import AtomsByPoint, EachPoint, logged_feeds
 from dotr.horizons.closure import HorizonClosure
-from dotr.horizons.counts import CountChange, CountedAtoms, CountedWindow, KeptPair, KeptRows
+from dotr.horizons.counts import CountChange, CountedAtoms, CountedWindow, MaintainedPair, MaintainedRows
 from dotr.horizons.facts import INSERTED
 from dotr.horizons.lars_atoms import NO_ATOMS, PointAtoms, StreamedRows
 from dotr.horizons.lars_points import PointRows
 from dotr.horizons.lars_relations import EACH_POINT, CountFeed, LarsRules, PointWindow, ReportedRows, WindowFeed
 from dotr.horizons.lars_rows import AtomRows, fits
+from dotr.horizons.queues import Insertion
 from dotr.horizons.rules import FOREVER, NEVER, FactRow, Point, RelationFact, WindowFact
 from dotr.horizons.runs import AtomRuns, covered
-from dotr.horizons.waiting import Insertion
 from dotr.joins.limits import NO_LIMITS
 from dotr.model.terms import Term
 from dotr.model.time import Clock, Micros
@@ -70,7 +70,7 @@ class LarsClosure:
         self._each: Final = {each.rows: EachPoint(each.widest.window[1]) for each in self._logged if each.each}
         self._written: tuple[list[WrittenInsert], list[AtomsByPoint]] | None = None  # cache until the next change
         self._counts: list[CountedAtoms] = [CountedAtoms(feed.count) for feed in rules.counts]
-        self._kept_rows = {window.name: KeptRows(window.project) for feed in rules.counts for window in feed.windows}
+        self._kept_rows = {window.name: MaintainedRows(window.project) for feed in rules.counts for window in feed.windows}
         self._starts: dict[tuple[str, FactRow], Point] = {}  # first points of tuple windows and groups of B
         self._last_with_atoms: Point | None = None
         self._queued: list[Insertion] = []  # insertions of the point that is being evaluated
@@ -299,7 +299,7 @@ class LarsClosure:
         """The last point with which a tuple window keeps a row; the row must be in the window."""
         return max(pair.point for _, _, pair in self._pairs(window, row))
 
-    def _pairs(self, window: str | None, row: FactRow) -> Iterator[tuple[CountedAtoms, CountedWindow, KeptPair]]:
+    def _pairs(self, window: str | None, row: FactRow) -> Iterator[tuple[CountedAtoms, CountedWindow, MaintainedPair]]:
         for feed, counted in zip(self.rules.counts, self._counts, strict=True):
             for each in feed.windows:
                 if each.name == window:

@@ -18,9 +18,9 @@ from heapq import heappop, heappush
 from typing import Final
 
 from dotr.horizons.facts import FACT, NOW, HeldFacts, HorizonCell, Renewal
+from dotr.horizons.queues import HorizonQueue, list_of
 from dotr.horizons.routes import JoinPart, RuleRoutes
 from dotr.horizons.rules import FOREVER, NEVER, Point, SettledFacts, WindowFact
-from dotr.horizons.waiting import HorizonQueue, list_of
 from dotr.joins.limits import LimitExceeded
 
 

@@ -13,10 +13,10 @@ that end together are *views* of one closure, each with its own o.
 | SNAPSHOT | none | the triples that it entails, closed as an instant |
 | GRAPH, WINDOW | all, over the background | its triples |
 
-Contents are recomputed (`dotr.datalog.said`) in programs with NOT or AGGREGATE, whose background
-may lose conclusions, and at the level STREAM. Equal names (owl:sameAs) are closed by the rules of
-the tables, and not by representatives: a class of n names costs n² triples. Contradictions are
-reported as after recomputing: once, under the representatives, without those of the background
+Contents are recomputed (`dotr.datalog.content_entailment`) in programs with NOT or AGGREGATE, whose
+background may lose conclusions, and at the level STREAM. Equal names (owl:sameAs) are closed by the
+rules of the tables, and not by representatives: a class of n names costs n² triples. Contradictions
+are reported as after recomputing: once, under the representatives, without those of the background
 alone.
 
 Cost: proportional to the changes (`dotr.horizons.closure`).
@@ -30,7 +30,7 @@ from typing import Final, NamedTuple
 
 from dotr.datalog.background import Knowledge
 from dotr.datalog.closure import Contradiction, needs_more_than
-from dotr.datalog.said import SaidCloser
+from dotr.datalog.content_entailment import ContentCloser
 from dotr.datalog.strata import is_nonmonotonic
 from dotr.horizons.closure import HorizonClosure
 from dotr.horizons.facts import NOW, StaticFacts
@@ -55,7 +55,7 @@ def is_kept(rules: Iterable[DatalogRule], level: EntailmentLevel) -> bool:
     return level in (EntailmentLevel.NONE, EntailmentLevel.SNAPSHOT) or not any(map(is_nonmonotonic, rules))
 
 
-class SaidItem(NamedTuple):
+class ItemEntailment(NamedTuple):
     """The triples and contradictions that an item entails, given a content; each with its horizon.
 
     The horizon is the time in µs since 1970 of the earliest item of the content that the derivation
@@ -112,7 +112,7 @@ class WindowClosure:
         self._begins: Final = begins
         self._owns: Final = owns
         self._has_invisible: Final = any(rule.of_rule_set or not rule.head for rule in rules)
-        self._closer: Final = SaidCloser(knowledge, rules, limit) if level is EntailmentLevel.SNAPSHOT else None
+        self._closer: Final = ContentCloser(knowledge, rules, limit) if level is EntailmentLevel.SNAPSHOT else None
         has_rules = level in (EntailmentLevel.GRAPH, EntailmentLevel.WINDOW)
         self._closure: Final = HorizonClosure(rules if has_rules else (), StaticFacts(self.background) if has_rules else None, limit=limit)
         self._pending: dict[Micros, list[Triple]] = {}
@@ -183,7 +183,7 @@ class WindowClosure:
         self._item_contradictions += [(time, each) for each in entailed.contradictions]
         return list(entailed.triples) if self._owns is None else [each for each in entailed.triples if self._owns(each[0])]
 
-    def said_by(self, triples: Iterable[Triple], begin: Micros) -> SaidItem:
+    def entailed_by(self, triples: Iterable[Triple], begin: Micros) -> ItemEntailment:
         """V(triples | B and the items of the content after `begin`): the triples and contradictions
         that `triples`, which must be in the content, entail.
 
@@ -197,7 +197,7 @@ class WindowClosure:
                     facts.append((fact, horizon))
             elif fact[0] == CONTRADICTION:
                 found.append((_contradiction(fact[1]), horizon))
-        return SaidItem(facts, found)
+        return ItemEntailment(facts, found)
 
     def contradictions(self, begin: Micros | None = None) -> tuple[Contradiction, ...]:
         """The contradictions of the content after `begin` (None: of the whole content), each once,

@@ -1,8 +1,9 @@
 """Bindings between stages: the rules whose bindings share a stream, and the columns of its rows.
 
-Idea: rules of one shape (`dotr.layout.alike`) whose roles have the same ports in every stage share
-a stream: one row represents the bindings of all. Its columns are the values that a later stage, or
-the match, reads. Columns name roles by position, so they apply to all rules of the stream.
+Idea: rules of one shape (`dotr.layout.rule_shapes`) whose roles have the same ports in every stage
+share a stream: one row represents the bindings of all. Its columns are the values that a later
+stage, or the match, reads. Columns name roles by position, so they apply to all rules of the
+stream.
 """
 
 from __future__ import annotations
@@ -10,10 +11,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from dotr.layout.alike import shape_of
 from dotr.layout.event_order import LabelledVariable
 from dotr.layout.placement import Placement
 from dotr.layout.retention import roles
+from dotr.layout.rule_shapes import shape_of
 from dotr.layout.stages import (
     AggregatedValue,
     AliveRules,

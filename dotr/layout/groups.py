@@ -13,8 +13,8 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 
-from dotr.layout.alike import shape_of
 from dotr.layout.placement import Placement
+from dotr.layout.rule_shapes import shape_of
 from dotr.model.graphs import components
 from dotr.model.rules import EventSource
 from dotr.model.terms import Label

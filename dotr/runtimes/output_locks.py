@@ -21,7 +21,7 @@ from typing import Final
 
 from dotr.errors.diagnostics import Diagnostic
 from dotr.runtimes.removal import Target
-from dotr.sinks.files import keeps_nothing
+from dotr.sinks.files import stores_no_data
 
 _LOCKED_ERRNOS: Final = {errno.EWOULDBLOCK, errno.EAGAIN, errno.EACCES}
 _TRIES: Final = 100
@@ -47,7 +47,7 @@ class OutputLocks:
         holders: dict[str, str] = {}
         first: Target | None = None
         for target in targets:
-            if keeps_nothing(target.path):
+            if stores_no_data(target.path):
                 continue
             holder = self._acquire_one(target, pipeline)
             if holder is not None:

@@ -30,7 +30,7 @@ from dotr.runtimes.outputs import key_problems, read_outputs, targets_of
 from dotr.runtimes.removal import Target, remove
 from dotr.sinks.destinations import Destination
 from dotr.sinks.events import OutputTerms
-from dotr.sinks.files import check_new, keeps_nothing
+from dotr.sinks.files import check_new, stores_no_data
 from dotr.sinks.opening import Output
 from dotr.sources.kafka.channels import OpenedTopics
 from dotr.sources.kafka.topics import KafkaInput
@@ -194,7 +194,7 @@ def _path_conflicts(config: Config, targets: Sequence[Target]) -> list[Diagnosti
     problems: list[Diagnostic] = []
     accepted: list[tuple[Path, Target]] = []
     for target in targets:
-        if keeps_nothing(target.path):
+        if stores_no_data(target.path):
             continue
         path = Path(target.path).resolve()
         conflict, hint = "", "Choose a path that nothing else has."

@@ -20,7 +20,7 @@ from typing import Final
 
 from dotr.errors.diagnostics import Diagnostic, Refused, refuse
 from dotr.model.places import Span
-from dotr.sinks.files import keeps_nothing
+from dotr.sinks.files import stores_no_data
 from dotr.sinks.parquet import MADE_BY
 
 _BATCH: Final = re.compile(r"\.?[0-9]{12}\.[a-z.]+")
@@ -80,7 +80,7 @@ def _failed(target: Target, error: OSError) -> Diagnostic:
 
 def _check_removable(target: Target) -> None:
     path = Path(target.path)
-    if not path.exists() or keeps_nothing(target.path):
+    if not path.exists() or stores_no_data(target.path):
         return
     if path.is_dir():
         pattern = _CHECKPOINT if target.checkpoint else _BATCH
@@ -118,7 +118,7 @@ def _is_own_file(path: Path) -> bool:
 
 
 def _remove(path: Path) -> None:
-    if keeps_nothing(str(path)) or not os.path.lexists(path):
+    if stores_no_data(str(path)) or not os.path.lexists(path):
         return
     if path.is_dir():
         for entry in path.iterdir():

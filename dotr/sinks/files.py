@@ -28,7 +28,7 @@ def check_new(path: str, place: Span | None = None) -> None:
 
     Raises `Refused` where there is older output, or where the path cannot be examined.
     """
-    if keeps_nothing(path):
+    if stores_no_data(path):
         return
     target = Path(path)
     try:
@@ -74,7 +74,7 @@ class FileSink:
 
     def __init__(self, path: str, place: Span | None = None) -> None:
         self.path = path
-        self._regular = not keeps_nothing(path)
+        self._regular = not stores_no_data(path)
         try:
             if self._regular:
                 Path(path).parent.mkdir(parents=True, exist_ok=True)
@@ -168,10 +168,10 @@ class FileSink:
             self.close()
 
 
-def keeps_nothing(path: str) -> bool:
+def stores_no_data(path: str) -> bool:
     """True for a path that stores no data: standard output, a named pipe, a device.
 
-    >>> keeps_nothing("/dev/stdout"), keeps_nothing("/dev/null"), keeps_nothing("out/fire.ndjson")
+    >>> stores_no_data("/dev/stdout"), stores_no_data("/dev/null"), stores_no_data("out/fire.ndjson")
     (True, True, False)
     """
     return path in _STANDARD or (os.path.exists(path) and not os.path.isfile(path) and not os.path.isdir(path))

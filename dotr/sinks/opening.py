@@ -29,7 +29,7 @@ class Output:
     destination: Destination
 
 
-def check_free(destination: Destination) -> None:
+def check_no_older_output(destination: Destination) -> None:
     """Check that a destination has no older output; raises `Refused` (I201, I202)."""
     if isinstance(destination, PathDestination):
         check_new(destination.path, destination.span)

@@ -31,7 +31,7 @@ from dotr.model.stream import Element, Reason
 from dotr.model.terms import Triple
 from dotr.model.time import LAST_MICRO, Micros
 from dotr.sources.csv_map import check_columns, compile_map
-from dotr.sources.lateness import ALL_TIMES, WantedTimes
+from dotr.sources.lateness import EVERY_TIME, TimeFilter
 from dotr.sources.lines import DAMAGED, LINE_END, STANDARD_INPUT, bounded_lines, damage, damaged, open_lines
 from dotr.sources.records import START, InputFile, Message, Position, Record, beginning, limit_reason
 from dotr.sources.time_formats import ParseTime, time_parser
@@ -85,10 +85,10 @@ def _decoded(lines: BinaryIO, lines_read: list[bytes], limit: int, encoding: str
         yield (raw if len(lines_read) > 1 else raw.removeprefix(_BOM)).decode(encoding)
 
 
-def records(lines: BinaryIO, spec: InputFile, position: Position, elements: bool, wanted: WantedTimes = ALL_TIMES) -> Iterator[Record]:
+def records(lines: BinaryIO, spec: InputFile, position: Position, elements: bool, time_filter: TimeFilter = EVERY_TIME) -> Iterator[Record]:
     """Records from a position on, which is the start of the file or of a row.
 
-    `elements`: with the elements of the records that pass `wanted`.
+    `elements`: with the elements of the records that pass `time_filter`.
     """
     assert spec.map is not None
     if spec.path == STANDARD_INPUT and not spec.map.columns:
@@ -98,7 +98,7 @@ def records(lines: BinaryIO, spec: InputFile, position: Position, elements: bool
         if position.offset < first.offset:
             lines.read(first.offset - position.offset)
             position = first
-    return _rows(lines, spec, header, position, elements, None, wanted)
+    return _rows(lines, spec, header, position, elements, None, time_filter)
 
 
 def _rows(
@@ -108,13 +108,13 @@ def _rows(
     position: Position,
     elements: bool,
     sent: Micros | None = None,
-    wanted: WantedTimes = ALL_TIMES,
+    time_filter: TimeFilter = EVERY_TIME,
 ) -> Iterator[Record]:
     """Records of rows under a header; without a column of times, `sent` (µs) is the time of all."""
     assert spec.map is not None
     rows = _RowReader(lines, spec, header, elements, sent)
-    rows.lowest, rows.until = wanted.lowest(spec), wanted.until
-    greatest, lowest, until, distance = wanted.greatest, rows.lowest, wanted.until, wanted.distance(spec)
+    rows.lowest, rows.until = time_filter.lowest(spec), time_filter.until
+    greatest, lowest, until, distance = time_filter.greatest, rows.lowest, time_filter.until, time_filter.distance(spec)
     delimiter, columns, time_at, unit = spec.map.delimiter, len(header), rows.time_at, spec.unit
     make, parse, encoding = rows.to_triples, rows.parse_time, spec.map.encoding
     new = tuple.__new__  # takes a third of the time of a constructor; called twice a row
@@ -165,19 +165,19 @@ def _rows(
                     rows.lowest = lowest = time - distance
             yield new(Record, (offset, end, line, time, element, raw, "", None, Reason.UNREADABLE))
             line += 1
-        wanted.greatest = greatest
+        time_filter.greatest = greatest
         if (broken := damage(lines)) and not rows.damaged:
             raise broken
     except DAMAGED as error:
         yield damaged(end, line, error)
 
 
-def row_decoder(spec: InputFile, wanted: WantedTimes = ALL_TIMES) -> Callable[[Message, bool], Iterable[Record]]:
-    """Decoder of messages of one or several rows, with the elements of those that pass `wanted`.
+def row_decoder(spec: InputFile, time_filter: TimeFilter = EVERY_TIME) -> Callable[[Message, bool], Iterable[Record]]:
+    """Decoder of messages of one or several rows, with the elements of those that pass `time_filter`.
 
     Without declared columns a message begins with a header.
     """
-    is_wanted = wanted.test_for(spec)
+    is_wanted = time_filter.test_for(spec)
     assert spec.map is not None
     clock, declared, encoding, delimiter = spec.map.sent_time, spec.map.columns, spec.map.encoding, spec.map.delimiter
     plain = _RowReader(io.BytesIO(), spec, declared, elements=False) if declared else None
@@ -186,7 +186,7 @@ def row_decoder(spec: InputFile, wanted: WantedTimes = ALL_TIMES) -> Callable[[M
         body, place = message.body, message.place
         sent = None if clock is None else message.time_by(clock)
         if plain is not None and b'"' not in body and b"\n" not in body and b"\r" not in body:  # a row without quotes
-            greatest = wanted.greatest
+            greatest = time_filter.greatest
             try:
                 cells = body.decode(encoding).split(delimiter)
                 if len(cells) == len(declared):
@@ -194,14 +194,14 @@ def row_decoder(spec: InputFile, wanted: WantedTimes = ALL_TIMES) -> Callable[[M
                     element = Element(time, plain.to_triples(cells)[0]) if is_wanted(time) and elements else None
                     return (Record(place, place + 1, place, time, element, body),)
             except ValueError:  # reported below, with the greatest time before the message
-                wanted.greatest = greatest
+                time_filter.greatest = greatest
         return several(message, elements, sent)
 
     def several(message: Message, elements: bool, sent: Micros | None) -> Iterator[Record]:
         lines, position, header, place = io.BytesIO(message.body), START, list(declared), message.place
         if not declared:
             header, position = _header(spec, lines)
-        records = list(_rows(lines, spec, header, position, elements, sent, wanted))
+        records = list(_rows(lines, spec, header, position, elements, sent, time_filter))
         for record in records or [Record(0, 0, 0, None, None, message.body, "it has no row")]:
             yield record._replace(offset=place, end=place + 1, line=place)
 

@@ -15,7 +15,7 @@ from queue import Empty, Queue
 from typing import Final, NamedTuple, Protocol
 
 from dotr.errors.diagnostics import Refused
-from dotr.sources.lateness import WantedTimes
+from dotr.sources.lateness import TimeFilter
 from dotr.sources.lines import STANDARD_INPUT, damaged
 from dotr.sources.reading import Reader
 from dotr.sources.records import START, InputFile, Position, Record
@@ -115,7 +115,7 @@ class FilesFeed:
         self._file: InputFile | None = None
         self._records: Iterator[Record] = iter(())
         self._next: Record | None = None
-        self._wanted = WantedTimes()
+        self._wanted = TimeFilter()
         self.ended = ended
 
     @property
@@ -161,7 +161,7 @@ class FilesFeed:
             return False
         self._file = file
         try:
-            self._reader = Reader(file, Position(self._point.offset, self._point.line), elements=self._elements, wanted=self._wanted)
+            self._reader = Reader(file, Position(self._point.offset, self._point.line), elements=self._elements, time_filter=self._wanted)
             self._records = self._reader.records()
         except Refused as refused:
             if isinstance(self._files, OneFile):
@@ -200,7 +200,7 @@ class StandardInput:
 
     def _read(self) -> None:
         try:
-            with Reader(self._file, elements=self._elements, wanted=WantedTimes()) as reader:
+            with Reader(self._file, elements=self._elements, time_filter=TimeFilter()) as reader:
                 for record in reader.records():
                     self._queue.put(record)
         except BaseException as error:

@@ -86,7 +86,7 @@ class Journal:
             path.replace(self._path)
 
 
-class Journaled:
+class JournaledFiles:
     """Files of a watched folder, numbered by the journal.
 
     `known` are paths to skip. With `watching=False`, only the files present now are read.
@@ -119,7 +119,7 @@ class Journaled:
         return tuple(self._journal.known(self._name, number) for number in range(first, last + 1))
 
 
-class Spooled:
+class SpooledInput:
     """Copy of standard input in the checkpoint: numbered segments, and a marker file at the end."""
 
     def __init__(self, like: InputFile, folder: Path) -> None:

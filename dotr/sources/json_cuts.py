@@ -36,7 +36,7 @@ class JsonCut(NamedTuple):
     too_long: bool = False
 
 
-def has_a_line_each(lines: BinaryIO, limit: int) -> bool:
+def has_object_per_line(lines: BinaryIO, limit: int) -> bool:
     """True if the first line that is not empty is a complete object."""
     for raw in bounded_lines(lines, limit):
         text = raw.removeprefix(_BOM).strip()

@@ -22,10 +22,10 @@ from dotr.languages.turtle.nesting import OPENING, TextLimitExceeded, check_json
 from dotr.model.places import Span
 from dotr.model.stream import Element, Reason
 from dotr.model.time import LAST_MICRO, Micros, Unit
-from dotr.sources.json_cuts import JsonCut, document_cuts, has_a_line_each, line_cuts
+from dotr.sources.json_cuts import JsonCut, document_cuts, has_object_per_line, line_cuts
 from dotr.sources.json_map import JsonNumber, check_no_sent_values, compile_map_of, items_of
 from dotr.sources.json_paths import JsonPath, parse_path
-from dotr.sources.lateness import ALL_TIMES, WantedTimes
+from dotr.sources.lateness import EVERY_TIME, TimeFilter
 from dotr.sources.lines import DAMAGED, STANDARD_INPUT, damage, damaged, open_lines
 from dotr.sources.records import START, InputFile, Message, Position, Record, beginning, limit_reason
 from dotr.sources.time_formats import ParseTime, time_parser
@@ -79,18 +79,18 @@ def _path_of(key: str, text: str) -> JsonPath:
     return path
 
 
-def records(lines: BinaryIO, spec: InputFile, position: Position, elements: bool, wanted: WantedTimes = ALL_TIMES) -> Iterator[Record]:
-    """Records from a position on; `elements`: with the elements of those that pass `wanted`."""
+def records(lines: BinaryIO, spec: InputFile, position: Position, elements: bool, time_filter: TimeFilter = EVERY_TIME) -> Iterator[Record]:
+    """Records from a position on; `elements`: with the elements of those that pass `time_filter`."""
     assert spec.map is not None
     cuts = line_cuts
     if not spec.map.lines and spec.path != STANDARD_INPUT:
         with closing(open_lines(spec.path, START)) as start:
-            cuts = line_cuts if has_a_line_each(start, spec.record) else document_cuts
+            cuts = line_cuts if has_object_per_line(start, spec.record) else document_cuts
     if spec.map.each and position.offset:  # the position may be inside an object
         with closing(open_lines(spec.path, START)) as again:
-            yield from _records(again, spec, START, position.offset, cuts, elements, wanted)
+            yield from _records(again, spec, START, position.offset, cuts, elements, time_filter)
     else:
-        yield from _records(lines, spec, position, 0, cuts, elements, wanted)
+        yield from _records(lines, spec, position, 0, cuts, elements, time_filter)
 
 
 def _records(
@@ -100,11 +100,11 @@ def _records(
     first: int,
     cuts: Callable[..., Iterator[JsonCut]],
     elements: bool,
-    wanted: WantedTimes,
+    time_filter: TimeFilter,
 ) -> Iterator[Record]:
     """Records from a position on, without those before the offset `first`."""
     end, line = position
-    objects = _ObjectReader(spec, wanted)
+    objects = _ObjectReader(spec, time_filter)
     try:
         for cut in cuts(lines, *position, spec.record):
             end, line = cut.end, cut.line + cut.raw.count(b"\n")
@@ -116,26 +116,26 @@ def _records(
             for record in objects.records(cut, elements):
                 if record.offset >= first:
                     yield record
-        wanted.greatest = objects.greatest
+        time_filter.greatest = objects.greatest
         if broken := damage(lines):
             raise broken
     except DAMAGED as error:
         yield damaged(end, line, error)
 
 
-def object_decoder(spec: InputFile, wanted: WantedTimes = ALL_TIMES) -> Callable[[Message, bool], Iterator[Record]]:
-    """Decoder of messages of one object each, with the elements of those that pass `wanted`."""
-    records = _ObjectReader(spec, wanted).records
+def object_decoder(spec: InputFile, time_filter: TimeFilter = EVERY_TIME) -> Callable[[Message, bool], Iterator[Record]]:
+    """Decoder of messages of one object each, with the elements of those that pass `time_filter`."""
+    records = _ObjectReader(spec, time_filter).records
     return lambda message, elements: records(JsonCut(message.place, message.place + 1, message.place, message.body), elements, message)
 
 
 class _ObjectReader:
     """Reader of the elements of consecutive objects."""
 
-    def __init__(self, spec: InputFile, wanted: WantedTimes = ALL_TIMES) -> None:
+    def __init__(self, spec: InputFile, time_filter: TimeFilter = EVERY_TIME) -> None:
         assert spec.map is not None
-        self.greatest, self._lowest, self._until = wanted.greatest, wanted.lowest(spec), wanted.until
-        self._distance = wanted.distance(spec)
+        self.greatest, self._lowest, self._until = time_filter.greatest, time_filter.lowest(spec), time_filter.until
+        self._distance = time_filter.distance(spec)
         self._make = compile_map_of(spec)
         self._clock = spec.map.sent_time
         self._time = JsonPath(()) if self._clock else _path_of("time", spec.map.time)

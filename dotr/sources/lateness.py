@@ -3,7 +3,7 @@
 
 A record is judged by its time (`Record.judged_time`), also where its graph cannot be read: a late
 record is a dead letter with the reason `late`. Its graph is not parsed in formats whose time is
-beside the graph (`WantedTimes`).
+beside the graph (`TimeFilter`).
 Invariant: the greatest time is the maximum over all records with a time so far; late ones never
 change it. Every reader of inputs, in process and on Spark, judges by `Lateness.verdict`.
 """
@@ -18,7 +18,7 @@ from dotr.model.time import LAST_MICRO, Micros
 from dotr.sources.records import InputFile, Record
 
 
-class WantedTimes:
+class TimeFilter:
     """Filter of records by time, which spares a reader the graphs of all others.
 
     The graphs of late records, of second ones of a time, and of those outside of a range of time
@@ -44,10 +44,10 @@ class WantedTimes:
 
         >>> from dotr.sources.records import Format
         >>> file = InputFile("in", "", Format.NDJSON, delay=5)
-        >>> WantedTimes().distance(file), ALL_TIMES.distance(file) > LAST_MICRO
+        >>> TimeFilter().distance(file), EVERY_TIME.distance(file) > LAST_MICRO
         (6, True)
         """
-        return file.delay + (not file.single) if self is not ALL_TIMES else 4 * LAST_MICRO
+        return file.delay + (not file.single) if self is not EVERY_TIME else 4 * LAST_MICRO
 
     def lowest(self, file: InputFile) -> Micros:
         """The time, in µs since 1970, above which the first record passes the filter."""
@@ -58,11 +58,11 @@ class WantedTimes:
         updates `greatest`.
 
         >>> from dotr.sources.records import Format
-        >>> passes = WantedTimes(after=2).test_for(InputFile("in", "", Format.NDJSON, delay=5))
+        >>> passes = TimeFilter(after=2).test_for(InputFile("in", "", Format.NDJSON, delay=5))
         >>> [passes(time) for time in (2, 10, 5, 4, 11, 5)]
         [False, True, True, False, True, False]
         """
-        if self is ALL_TIMES:
+        if self is EVERY_TIME:
             return lambda time: True
         distance = self.distance(file)
 
@@ -75,7 +75,7 @@ class WantedTimes:
         return is_wanted
 
 
-ALL_TIMES: Final = WantedTimes()
+EVERY_TIME: Final = TimeFilter()
 """The filter that every record passes, late or not."""
 
 BY_TIME: Final = frozenset((Reason.LATE, Reason.SECOND, Reason.IDLE))

@@ -100,7 +100,7 @@ class Channel:
         return self.is_behind is not None and self.is_behind()
 
 
-def closing_bound(channels: Sequence[Channel], now: float, last: Micros) -> Micros:
+def combined_watermark(channels: Sequence[Channel], now: float, last: Micros) -> Micros:
     """Combined watermark: the time (µs since 1970) up to which instants close.
 
     `last` is the time of the last buffered element, returned if all open inputs are idle. If every
@@ -157,7 +157,7 @@ def live_instants(
             channels += appeared()
         now = clock()
         read = False
-        watermark = closing_bound(channels, now, LAST_MICRO)
+        watermark = combined_watermark(channels, now, LAST_MICRO)
         for number, channel in enumerate(channels):
             behind = channel.lateness.passed <= watermark or (channel.growing and channel.waiting < channel.ahead)
             if channel.feed.ended or not behind:
@@ -186,7 +186,7 @@ def live_instants(
                     else:
                         instant.append((number, file, record))
             channel.waiting += admitted
-        until = closing_bound(channels, now, last)
+        until = combined_watermark(channels, now, last)
         while times and times[0] <= until:
             closed = heappop(times)
             instant = buffered.pop(closed)

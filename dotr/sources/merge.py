@@ -18,7 +18,7 @@ from typing import NamedTuple, TypeAlias
 
 from dotr.model.stream import DeadLetter, Element
 from dotr.model.time import Micros
-from dotr.sources.lateness import Lateness, WantedTimes
+from dotr.sources.lateness import Lateness, TimeFilter
 from dotr.sources.reading import Reader
 from dotr.sources.records import InputFile, Record, with_sources
 
@@ -44,7 +44,7 @@ def merged(files: Sequence[InputFile], on_reject: OnReject, *, trace: bool = Fal
     readers: list[Reader] = []
     try:
         for file in files:
-            readers.append(Reader(file, wanted=WantedTimes()))  # noqa: PERF401 (`finally` closes the readers that were opened)
+            readers.append(Reader(file, time_filter=TimeFilter()))  # noqa: PERF401 (`finally` closes the readers that were opened)
         records = [with_sources(reader.file, reader.records()) if trace else reader.records() for reader in readers]
         sources = [
             RecordSource(reader.file, own, Lateness(reader.file.delay, single=reader.file.single))

@@ -27,7 +27,7 @@ from urllib.parse import quote
 from dotr.errors.diagnostics import Refused, refuse
 from dotr.sources.feeds import BEGIN, FeedRecords, InputPoint
 from dotr.sources.file_journal import SEGMENT, SPOOL
-from dotr.sources.lateness import ALL_TIMES, WantedTimes
+from dotr.sources.lateness import EVERY_TIME, TimeFilter
 from dotr.sources.messages import message_decoder
 from dotr.sources.records import Format, InputFile, Message, Position, Record
 
@@ -155,9 +155,11 @@ class SegmentReader:
     last message, plus 1.
     """
 
-    def __init__(self, stream: BinaryIO, spec: InputFile, position: Position, *, elements: bool, wanted: WantedTimes = ALL_TIMES) -> None:
+    def __init__(
+        self, stream: BinaryIO, spec: InputFile, position: Position, *, elements: bool, time_filter: TimeFilter = EVERY_TIME
+    ) -> None:
         self._spec = spec
-        self._decode = message_decoder(spec, wanted)
+        self._decode = message_decoder(spec, time_filter)
         self._elements = elements
         self._first = position.offset
         self.line = position.line
@@ -360,9 +362,9 @@ class OpenSegment(NamedTuple):
         return os.fstat(self.stream.fileno()).st_size
 
 
-def open_segment(file: InputFile, point: InputPoint, *, elements: bool, wanted: WantedTimes = ALL_TIMES) -> OpenSegment:
+def open_segment(file: InputFile, point: InputPoint, *, elements: bool, time_filter: TimeFilter = EVERY_TIME) -> OpenSegment:
     """Open a segment at a position; `elements`: with the elements of the records that pass
-    `wanted`.
+    `time_filter`.
 
     Raises Refused (S114) where it cannot be read.
     """
@@ -372,4 +374,6 @@ def open_segment(file: InputFile, point: InputPoint, *, elements: bool, wanted: 
         raise refuse(
             "S114", f"the checkpoint is damaged: {file.path}: {(error.strerror or str(error)).lower()}", hint=_DAMAGED_HINT
         ) from None
-    return OpenSegment(file, stream, SegmentReader(stream, file, Position(point.offset, point.line), elements=elements, wanted=wanted))
+    return OpenSegment(
+        file, stream, SegmentReader(stream, file, Position(point.offset, point.line), elements=elements, time_filter=time_filter)
+    )

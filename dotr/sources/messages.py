@@ -17,7 +17,7 @@ from dotr.errors.diagnostics import Refused
 from dotr.model.stream import Reason
 from dotr.sources import csv_rows, graph_documents, json_records, jsonld, ndjson
 from dotr.sources.graph_messages import MessageText
-from dotr.sources.lateness import ALL_TIMES, WantedTimes
+from dotr.sources.lateness import EVERY_TIME, TimeFilter
 from dotr.sources.records import SHOWN, Format, InputFile, Message, Record, beginning, limit_reason
 
 __all__ = ["Message", "MessageDecoder", "message_decoder"]
@@ -44,11 +44,11 @@ _ANY_CONTENT: Final = ("application/octet-stream", "text/plain")
 _CONTENT_HEADERS: Final = ("rdf-message-content-type", "content-type")
 
 
-def message_decoder(spec: InputFile, wanted: WantedTimes = ALL_TIMES) -> MessageDecoder:
+def message_decoder(spec: InputFile, time_filter: TimeFilter = EVERY_TIME) -> MessageDecoder:
     """The decoder of messages in the format of an input, whose path is not used.
 
     It is called with the messages in their order. Where the format allows it, only graphs of
-    messages that pass `wanted` are parsed.
+    messages that pass `time_filter` are parsed.
 
     >>> decode = message_decoder(InputFile("a", "", Format.NDJSON))
     >>> decode(Message(b'{"time": 1, "graph": "<http://e/a> a <http://e/B> ."}', 7), False)[0][:4]
@@ -56,7 +56,7 @@ def message_decoder(spec: InputFile, wanted: WantedTimes = ALL_TIMES) -> Message
     >>> decode(Message(b"{}", 8, headers=(("content-type", b"text/turtle"),)), False)[0].why
     'its content-type, text/turtle, does not fit the format ndjson'
     """
-    read, limit = _decoder(spec, wanted), spec.record
+    read, limit = _decoder(spec, time_filter), spec.record
     clock = spec.graphs.sent_time if spec.map is None else spec.map.sent_time
 
     def decode_timed(message: Message, elements: bool) -> list[Record]:
@@ -89,15 +89,15 @@ def message_decoder(spec: InputFile, wanted: WantedTimes = ALL_TIMES) -> Message
     return decode_timed
 
 
-def _decoder(spec: InputFile, wanted: WantedTimes) -> Callable[[Message, bool], Iterable[Record]]:
+def _decoder(spec: InputFile, time_filter: TimeFilter) -> Callable[[Message, bool], Iterable[Record]]:
     """The decoder of a format; it raises ValueError or `Refused` for an unreadable message."""
     match spec.format:
         case Format.NDJSON:
-            return ndjson.line_decoder(spec, wanted)
+            return ndjson.line_decoder(spec, time_filter)
         case Format.JSON:
-            return json_records.object_decoder(spec, wanted)
+            return json_records.object_decoder(spec, time_filter)
         case Format.CSV:
-            return csv_rows.row_decoder(spec, wanted)
+            return csv_rows.row_decoder(spec, time_filter)
         case Format.TURTLE | Format.NTRIPLES | Format.TRIG | Format.NQUADS:
             return graph_documents.document_decoder(spec)
         case Format.JSONLD:

@@ -247,7 +247,7 @@ class MqttReceiver:
                 if len(arrived) > 1:
                     arrived = arrived[: len(arrived) // 2]
                 else:
-                    inbox.wait_for_room(_CAPACITY_SECONDS, len(arrived[0].message.body))
+                    inbox.wait_for_capacity(_CAPACITY_SECONDS, len(arrived[0].message.body))
                     self._stopped.wait(_RETRY_SECONDS)  # a failed inbox reports capacity at once
             if self._stopped.is_set():
                 return

@@ -17,7 +17,7 @@ from dotr.languages.turtle.nesting import OPENING, TextLimitExceeded, check_json
 from dotr.model.stream import Element, Reason
 from dotr.model.time import Micros, Unit
 from dotr.sources.json_records import reason_text
-from dotr.sources.lateness import ALL_TIMES, WantedTimes
+from dotr.sources.lateness import EVERY_TIME, TimeFilter
 from dotr.sources.lines import DAMAGED, LINE_END, bounded_lines, damage, damaged, skip_line
 from dotr.sources.records import InputFile, Message, Position, Record, beginning, limit_reason
 from dotr.sources.times import parse_date_time, parse_integer
@@ -26,12 +26,12 @@ _BOM: Final = "\ufeff"
 _BACKSLASH: Final = ord("\\")
 
 
-def records(lines: BinaryIO, spec: InputFile, position: Position, elements: bool, wanted: WantedTimes = ALL_TIMES) -> Iterator[Record]:
-    """Records from a position on; `elements`: with the elements of those that pass `wanted`."""
+def records(lines: BinaryIO, spec: InputFile, position: Position, elements: bool, time_filter: TimeFilter = EVERY_TIME) -> Iterator[Record]:
+    """Records from a position on; `elements`: with the elements of those that pass `time_filter`."""
     offset, line = position
     before, unit, nesting, limit = PrefixHeader(dict(spec.prefixes)).prepend_to, spec.unit, spec.nesting, spec.record
     decode = _decoder()
-    greatest, lowest, until, distance = wanted.greatest, wanted.lowest(spec), wanted.until, wanted.distance(spec)
+    greatest, lowest, until, distance = time_filter.greatest, time_filter.lowest(spec), time_filter.until, time_filter.distance(spec)
     line -= 1
     end = offset
     try:
@@ -78,7 +78,7 @@ def records(lines: BinaryIO, spec: InputFile, position: Position, elements: bool
                     yield Record(offset, end, line, None, None, raw, reason_text(error), time)
             else:
                 yield Record(offset, end, line, time, element, raw)
-        wanted.greatest = greatest
+        time_filter.greatest = greatest
         if broken := damage(lines):
             raise broken
     except DAMAGED as error:
@@ -108,13 +108,13 @@ def _decoder() -> Callable[[str, int], Any]:
     return decode_line
 
 
-def line_decoder(spec: InputFile, wanted: WantedTimes = ALL_TIMES) -> Callable[[Message, bool], list[Record]]:
+def line_decoder(spec: InputFile, time_filter: TimeFilter = EVERY_TIME) -> Callable[[Message, bool], list[Record]]:
     """Decoder of messages of one or several objects, a line each, with the elements of those that
-    pass `wanted`.
+    pass `time_filter`.
 
     Where elements have the transport's time, `time` in an object is ignored.
     """
-    is_wanted = wanted.test_for(spec)
+    is_wanted = time_filter.test_for(spec)
     before, unit, nesting = PrefixHeader(dict(spec.prefixes)).prepend_to, spec.unit, spec.nesting
     decode, clock = json.JSONDecoder().decode, spec.graphs.sent_time
 

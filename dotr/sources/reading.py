@@ -17,7 +17,7 @@ from dotr.languages.turtle.graphs import parser_message
 from dotr.model.places import Span
 from dotr.model.time import Clock, Unit
 from dotr.sources import csv_rows, json_records, jsonld, message_logs, ndjson
-from dotr.sources.lateness import ALL_TIMES, WantedTimes
+from dotr.sources.lateness import EVERY_TIME, TimeFilter
 from dotr.sources.lines import open_lines
 from dotr.sources.parsed_maps import parsed_map
 from dotr.sources.records import START, Format, InputFile, Position, Record
@@ -36,7 +36,7 @@ _READERS: Final[dict[Format, _Records]] = {
 }
 
 
-_TIMED_READERS: Final[dict[Format, Callable[[BinaryIO, InputFile, Position, bool, WantedTimes], Iterator[Record]]]] = {
+_TIMED_READERS: Final[dict[Format, Callable[[BinaryIO, InputFile, Position, bool, TimeFilter], Iterator[Record]]]] = {
     Format.NDJSON: ndjson.records,
     Format.CSV: csv_rows.records,
     Format.JSON: json_records.records,
@@ -44,17 +44,19 @@ _TIMED_READERS: Final[dict[Format, Callable[[BinaryIO, InputFile, Position, bool
 """Readers of the formats whose times are beside the graphs, so that a time is read first."""
 
 
-def records_of(lines: BinaryIO, file: InputFile, position: Position, elements: bool, wanted: WantedTimes = ALL_TIMES) -> Iterator[Record]:
+def records_of(
+    lines: BinaryIO, file: InputFile, position: Position, elements: bool, time_filter: TimeFilter = EVERY_TIME
+) -> Iterator[Record]:
     """The records of an open file from a position on: the start of the file or of a record.
 
-    `elements`: with their elements; where the format allows it, only those that pass `wanted`.
+    `elements`: with their elements; where the format allows it, only those that pass `time_filter`.
     """
     if file.framed:
         from dotr.sources.message_segments import segment_records
 
         return segment_records(lines, file, position, elements)
-    if wanted is not ALL_TIMES and (timed := _TIMED_READERS.get(file.format)) is not None:
-        return timed(lines, file, position, elements, wanted)
+    if time_filter is not EVERY_TIME and (timed := _TIMED_READERS.get(file.format)) is not None:
+        return timed(lines, file, position, elements, time_filter)
     return _READERS[file.format](lines, file, position, elements)
 
 
@@ -62,18 +64,18 @@ class Reader:
     """An open file, read forward from a position: the start of the file or of a record.
 
     `elements=False` is a scan. Each call of `records` resumes behind the last record of the
-    previous call. Records that do not pass `wanted` may be those of a scan, without elements.
+    previous call. Records that do not pass `time_filter` may be those of a scan, without elements.
     """
 
     __slots__ = ("_ahead", "_elements", "_lines", "_records", "file")
 
-    def __init__(self, file: InputFile, position: Position = START, *, elements: bool = True, wanted: WantedTimes = ALL_TIMES) -> None:
+    def __init__(self, file: InputFile, position: Position = START, *, elements: bool = True, time_filter: TimeFilter = EVERY_TIME) -> None:
         self.file = file
         self._elements = elements
         self._lines = open_lines(file.path, position)
         self._ahead: Record | None = None
         try:
-            self._records = records_of(self._lines, file, position, elements, wanted)
+            self._records = records_of(self._lines, file, position, elements, time_filter)
         except BaseException:
             self._lines.close()
             raise

@@ -47,7 +47,7 @@ class Inbox(Protocol):
         that were not accepted, or that could not be written.
         """
 
-    def wait_for_room(self, seconds: float, size: int = 0) -> bool:
+    def wait_for_capacity(self, seconds: float, size: int = 0) -> bool:
         """Wait, `seconds` at most, for space for a message of `size` bytes; True if there is."""
 
 
@@ -182,7 +182,7 @@ class MessageQueue:
             kept()
         return True
 
-    def wait_for_room(self, seconds: float, size: int = 0) -> bool:
+    def wait_for_capacity(self, seconds: float, size: int = 0) -> bool:
         """Wait, `seconds` at most, for space for a message of `size` bytes; True if there is."""
         with self._changed:
             return self._changed.wait_for(lambda: self._has_capacity(1, size), seconds)

@@ -6,10 +6,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple, assert_never
 
-from dotr.engine.kept_matches import kept_matches
-from dotr.engine.kept_windows import closed_anew, followed_graphs
+from dotr.engine.maintained_matches import maintained_matches
 from dotr.engine.match_blocks import MatchEvaluator
 from dotr.engine.program import CompiledProgram
+from dotr.engine.window_closures import recomputed_windows, tracked_graphs
 from dotr.explanations.rendering import duration_text
 from dotr.joins.limits import NO_LIMITS
 from dotr.layout.layers import Layer
@@ -34,7 +34,7 @@ from dotr.model.continuous import (
 from dotr.model.datalog import DatalogRule
 from dotr.model.intervals import plain_groups
 from dotr.model.terms import Label
-from dotr.queries.kept_plan import DEFAULT_GRAPH, kept_plan
+from dotr.queries.maintained_plan import DEFAULT_GRAPH, maintained_plan
 from dotr.store.triples import TripleIndex
 
 
@@ -171,9 +171,9 @@ def _explained(
 def _evaluation(query: ContinuousQuery, rules: Sequence[DatalogRule], background: TripleIndex) -> str:
     """The evaluation of a query: the parts that are maintained from report to report, and those
     that are evaluated in full."""
-    blocks = kept_matches([MatchEvaluator(block, str) for block in query.matches])
+    blocks = maintained_matches([MatchEvaluator(block, str) for block in query.matches])
     operators = [None if each is None else each.operator for each in blocks]
-    plan = kept_plan(query.query, followed_graphs(query, rules), NO_LIMITS, background, operators)
+    plan = maintained_plan(query.query, tracked_graphs(query, rules), NO_LIMITS, background, operators)
     reasons = " and ".join(_UNFOLLOWED if each == DEFAULT_GRAPH else each for each in plan.in_full)
     if plan.whole is not None:
         text = "its solutions are kept from report to report; a report costs what changed"
@@ -182,7 +182,7 @@ def _evaluation(query: ContinuousQuery, rules: Sequence[DatalogRule], background
         text = f"in full at each report, for {reasons}, over parts whose solutions are kept: those of {parts}"
     else:
         text = f"in full at each report, for {reasons}"
-    anew = [window.name or "(default)" for window in closed_anew(query, rules)]
+    anew = [window.name or "(default)" for window in recomputed_windows(query, rules)]
     return f"{text}; closed anew at each report: {', '.join(anew)}" if anew else text
 
 

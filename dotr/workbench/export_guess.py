@@ -17,7 +17,7 @@ from typing import Any, Final
 
 from dotr.errors.diagnostics import refuse
 from dotr.model.time import Micros, Unit
-from dotr.sources.json_cuts import document_cuts, has_a_line_each, line_cuts
+from dotr.sources.json_cuts import document_cuts, has_object_per_line, line_cuts
 from dotr.sources.json_map import JsonNumber
 from dotr.sources.json_records import DECODER
 from dotr.sources.lines import open_lines
@@ -199,7 +199,7 @@ def _guess_json(path: str) -> ExportGuess:
 
 def _messages(path: str) -> Iterator[dict[str, Any]]:
     with closing(open_lines(path, START)) as lines:
-        cuts = line_cuts if has_a_line_each(lines, 1 << 23) else document_cuts
+        cuts = line_cuts if has_object_per_line(lines, 1 << 23) else document_cuts
     with closing(open_lines(path, START)) as lines:
         for cut in cuts(lines, 0, 1, 1 << 23):
             try:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dotr.expressions.times import format_time
 from dotr.model.time import LAST_MICRO
 from dotr.runtimes.pipeline import Pipeline
+from dotr.runtimes.spark.bucket_count import buckets_at_start, buckets_line, cores_of_master
 from dotr.runtimes.spark.checkpoint import Checkpoint, required_layout
 from dotr.runtimes.spark.planner import BEGINNING
-from dotr.runtimes.spark.width import buckets_at_start, buckets_line, cores_of_master
 from dotr.state.renamed_rules import renamed_rules
 from dotr.state.state_migration import StateFate
 

@@ -22,9 +22,9 @@ from dotr.explanations.replay import RejectedElement, Replay, ReplayedInstant
 from dotr.layout.interval_components import units_by_label
 from dotr.model.stream import Firing
 from dotr.model.time import LAST_MICRO, Micros
+from dotr.runtimes.config_replay import replay_of_inputs
 from dotr.runtimes.inputs import Inputs, read_inputs
 from dotr.runtimes.outputs import targets_of
-from dotr.runtimes.replaying import replay_of_inputs
 from dotr.state.renamed_rules import renamed_rules
 from dotr.state.state_schema import state_schema
 from dotr.workbench.difference import comparable, comparable_attributes

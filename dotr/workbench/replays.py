@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dotr.config import read_config, read_document, read_tree
 from dotr.errors.diagnostics import Diagnostic, Refused, did_you_mean, refuse
 from dotr.explanations.replay import RejectedElement, Replay, ReplayedInstant
-from dotr.runtimes.replaying import replay_of_config
+from dotr.runtimes.config_replay import replay_of_config
 from dotr.workbench.rule_cases import Case
 from dotr.workbench.rule_test_files import is_test
 from dotr.workbench.rule_tests import LoadedTest, load_test

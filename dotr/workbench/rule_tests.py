@@ -170,9 +170,9 @@ def run_case(test: LoadedTest, number: int) -> Outcome:
     result = test.run(number)
     notes = list(case.notes)
     if case.facts is None and not result.broken and (not result.has_answers or test.has_static_answers):
-        from dotr.workbench.untaken_streams import untaken_stream
+        from dotr.workbench.unanswered_streams import unanswered_stream_note
 
-        notes += untaken_stream(test.program, case, test.static_facts, test.file.expected_prefixes)
+        notes += unanswered_stream_note(test.program, case, test.static_facts, test.file.expected_prefixes)
     findings = () if result.passed else tuple(_findings(test, number, result))
     return Outcome(test.file.path, case.name, case.line, findings, tuple(notes), seconds=time.perf_counter() - started)
 

@@ -146,5 +146,5 @@ def test_passing_test_loads_what_it_needs(project: Project) -> None:
     modules = done.stdout.splitlines()[-1].split()
     assert "dotr.workbench.rule_tests" in modules
     needless = ("dotr.runtimes", "dotr.datalog.same_as", "dotr.datalog.delete_and_rederive", "dotr.store.mapped_index")
-    further = ("dotr.queries.operators", "dotr.explanations.why", "dotr.workbench.replays", "dotr.workbench.untaken_streams")
+    further = ("dotr.queries.operators", "dotr.explanations.why", "dotr.workbench.replays", "dotr.workbench.unanswered_streams")
     assert [name for name in modules if name.startswith((*needless, *further))] == []

@@ -30,7 +30,7 @@ from dotr.queries import QueryPlan, join_groups, plan
 from dotr.runtimes.local import run_local
 from dotr.runtimes.pipeline import build
 from dotr.store.triples import TripleIndex
-from tests.engine.test_poison import run_like_spark, run_on_both
+from tests.engine.test_fault_isolation import run_like_spark, run_on_both
 
 pytestmark = pytest.mark.core
 

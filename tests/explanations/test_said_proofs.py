@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dotr.datalog.background import Knowledge
-from dotr.datalog.said import SaidCloser
+from dotr.datalog.content_entailment import ContentCloser
 from dotr.explanations.proofs import BackgroundTriple, DerivedTriple, StatedTriple, TripleProof
 from dotr.explanations.replay import ElementPlace
 from dotr.explanations.rule_matches import ProvingRules
@@ -27,7 +27,7 @@ def check(background: set[Triple], content: set[Triple], known: set[Triple], rul
     places = {triple: ElementPlace("content", number) for number, triple in enumerate(sorted(content), 1)}
     beside = {triple: ElementPlace("known", number) for number, triple in enumerate(sorted(known), 1)}
     proofs = SaidProofs(knowledge, ProvingRules(rules), places, beside)
-    assert set(proofs.index) == set(SaidCloser(knowledge, rules).close(sorted(content), sorted(known)).triples)
+    assert set(proofs.index) == set(ContentCloser(knowledge, rules).close(sorted(content), sorted(known)).triples)
     for triple in proofs.index:
         proof = proofs.proof(triple)
         assert proof is not None

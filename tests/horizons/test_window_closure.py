@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from dotr.datalog.background import Knowledge
 from dotr.datalog.compiled_cache import CachePolicy, open_background
+from dotr.datalog.content_entailment import ContentCloser
 from dotr.datalog.entailment import Entailment, rule_set
-from dotr.datalog.said import SaidCloser
 from dotr.datalog.sources import Sources
 from dotr.horizons.closure import HorizonClosure
 from dotr.horizons.window_closure import WindowClosure, WindowClosureView
@@ -26,7 +26,7 @@ from dotr.queries.graph import Graph
 from dotr.store.mapped_index import MappedIndex
 from dotr.store.triples import TripleIndex, is_hidden
 from tests.horizons.test_horizons_entailment import data, schema
-from tests.oracle.said import said
+from tests.oracle.content_entailment import said
 from tests.support.properties import examples
 
 TEXTS = [
@@ -62,7 +62,7 @@ def test_windows_and_views(seed: int) -> None:
     level = source.choice([EntailmentLevel.NONE, EntailmentLevel.SNAPSHOT, EntailmentLevel.GRAPH, EntailmentLevel.WINDOW])
     closure = WindowClosure(level, knowledge, rules)
     views = [closure.view() for _ in range(source.randint(0, 2))]
-    recomputed = SaidCloser(knowledge, rules)
+    recomputed = ContentCloser(knowledge, rules)
     items: list[tuple[int, list[Triple]]] = []
     held: set[Triple] = set()
     begin = -100
@@ -113,7 +113,7 @@ def test_windows_and_views(seed: int) -> None:
 def test_owl2rl_closure_equals_recomputing(seed: int) -> None:
     source, rules = random.Random(seed), rule_set(Entailment.OWL2RL)
     knowledge = Knowledge.load([schema(source, Entailment.OWL2RL) for _ in range(6)], rules)
-    closure, recomputed = WindowClosure(EntailmentLevel.GRAPH, knowledge, rules), SaidCloser(knowledge, rules)
+    closure, recomputed = WindowClosure(EntailmentLevel.GRAPH, knowledge, rules), ContentCloser(knowledge, rules)
     items: list[tuple[int, Triple]] = []
     for time in range(6):
         new = [data(source, Entailment.OWL2RL) for _ in range(3)]

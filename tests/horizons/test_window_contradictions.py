@@ -9,8 +9,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from dotr.datalog.background import Knowledge
+from dotr.datalog.content_entailment import ContentCloser
 from dotr.datalog.entailment import Entailment, rule_set
-from dotr.datalog.said import SaidCloser
 from dotr.horizons.window_closure import WindowClosure
 from dotr.model.continuous import EntailmentLevel
 from dotr.model.datalog import DatalogRule
@@ -25,10 +25,10 @@ SAME, DIFFERENT, DISJOINT = (iri(OWL + name) for name in ("sameAs", "differentFr
 
 def incremental_and_recomputed(
     background: list[Triple], items: list[tuple[int, Triple]], rules: list[DatalogRule], widths: list[int]
-) -> tuple[WindowClosure, SaidCloser]:
+) -> tuple[WindowClosure, ContentCloser]:
     """Compares both at each time, over windows of several widths; `items`: time and triple, inserted by time."""
     knowledge = Knowledge.load(background, rules)
-    kept, recomputed = WindowClosure(EntailmentLevel.GRAPH, knowledge, rules), SaidCloser(knowledge, rules)
+    kept, recomputed = WindowClosure(EntailmentLevel.GRAPH, knowledge, rules), ContentCloser(knowledge, rules)
     views = [kept.view() for _ in widths]
     for time in range(max([at for at, _ in items], default=0) + 3):
         kept.insert(time, [each for at, each in items if at == time])

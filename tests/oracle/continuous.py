@@ -30,9 +30,9 @@ from dotr.model.terms import FALSE, TRUE, Term, Triple
 from dotr.model.time import Clock, Micros
 from tests.oracle.algebra import Dataset, Solution, selected
 from tests.oracle.closure import close
+from tests.oracle.content_entailment import said
 from tests.oracle.match import Matching, Used
 from tests.oracle.program import by_appearance, renamed
-from tests.oracle.said import said
 from tests.oracle.temporal import Output, instance
 from tests.oracle.triple_terms import whole
 

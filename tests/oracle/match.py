@@ -10,8 +10,8 @@ from dotr.model.intervals import Edge, EventPattern, Ordered, Outermost, PlainGr
 from dotr.model.terms import Term, Triple
 from dotr.model.time import Clock, Micros
 from tests.oracle.algebra import Solution, agree, solutions
+from tests.oracle.content_entailment import put_in
 from tests.oracle.expressions import time_term
-from tests.oracle.said import put_in
 
 Used = frozenset[tuple[Term, Micros, Triple]]
 """Triples of the items of windows."""

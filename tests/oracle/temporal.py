@@ -20,7 +20,7 @@ from tests.oracle.values import Number, term_of
 
 
 @dataclass(frozen=True)
-class Happening:
+class OracleEvent:
     """A fact, a tick or a composite event. `identity` distinguishes equal ones: source, time, and number.
     `delay` is that of an anchor: in a match its time is later by so much."""
 
@@ -50,9 +50,9 @@ class Output:
 class Binding:
     """A partial match: the events bound to labels, the aggregates, and the events that each label would consume."""
 
-    events: Mapping[Label, Happening]
+    events: Mapping[Label, OracleEvent]
     aggregates: Mapping[Variable, Term]
-    used: Mapping[Label, tuple[Happening, ...]]
+    used: Mapping[Label, tuple[OracleEvent, ...]]
     results: Mapping[Label, Mapping[Variable, Term]] = field(default_factory=dict)
     """For constraints, what an aggregated label stands for: its aggregate's variable, where it has a value."""
     chosen: int = 1
@@ -85,7 +85,7 @@ class History:
 
     clock: Clock
     last: Micros
-    happened: dict[Source | Label, list[Happening]] = field(default_factory=dict)
+    happened: dict[Source | Label, list[OracleEvent]] = field(default_factory=dict)
     numbers: dict[Source | Label, int] = field(default_factory=dict)
     consumed: set[tuple[str, Label, tuple[object, Micros, int]]] = field(default_factory=set)
     decided_by_names: bool = False
@@ -98,30 +98,30 @@ class History:
     def record(self, key: Source | Label, time: Micros, attributes: Mapping[Variable, Term]) -> None:
         known = self.happened.setdefault(key, [])
         number = sum(1 for h in known if h.time == time)
-        known.append(Happening((None, time, number), time, attributes))
+        known.append(OracleEvent((None, time, number), time, attributes))
 
-    def of(self, role: Role) -> list[Happening]:
+    def of(self, role: Role) -> list[OracleEvent]:
         """The events of a role. Two roles of one rule have the same event if they read the same shared query or event:
         an inline query that hides it is another."""
         key = role.source.event if isinstance(role.source, EventSource) else role.source
         of = role.origin, self.numbers.setdefault(key, len(self.numbers))
         return [replace(h, identity=(of, *h.identity[1:]), delay=role.delay) for h in self.happened.get(key, [])]
 
-    def anchors(self, rule: Rule) -> list[Happening]:
+    def anchors(self, rule: Rule) -> list[OracleEvent]:
         """The possible anchors of the rule, with delays. Events after the last instant are no delayed anchors."""
         return [h for h in self.of(rule.anchor) if not rule.anchor.delay or h.time <= self.last]
 
 
-def tie_key(happening: Happening, names: bool) -> list[tuple[Variable, Term]]:
+def tie_key(happening: OracleEvent, names: bool) -> list[tuple[Variable, Term]]:
     """(name, value) pairs sorted by name, with all blank nodes equal, or with their names."""
     return [(v, t if names else anonymous(t)) for v, t in sorted(happening.attributes.items())]
 
 
-def position(happening: Happening) -> tuple[object, ...]:
+def position(happening: OracleEvent) -> tuple[object, ...]:
     return happening.time, tie_key(happening, False), tie_key(happening, True)
 
 
-def same_but_for_names(a: Happening, b: Happening) -> bool:
+def same_but_for_names(a: OracleEvent, b: OracleEvent) -> bool:
     return a.time == b.time and tie_key(a, False) == tie_key(b, False) and tie_key(a, True) != tie_key(b, True)
 
 
@@ -171,7 +171,7 @@ def scope(binding: Binding, history: History) -> Scope:
     return Scope(binding.aggregates, {label: (h.time, h.attributes) for label, h in binding.events.items()}, history.clock)
 
 
-def constrained(role: Role, candidate: Happening, binding: Binding, history: History) -> bool:
+def constrained(role: Role, candidate: OracleEvent, binding: Binding, history: History) -> bool:
     """Whether a candidate satisfies its constraints, over its own attributes as variables and the labels bound before."""
     events = {**binding.events, role.label: candidate}
     seen = {label: (h.time, h.attributes) for label, h in events.items()}
@@ -179,7 +179,7 @@ def constrained(role: Role, candidate: Happening, binding: Binding, history: His
     return all(holds(constraint, inner) for constraint in role.constraints)
 
 
-def candidates(rule: Rule, role: Role, where: Window | Between, binding: Binding, history: History) -> list[Happening]:
+def candidates(rule: Rule, role: Role, where: Window | Between, binding: Binding, history: History) -> list[OracleEvent]:
     """The events in the interval that satisfy the constraints and are not consumed, in order of time and ties."""
     found = []
     for event in history.of(role):
@@ -215,7 +215,7 @@ def extend(rule: Rule, clause: Choose | Absent | Aggregate, binding: Binding, hi
         yield Binding(binding.events, {**binding.aggregates, **result}, used, results, binding.chosen)
 
 
-def reported(rule: Rule, anchor: Happening) -> frozenset[tuple[Variable, Term]]:
+def reported(rule: Rule, anchor: OracleEvent) -> frozenset[tuple[Variable, Term]]:
     """The attributes of an anchor that are visible to a user."""
     source = rule.anchor.source
     names = source.attributes if isinstance(source, EventSource) else source.reported
@@ -248,7 +248,7 @@ def equated(constraint: Expression) -> Variable | None:
             return None
 
 
-def candidates_tried(rule: Rule, clause: Choose | Absent | Aggregate, binding: Binding, history: History) -> list[Happening]:
+def candidates_tried(rule: Rule, clause: Choose | Absent | Aggregate, binding: Binding, history: History) -> list[OracleEvent]:
     """The events in the interval that satisfy the clause's equalities and its conditions without other labels, as far as they are tried."""
     role = clause.role
     where = clause.window if isinstance(clause, Choose) else clause.scope
@@ -275,9 +275,9 @@ def candidates_tried(rule: Rule, clause: Choose | Absent | Aggregate, binding: B
     return until(lane, good - taken, clause.count or 1)
 
 
-def until(lane: list[Happening], good: set[tuple[object, Micros, int]], count: int) -> list[Happening]:
+def until(lane: list[OracleEvent], good: set[tuple[object, Micros, int]], count: int) -> list[OracleEvent]:
     """The first candidates, up to the one that completes the number of good ones."""
-    tried: list[Happening] = []
+    tried: list[OracleEvent] = []
     for each in lane:
         tried.append(each)
         count -= each.identity in good
@@ -286,7 +286,7 @@ def until(lane: list[Happening], good: set[tuple[object, Micros, int]], count: i
     return tried
 
 
-def chosen(clause: Choose, found: list[Happening], history: History) -> list[Happening]:
+def chosen(clause: Choose, found: list[OracleEvent], history: History) -> list[OracleEvent]:
     if clause.mode is Mode.EACH:
         return found
     count = 1 if clause.count is None else clause.count
@@ -296,7 +296,7 @@ def chosen(clause: Choose, found: list[Happening], history: History) -> list[Hap
     return taken
 
 
-def aggregate(clause: Aggregate, found: list[Happening]) -> Term | None:
+def aggregate(clause: Aggregate, found: list[OracleEvent]) -> Term | None:
     """F over the events that have the attribute; of no events, count and sum are 0 and the others unbound."""
     if clause.attribute is None:
         return term_of(Number("integer", Fraction(len(found))))

@@ -13,7 +13,7 @@ from dataclasses import replace
 import pytest
 from hypothesis import assume, given
 
-from dotr.engine.limit_letters import one_an_anchor
+from dotr.engine.anchor_dead_letters import one_letter_per_anchor
 from dotr.engine.multi_query import share_queries
 from dotr.engine.program import CompiledProgram, compile_program
 from dotr.engine.spec import ProgramSpec
@@ -90,7 +90,7 @@ def test_limits_and_counts_of_cut_rules(seed: int) -> None:
     for buckets in BUCKETS:
         found, left = in_parts(cut, elements, buckets, [maker.choose(elements).time])
         assert outputs(found) == outputs(firings)
-        assert Counter(one_an_anchor(left, whole.rules.rules)) == Counter(letters)
+        assert Counter(one_letter_per_anchor(left, whole.rules.rules)) == Counter(letters)
         assert counted(cut, elements, buckets) == expected
 
 

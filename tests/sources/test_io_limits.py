@@ -22,7 +22,7 @@ from dotr.languages.turtle.nesting import TextLimitExceeded, check_json_nesting,
 from dotr.model.places import Document
 from dotr.model.stream import Reason
 from dotr.model.terms import XSD
-from dotr.runtimes.spark.spool import _record_text
+from dotr.runtimes.spark.standard_input_spool import _record_text
 from dotr.sources.reading import Reader
 from dotr.sources.records import SHOWN, START, ElementMap, Format, InputFile, Position, Record
 from tests.conftest import Project

@@ -10,7 +10,7 @@ import pytest
 from dotr.model.places import Document
 from dotr.model.stream import Reason
 from dotr.model.terms import XSD
-from dotr.sources.lateness import ALL_TIMES, WantedTimes
+from dotr.sources.lateness import EVERY_TIME, TimeFilter
 from dotr.sources.messages import Message, message_decoder
 from dotr.sources.records import ElementMap, Format, GraphSettings, InputFile, Record
 from tests.support.scans import assert_scan_of
@@ -187,12 +187,12 @@ def test_graphs_of_late_messages_and_of_other_times_are_not_parsed(form: Format,
     element_map = mapped("t", ":s :p {v} .", **settings) if form in (Format.JSON, Format.CSV) else None
     spec = replace(spec_of(form, mapped=element_map), delay=0 if single else 2_000_000, single=single)
     times = [5, 9, 9, 7, 6, 12, 8]
-    for wanted, expected in (
-        (WantedTimes(), [5, 9, 12] if single else [5, 9, 9, 7, 12]),
-        (WantedTimes(after=5_000_000, until=9_000_000), [9] if single else [9, 9, 7]),
-        (ALL_TIMES, times),
+    for time_filter, expected in (
+        (TimeFilter(), [5, 9, 12] if single else [5, 9, 9, 7, 12]),
+        (TimeFilter(after=5_000_000, until=9_000_000), [9] if single else [9, 9, 7]),
+        (EVERY_TIME, times),
     ):
-        decode = message_decoder(spec, wanted)
+        decode = message_decoder(spec, time_filter)
         found = [record for place, time in enumerate(times) for record in decode(Message(bodies[form].format(time).encode(), place), True)]
         assert [record.time for record in found] == [time * 1_000_000 for time in times]
         assert [record.time for record in found if record.element is not None] == [time * 1_000_000 for time in expected]
@@ -200,5 +200,5 @@ def test_graphs_of_late_messages_and_of_other_times_are_not_parsed(form: Format,
 
 def test_broken_row_is_unreadable_and_not_second_of_its_own_time() -> None:
     spec = replace(spec_of(Format.CSV, mapped=mapped("t", "<{id}> :p 1 .", columns=("t", "id"))), single=True)
-    [record] = message_decoder(spec, WantedTimes())(Message(b"5,no IRI", 0), True)
+    [record] = message_decoder(spec, TimeFilter())(Message(b"5,no IRI", 0), True)
     assert (record.time, record.stamp) == (None, 5_000_000)

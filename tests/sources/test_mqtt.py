@@ -48,7 +48,7 @@ class Inbox:
         while self.waiting:
             self.waiting.pop(0)()
 
-    def wait_for_room(self, seconds: float, size: int = 0) -> bool:
+    def wait_for_capacity(self, seconds: float, size: int = 0) -> bool:
         return len(self.messages) < self.most
 
     @property
@@ -163,7 +163,7 @@ def test_a_queue_full_of_unreadable_messages_is_read(broker: Mosquitto) -> None:
     queue = MessageQueue(LIKE, source(broker).receiver(), most=100)
     queue.start()
     broker.publish(*[("a", "broken")] * 99)
-    wait_until(lambda: not queue.wait_for_room(0) or queue.first_has_dates() is None)
+    wait_until(lambda: not queue.wait_for_capacity(0) or queue.first_has_dates() is None)
     assert queue.first_has_dates() is None
     broker.publish(*[("a", "broken")] * 30)
     wait_until(lambda: queue.first_has_dates() is False)

@@ -13,7 +13,7 @@ from dotr.config import read_config
 from dotr.errors.diagnostics import Refused
 from dotr.runtimes.pipeline import build
 from dotr.runtimes.spark.run import run_spark
-from tests.support.kept import FOLDER
+from tests.support.stored_checkpoints import FOLDER
 
 pytestmark = pytest.mark.core
 

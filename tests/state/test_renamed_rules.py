@@ -14,8 +14,8 @@ from dotr.engine.spec import ProgramSpec
 from dotr.model.places import Document
 from dotr.state.renamed_rules import renamed_rules
 from dotr.state.state_schema import StateSchema, state_schema
-from tests.support.kept_spark import project, unpack
-from tests.support.kept_whole import HOME
+from tests.support.stored_program import HOME
+from tests.support.stored_spark_folders import project, unpack
 
 pytestmark = pytest.mark.core
 

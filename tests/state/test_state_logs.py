@@ -31,7 +31,7 @@ from dotr.state.bucket_state import load_bucket
 from dotr.state.page_codec import decode_parts, encode_part
 from dotr.state.paged_state import PagedState
 from dotr.state.state_log import Consumption, Manifest
-from tests.support.kept import RULES as TIMED
+from tests.support.stored_checkpoints import RULES as TIMED
 
 UNTIMED = """PREFIX : <http://e/>
 query Reading = [ SELECT ?room ?v WHERE { ?r :room ?room ; :value ?v } ]

@@ -18,10 +18,10 @@ from dotr.outputs import output_order
 from dotr.patterns.state import StateSnapshot
 from dotr.state.state_migration import StateFate, StateMigrator, merge_parts, state_change
 from dotr.state.state_schema import StateSchema, knowledge_digests, state_schema
-from tests.support.kept import CUT, SMALL, Story, read, said
-from tests.support.kept_whole import WHOLE
 from tests.support.properties import examples
 from tests.support.running import Batched
+from tests.support.stored_checkpoints import CUT, SMALL, Story, read, said
+from tests.support.stored_program import WHOLE
 
 S = 1_000_000
 HEADER = """PREFIX : <http://e/>

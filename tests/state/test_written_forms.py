@@ -35,9 +35,9 @@ from dotr.runtimes.spark.planner import Offset
 from dotr.state import written_forms as written
 from dotr.state.state_schema import plain_data
 from dotr.state.written_forms import FORMS, MEMBERS, OMITTED, Unless, WrittenForm
-from tests.support.kept import FOLDER
-from tests.support.kept_whole import HOME, WHOLE, spec
-from tests.support.kept_written import FILES, FULL, OFFSET, PLAIN, ROWS, SMALL, kept, sent
+from tests.support.stored_checkpoints import FOLDER
+from tests.support.stored_forms import FILES, FULL, OFFSET, PLAIN, ROWS, SMALL, kept, sent
+from tests.support.stored_program import HOME, WHOLE, spec
 
 
 @pytest.mark.parametrize("number", range(2), ids=["kept", "sent"])
@@ -130,7 +130,7 @@ def test_renamed_code_writes_the_same(tmp_path: Path) -> None:
         (tmp_path / "tests" / "checkpoints" / path.name).unlink()
     environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
     done = subprocess.run(
-        [sys.executable, "-m", "tests.support.kept_written"], cwd=tmp_path, env=environment, capture_output=True, text=True
+        [sys.executable, "-m", "tests.support.stored_forms"], cwd=tmp_path, env=environment, capture_output=True, text=True
     )
     assert done.returncode == 0, done.stderr
     for path in FILES:

@@ -66,7 +66,7 @@ def for_each_example(page: str) -> pytest.MarkDecorator:
     return pytest.mark.parametrize("example", page_examples(page), ids=lambda example: f"{next(iter(example.files))}:{example.line}")
 
 
-def assert_engine_says_so(example: PageExample, folder: Path) -> None:
+def assert_engine_passes(example: PageExample, folder: Path) -> None:
     """The engine passes the rule test, and its files have no error."""
     outcomes = list(run_tests([str(example.write(folder))]))
     problems = [problem for outcome in outcomes for problem in outcome.problems if problem.severity is Severity.ERROR]

@@ -12,9 +12,9 @@ from typing import Final
 from dotr.errors.diagnostics import Diagnostic, Refused
 from dotr.languages.continuous.codes import WindowCode
 from dotr.languages.continuous.events import merge_match_tokens
+from dotr.languages.continuous.keywords import CONTINUOUS, TIMESTAMP_HINT
 from dotr.languages.continuous.reader import ContinuousReader
 from dotr.languages.continuous.statements import StatementSyntax
-from dotr.languages.continuous.words import CONTINUOUS, TIMESTAMP_HINT
 from dotr.languages.sparql import grammar, parse_tokens
 from dotr.languages.sparql.queries import QueryReader
 from dotr.languages.sparql.quoted_triples import merge_quoted_tokens

@@ -16,8 +16,8 @@ from typing import Final
 from dotr.errors.diagnostics import Diagnostic
 from dotr.languages.continuous.codes import WindowCode
 from dotr.languages.continuous.cursor import Cursor, UnreadablePart, clipped
+from dotr.languages.continuous.keywords import BACKGROUND, CONTINUOUS
 from dotr.languages.continuous.specs import WindowSpec, read_length, read_spec
-from dotr.languages.continuous.words import BACKGROUND, CONTINUOUS
 from dotr.languages.rules import scan as rule_scan
 from dotr.languages.sparql.tokens import Lexeme, TokenScan
 from dotr.model.continuous import RelationToStream, StreamName

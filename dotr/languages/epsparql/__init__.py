@@ -16,10 +16,10 @@ from dotr.errors.diagnostics import Diagnostic
 from dotr.languages.checked_files import CheckedFiles
 from dotr.languages.continuous.statements import statement_spans
 from dotr.languages.epsparql.codes import TemporalCode
+from dotr.languages.epsparql.keywords import PLAIN
 from dotr.languages.epsparql.lexemes import UnitCursor
 from dotr.languages.epsparql.statements import EXAMPLE, read_unit
 from dotr.languages.epsparql.units import unit_of
-from dotr.languages.epsparql.words import PLAIN
 from dotr.languages.rules import scan as rule_scan
 from dotr.languages.sparql.tokens import TokenScan, lex
 from dotr.model.intervals import TemporalQuery

@@ -18,9 +18,9 @@ from dotr.languages.durations import InvalidDuration, parse_duration
 from dotr.languages.epsparql.codes import TemporalCode
 from dotr.languages.epsparql.expressions import ParsedExpression, parse_interval_expression
 from dotr.languages.epsparql.groups import read_plain_group
+from dotr.languages.epsparql.keywords import MODIFIERS, OPERATORS
 from dotr.languages.epsparql.lexemes import TemporalWord, UnitCursor, UnreadablePart, clipped
 from dotr.languages.epsparql.operands import BareOperand, BracedOperand, ChainPlaces, Condition, ParsedChain, ParsedOperand, is_union
-from dotr.languages.epsparql.words import MODIFIERS, OPERATORS
 from dotr.languages.sparql.tokens import resolve_name
 from dotr.model.algebra import Expression
 from dotr.model.intervals import Alternatives, Combination, EventRead, TemporalOperator, visible_variables

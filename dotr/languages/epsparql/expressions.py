@@ -11,7 +11,7 @@ from typing import Final
 
 from dotr.errors.diagnostics import Diagnostic, Refused
 from dotr.languages.epsparql.codes import TemporalCode
-from dotr.languages.epsparql.words import FUNCTIONS, PLAIN
+from dotr.languages.epsparql.keywords import FUNCTIONS, PLAIN
 from dotr.languages.sparql import grammar, parse_tokens
 from dotr.languages.sparql.grammar import ParseNode
 from dotr.languages.sparql.queries import QueryReader

@@ -8,7 +8,7 @@ from typing import Final
 from dotr.errors.diagnostics import Diagnostic
 from dotr.languages.continuous.cursor import Cursor, UnreadablePart, clipped
 from dotr.languages.epsparql.codes import TemporalCode
-from dotr.languages.epsparql.words import TEMPORAL
+from dotr.languages.epsparql.keywords import TEMPORAL
 from dotr.languages.sparql.tokens import Lexeme
 from dotr.model.places import Span
 

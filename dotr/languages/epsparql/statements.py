@@ -14,9 +14,9 @@ from dotr.languages.epsparql.chains import ChainReader
 from dotr.languages.epsparql.codes import TemporalCode
 from dotr.languages.epsparql.columns import ColumnSyntax, read_columns
 from dotr.languages.epsparql.expressions import NO_SET_HINT, IntervalReader, tokens_of
+from dotr.languages.epsparql.keywords import BACKGROUND, FUNCTIONS, MODIFIERS
 from dotr.languages.epsparql.lexemes import UnitCursor, UnreadablePart, clipped
 from dotr.languages.epsparql.operands import ChainPlaces, ParsedOperand
-from dotr.languages.epsparql.words import BACKGROUND, FUNCTIONS, MODIFIERS
 from dotr.languages.sparql import grammar, parse_tokens
 from dotr.languages.sparql.grammar import ParseNode
 from dotr.languages.sparql.keywords import AGGREGATES

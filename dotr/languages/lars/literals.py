@@ -10,8 +10,8 @@ from typing import ClassVar, Final, NoReturn
 from dotr.errors.diagnostics import did_you_mean
 from dotr.languages.datalog.tokens import VARIABLE, WORD, DatalogToken
 from dotr.languages.lars.codes import LarsCode
+from dotr.languages.lars.keywords import CONDITIONS, KEYWORDS, REACHES, REFUSED, STATEMENTS, is_label
 from dotr.languages.lars.windows import WindowReader
-from dotr.languages.lars.words import CONDITIONS, KEYWORDS, REACHES, REFUSED, STATEMENTS, is_label
 from dotr.model.algebra import Slot, Var
 from dotr.model.datalog import RelationAtom
 from dotr.model.lars import Always, At, DerivedAtom, EventAtom, LarsAtom, LarsLiteral, LarsNot, Reach, Since, Sometime, TupleWindow

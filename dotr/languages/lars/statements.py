@@ -13,8 +13,8 @@ from dotr.errors.diagnostics import did_you_mean
 from dotr.languages.datalog.terms import UnreadableStatement
 from dotr.languages.datalog.tokens import ARROW, IRI, NAME, VARIABLE, WORD, DatalogToken, DatalogTokenKind
 from dotr.languages.lars.codes import LarsCode
+from dotr.languages.lars.keywords import STATEMENTS, is_label
 from dotr.languages.lars.literals import LiteralReader
-from dotr.languages.lars.words import STATEMENTS, is_label
 from dotr.model.algebra import Var
 from dotr.model.datalog import RelationAtom
 from dotr.model.lars import LarsFact, LarsHead, LarsItem, LarsReport, LarsRule, ReportKind, slots_of_atom

@@ -18,19 +18,19 @@ from dotr.languages.rules.attributes import check_attributes
 from dotr.languages.rules.clauses import check_clauses
 from dotr.languages.rules.codes import RuleCode
 from dotr.languages.rules.conditions import check_conditions
+from dotr.languages.rules.cross_products import check_products
 from dotr.languages.rules.cycles import check_cycles
 from dotr.languages.rules.emit import emit
 from dotr.languages.rules.fragments import read_fragments
+from dotr.languages.rules.ineffective import check_pointless
 from dotr.languages.rules.kinds import NO_OBJECT_KINDS, ObjectKinds, TermKind, TermKinds, kinds_text, term_kind
 from dotr.languages.rules.labels import check_labels
 from dotr.languages.rules.names import resolve_names
 from dotr.languages.rules.parse import parse
-from dotr.languages.rules.pointless import check_pointless
 from dotr.languages.rules.prefixes import resolve_prefixes
-from dotr.languages.rules.products import check_products
 from dotr.languages.rules.program import Pass, ProgramDraft
 from dotr.languages.rules.scan import RESERVED
-from dotr.languages.rules.untied import check_untied
+from dotr.languages.rules.uncorrelated import check_uncorrelated
 from dotr.languages.rules.windows import resolve_windows
 from dotr.model.places import Document
 from dotr.model.terms import Prefixes
@@ -52,7 +52,7 @@ PASSES: Final[tuple[Pass, ...]] = (
     check_cycles,
     check_pointless,
     check_products,
-    check_untied,
+    check_uncorrelated,
     emit,
 )
 

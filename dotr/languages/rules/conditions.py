@@ -20,7 +20,6 @@ from dotr.languages.rules import scan
 from dotr.languages.rules.codes import RuleCode
 from dotr.languages.rules.conjuncts import Conjunct, expression_text, first_atom, is_constant, span_of, split
 from dotr.languages.rules.domains import NUMERIC_AGGREGATES, MisusedArgument, misuse_hint, misused_arguments
-from dotr.languages.rules.exclusive import exclusive_comparisons
 from dotr.languages.rules.kinds import (
     ANYTHING,
     ObjectKinds,
@@ -35,6 +34,7 @@ from dotr.languages.rules.kinds import (
 )
 from dotr.languages.rules.program import ProgramDraft, RoleDraft, RoleOrigin, RuleDraft, SplitQuery, warning
 from dotr.languages.rules.syntax import AggregateSyntax, ByLabel
+from dotr.languages.rules.unsatisfiable import exclusive_comparisons
 from dotr.model.algebra import Attribute, Call, Const, Expression, Extend, Filter, Group, Pattern, Var, is_arithmetic
 from dotr.model.places import Span
 from dotr.model.terms import XSD, Label, Variable

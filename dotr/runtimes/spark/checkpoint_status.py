@@ -22,7 +22,7 @@ from dotr.runtimes.spark.checkpoint import Checkpoint, CheckpointLayout
 from dotr.runtimes.spark.keys import bucket_keys
 from dotr.runtimes.spark.planner import END, InputPosition
 from dotr.runtimes.spark.progress import progress_of
-from dotr.runtimes.spark.spool import copied_lines
+from dotr.runtimes.spark.standard_input_spool import copied_lines
 from dotr.runtimes.spark.state_moves import moved_states
 from dotr.runtimes.spark.totals_file import StoredTotals, read_totals
 from dotr.sources.kafka.journal import PartitionJournal

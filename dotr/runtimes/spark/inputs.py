@@ -19,7 +19,7 @@ from dotr.runtimes.spark.planner import BEGINNING, END, Floor, ScanTimes
 from dotr.runtimes.spark.task import InputRange, Task
 from dotr.runtimes.spark.worker_cache import input_of
 from dotr.sources.feeds import InputPoint, unopened
-from dotr.sources.lateness import ALL_TIMES, BY_TIME, Lateness, WantedTimes
+from dotr.sources.lateness import BY_TIME, EVERY_TIME, Lateness, TimeFilter
 from dotr.sources.lines import open_lines
 from dotr.sources.message_segments import open_segment
 from dotr.sources.reading import Reader, records_of
@@ -43,10 +43,10 @@ def scan_inputs(job: Job) -> ScanTimes:
     return scan
 
 
-def _messages(file: InputFile, point: InputPoint, stop: int, wanted: WantedTimes) -> Iterator[Record]:
+def _messages(file: InputFile, point: InputPoint, stop: int, time_filter: TimeFilter) -> Iterator[Record]:
     """The records of a segment of spooled messages from a position up to `stop`, which may be amid
     the records of a message."""
-    segment = open_segment(file, point, elements=True, wanted=wanted)
+    segment = open_segment(file, point, elements=True, time_filter=time_filter)
     size, reader = segment.size(), segment.reader
     with segment.stream:
         while (stop == END or reader.offset < stop) and (records := reader.next(size)) is not None:
@@ -56,7 +56,7 @@ def _messages(file: InputFile, point: InputPoint, stop: int, wanted: WantedTimes
                 yield record
 
 
-def _records(file: InputFile, offset: int, line: int, stop: int, wanted: WantedTimes) -> Iterator[Record]:
+def _records(file: InputFile, offset: int, line: int, stop: int, time_filter: TimeFilter) -> Iterator[Record]:
     position = Position(offset, line)
     stream = _OPEN_FILES.pop(file.path, None)
     if stream is not None and stream.tell() > offset:
@@ -66,7 +66,7 @@ def _records(file: InputFile, offset: int, line: int, stop: int, wanted: WantedT
         stream = open_lines(file.path, position)
     else:
         stream.seek(offset)
-    for record in records_of(stream, file, position, True, wanted):
+    for record in records_of(stream, file, position, True, time_filter):
         if record.offset >= stop != END:
             break
         yield record
@@ -100,33 +100,33 @@ class TaskInputs:
         """The files of a range, a partition among them. `trace`: elements are `SourcedElement`.
         `times`: only the graphs of elements with times in (after, until] (µs) are parsed."""
         fetched = self._fetched.get(input_range.input)
-        wanted = WantedTimes(input_range.greatest, *times) if times is not None else ALL_TIMES
+        time_filter = TimeFilter(input_range.greatest, *times) if times is not None else EVERY_TIME
         if fetched is None:
-            return range_files(input_of(self._job, input_range.input), input_range, trace=trace, wanted=wanted)
-        records = fetched.records(wanted)
+            return range_files(input_of(self._job, input_range.input), input_range, trace=trace, time_filter=time_filter)
+        records = fetched.records(time_filter)
         return iter([(0, fetched.file, with_sources(fetched.file, records) if trace else records)])
 
 
-def range_files(like: InputFile, input_range: InputRange, *, trace: bool, wanted: WantedTimes = ALL_TIMES) -> FileRecords:
+def range_files(like: InputFile, input_range: InputRange, *, trace: bool, time_filter: TimeFilter = EVERY_TIME) -> FileRecords:
     """The files of a range. A file that cannot be opened is one unreadable record. `trace`:
-    elements are `SourcedElement`; `wanted`: the times whose graphs are parsed."""
-    for number, file, records in _range_files(like, input_range, wanted):
+    elements are `SourcedElement`; `time_filter`: the times whose graphs are parsed."""
+    for number, file, records in _range_files(like, input_range, time_filter):
         yield number, file, with_sources(file, records) if trace else records
 
 
-def _range_files(like: InputFile, input_range: InputRange, wanted: WantedTimes) -> FileRecords:
+def _range_files(like: InputFile, input_range: InputRange, time_filter: TimeFilter) -> FileRecords:
     if not input_range.paths:
-        yield input_range.file, like, _records(like, input_range.offset, input_range.line, input_range.stop, wanted)
+        yield input_range.file, like, _records(like, input_range.offset, input_range.line, input_range.stop, time_filter)
         return
     for number, path in enumerate(input_range.paths, input_range.file):
         point = InputPoint(number, input_range.offset, input_range.line) if number == input_range.file else InputPoint(number, *START)
         stop = input_range.stop if number == input_range.stop_file else END
         file = replace(like, path=path)
-        yield number, file, _messages(file, point, stop, wanted) if file.framed else _open_records(file, point, stop, wanted)
+        yield number, file, _messages(file, point, stop, time_filter) if file.framed else _open_records(file, point, stop, time_filter)
 
 
-def _open_records(file: InputFile, point: InputPoint, stop: int, wanted: WantedTimes) -> Iterator[Record]:
-    records = _records(file, point.offset, point.line, stop, wanted)
+def _open_records(file: InputFile, point: InputPoint, stop: int, time_filter: TimeFilter) -> Iterator[Record]:
+    records = _records(file, point.offset, point.line, stop, time_filter)
     try:
         first = next(records, None)
     except Refused as refused:

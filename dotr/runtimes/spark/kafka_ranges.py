@@ -23,7 +23,7 @@ from dotr.sources.kafka.cluster import another_topic, data_lost
 from dotr.sources.kafka.feed import KafkaFeed, partition_file, record_decoder, with_lost
 from dotr.sources.kafka.reader import MOST_WAITING, PartitionQueue, TopicReader
 from dotr.sources.kafka.topics import KafkaInput, LostRange, Partition
-from dotr.sources.lateness import ALL_TIMES, WantedTimes
+from dotr.sources.lateness import EVERY_TIME, TimeFilter
 from dotr.sources.records import InputFile, Record
 
 if TYPE_CHECKING:
@@ -51,13 +51,13 @@ class FetchedRange:
     messages: Sequence[KafkaMessage]
     lost: Sequence[LostRange]
 
-    def records(self, wanted: WantedTimes = ALL_TIMES) -> Iterator[Record]:
-        """The records of the range, with elements for the `wanted` times."""
-        records = self._decoded(wanted)
+    def records(self, time_filter: TimeFilter = EVERY_TIME) -> Iterator[Record]:
+        """The records of the range, with elements for the `time_filter` times."""
+        records = self._decoded(time_filter)
         return with_lost(records, self.start, self.stop, self.lost) if self.lost else records
 
-    def _decoded(self, wanted: WantedTimes) -> Iterator[Record]:
-        decode = record_decoder(self.file, wanted)
+    def _decoded(self, time_filter: TimeFilter) -> Iterator[Record]:
+        decode = record_decoder(self.file, time_filter)
         for message in self.messages:
             yield from decode(message, True)
 

@@ -22,7 +22,7 @@ from dotr.runtimes.spark.planner import END, ORDINARY_BYTES, Cut, Floor, InputPo
 from dotr.sources.feeds import Feed, InputPoint
 from dotr.sources.kafka.feed import KafkaFeed
 from dotr.sources.lateness import Lateness
-from dotr.sources.live_merge import Channel, closing_bound
+from dotr.sources.live_merge import Channel, combined_watermark
 from dotr.sources.rate_limits import NoRateLimit, RateLimit
 
 _CHUNK: Final = 1_024
@@ -164,7 +164,7 @@ class GrowingPlan:
         elements might never close.
         """
         now, closed = self._clock(), self.offset.time
-        slowest = closing_bound([each.channel for each in self.inputs], now, LAST_MICRO)
+        slowest = combined_watermark([each.channel for each in self.inputs], now, LAST_MICRO)
         if full and any(each.pending and each.pending[0][0] <= slowest for each in self.inputs):
             return False
         read = False
@@ -184,7 +184,7 @@ class GrowingPlan:
         if after == LAST_MICRO:
             return []
         channels = [each.channel for each in self.inputs]
-        until = closing_bound(channels, now, ALL_INPUTS_IDLE)
+        until = combined_watermark(channels, now, ALL_INPUTS_IDLE)
         if until == self._unchanged_bound:
             return []
         self._unchanged_bound = until

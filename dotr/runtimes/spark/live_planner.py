@@ -18,7 +18,7 @@ from dotr.runtimes.spark.task import PathsOfInput
 from dotr.runtimes.spark.watermarks import EVERY_SECONDS, write_watermarks
 from dotr.runtimes.spark.worker_cache import input_of
 from dotr.sources.feeds import Feed, FilesFeed, InputPoint, OneFile
-from dotr.sources.file_journal import SPOOL, Journal, Journaled, Spooled
+from dotr.sources.file_journal import SPOOL, Journal, JournaledFiles, SpooledInput
 from dotr.sources.message_segments import RECEIVED, Segments, SegmentsFeed, spool_folder
 from dotr.sources.paces import EventClock, PacedFeed
 from dotr.sources.rate_limits import NoRateLimit, RateLimit
@@ -49,7 +49,7 @@ class GrowingInputs:
         journal = Journal(folder, done)
         paces: dict[str, RateLimit | NoRateLimit] = {name: RateLimit(rate) for name, rate in job.rates}
         clocks = {name: EventClock(pace) for name, pace in job.paces}
-        self._growing: dict[int, Journaled | Spooled | Segments] = {}
+        self._growing: dict[int, JournaledFiles | SpooledInput | Segments] = {}
         scanned = []
         for number, (file, position) in enumerate(zip(files, start.positions[: len(files)], strict=True)):
             idle = None
@@ -71,7 +71,7 @@ class GrowingInputs:
                     segments = self._growing[number] = Segments(file, spool_folder(folder, file.input))
                     feed = SegmentsFeed(segments, start_point)
                 else:
-                    source = Journaled(growing, journal, known, watching=watching) if pattern else Spooled(file, folder / SPOOL)
+                    source = JournaledFiles(growing, journal, known, watching=watching) if pattern else SpooledInput(file, folder / SPOOL)
                     self._growing[number] = source
                     feed = FilesFeed(source, start_point, elements=False)
             pace = paces.setdefault(file.input, NoRateLimit())
@@ -109,7 +109,7 @@ class GrowingInputs:
     def release(self, before: Offset) -> None:
         """Remove copied input before an offset, before which no batch is planned again."""
         for number, source in self._growing.items():
-            if isinstance(source, Spooled | Segments) and number < len(before.positions):
+            if isinstance(source, SpooledInput | Segments) and number < len(before.positions):
                 source.remove(before.positions[number].file)
 
     def close(self) -> None:

@@ -79,7 +79,7 @@ class MessageSpool:
         with self._changed:
             if self._closed or self.failure is not None:
                 return False
-            if not self._has_room(len(messages), sum(len(message.body) for message in messages)):
+            if not self._has_capacity(len(messages), sum(len(message.body) for message in messages)):
                 return False
             received = self._clock.read()
             frames = [
@@ -92,16 +92,16 @@ class MessageSpool:
             self._changed.notify_all()
         return True
 
-    def _has_room(self, messages: int, size: int) -> bool:
+    def _has_capacity(self, messages: int, size: int) -> bool:
         if self._used + self._waiting_bytes + size > self._limit:
             return False
         few = self._waiting_messages + messages <= QUEUED_MESSAGES and self._waiting_bytes + size <= QUEUED_BYTES
         return few or not self._waiting
 
-    def wait_for_room(self, seconds: float, size: int = 0) -> bool:
+    def wait_for_capacity(self, seconds: float, size: int = 0) -> bool:
         """Wait until a message of `size` bytes would be accepted, at most `seconds`; True if it would."""
         with self._changed:
-            return self._changed.wait_for(lambda: self._closed or self._has_room(1, size), seconds) and not self._closed
+            return self._changed.wait_for(lambda: self._closed or self._has_capacity(1, size), seconds) and not self._closed
 
     def first_has_dates(self) -> bool | None:
         """True where the first readable message has date-times; None where there is none yet."""

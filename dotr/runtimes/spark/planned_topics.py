@@ -22,8 +22,8 @@ from dotr.sources.kafka.cluster import Cluster, data_lost
 from dotr.sources.kafka.feed import KafkaFeed
 from dotr.sources.kafka.journal import PartitionJournal
 from dotr.sources.kafka.reader import TopicReader
+from dotr.sources.kafka.topic_watch import TopicWatch, check_identities
 from dotr.sources.kafka.topics import KafkaInput, LostRange, Partition
-from dotr.sources.kafka.watch import TopicWatch, check_identities
 from dotr.sources.paces import EventClock, PacedFeed
 from dotr.sources.rate_limits import NoRateLimit, RateLimit
 

@@ -19,7 +19,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from dotr.datalog.compiled_store import CompiledStore
-from dotr.engine.limit_letters import cut_rules
+from dotr.engine.anchor_dead_letters import cut_rules
 from dotr.engine.multi_query import share_queries
 from dotr.engine.parsed_program import ParsedProgram, maps_to_json
 from dotr.engine.spec import ProgramSpec
@@ -29,6 +29,7 @@ from dotr.model.stream import DeadLetter, Firing
 from dotr.monitoring.progress import ReportProgress, ignore_progress
 from dotr.monitoring.totals import ReportActivity, ReportTotals, RunFailed, Totals, ignore_activity
 from dotr.runtimes.pipeline import Pipeline, with_clock
+from dotr.runtimes.spark.bucket_count import Cores, buckets_at_start, move_line
 from dotr.runtimes.spark.checkpoint import Checkpoint, CheckpointLayout, required_layout
 from dotr.runtimes.spark.display_paths import DisplayPaths
 from dotr.runtimes.spark.index_scans import granule_of, indexing
@@ -43,15 +44,14 @@ from dotr.runtimes.spark.session import cores, is_dynamic, is_local, start
 from dotr.runtimes.spark.sink import Sink
 from dotr.runtimes.spark.spark_errors import failure_of
 from dotr.runtimes.spark.spilled_rows import remove_runs, run_folder
-from dotr.runtimes.spark.spool import SpoolState, spooling
+from dotr.runtimes.spark.standard_input_spool import SpoolState, spooling
 from dotr.runtimes.spark.state_moves import OldQuery, move_state
-from dotr.runtimes.spark.width import Cores, buckets_at_start, move_line
 from dotr.sinks.batches import BatchHistory, Check, check_nothing
 from dotr.sinks.files import WriteFailed
-from dotr.sinks.opening import check_free, check_secrets, dead_letter_batches, event_batches
+from dotr.sinks.opening import check_no_older_output, check_secrets, dead_letter_batches, event_batches
 from dotr.sources.failures import InputFailed
 from dotr.sources.kafka.journal import PartitionJournal
-from dotr.sources.kafka.watch import check_identities
+from dotr.sources.kafka.topic_watch import check_identities
 from dotr.sources.message_segments import RECEIVED
 from dotr.sources.parsed_maps import parsed_map
 from dotr.sources.records import InputFile
@@ -83,7 +83,7 @@ def run_spark(
     change: StateChange | None = None
     if checkpoint.layout is None:
         for destination in pipeline.destinations:
-            check_free(destination)
+            check_no_older_output(destination)
     else:
         checkpoint.check()
         change = checkpoint.state_change(pipeline.program)

@@ -24,11 +24,11 @@ from pyspark.sql import SparkSession, types
 
 import dotr
 from dotr.errors.diagnostics import refuse
+from dotr.runtimes.spark.bucket_count import is_allocated_dynamically
 from dotr.runtimes.spark.class_archive import ClassArchive, archive_folder, spark_home
 from dotr.runtimes.spark.java import java_version_text
 from dotr.runtimes.spark.jvm_errors import JVM_ERRORS, silence_py4j
 from dotr.runtimes.spark.unpacked_python import spark_home_at, starts_locally, unpacked_home
-from dotr.runtimes.spark.width import is_allocated_dynamically
 
 _STATE_STORE: Final = "spark.sql.streaming.stateStore"
 

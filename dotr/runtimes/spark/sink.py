@@ -9,7 +9,7 @@ from pathlib import Path
 
 from pyspark.sql import DataFrame
 
-from dotr.engine.limit_letters import one_an_anchor_of_each
+from dotr.engine.anchor_dead_letters import one_letter_per_anchor_by_rule
 from dotr.errors.diagnostics import DotrError
 from dotr.errors.fallbacks import drain_fallbacks
 from dotr.model.rules import Rule
@@ -209,7 +209,7 @@ class _ReportedLetters:
         written: Iterable[DeadLetter] = (letter for letter in self._letters if letter.reason is not Reason.EMPTY)
         found, kept = Counter[Reason](), Counter[Reason]()
         if self._cut_rules:
-            written = one_an_anchor_of_each(_counted(written, found), self._cut_rules)
+            written = one_letter_per_anchor_by_rule(_counted(written, found), self._cut_rules)
         for number, letter in enumerate(map(self._display, written)):
             if number >= self._reported:
                 self._reported = number + 1

@@ -9,8 +9,8 @@ from dotr.sources.kafka.client import ClientEvents
 from dotr.sources.kafka.cluster import Cluster, NoResponse
 from dotr.sources.kafka.feed import KafkaFeed
 from dotr.sources.kafka.reader import TopicReader
+from dotr.sources.kafka.topic_watch import TopicWatch
 from dotr.sources.kafka.topics import KafkaInput, LostRange, Partition
-from dotr.sources.kafka.watch import TopicWatch
 from dotr.sources.lateness import Lateness
 from dotr.sources.live_merge import Channel
 from dotr.sources.paces import EventClock, PacedFeed

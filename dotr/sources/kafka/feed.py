@@ -10,7 +10,7 @@ from dotr.model.stream import Reason
 from dotr.sources.feeds import FeedRecords, InputPoint
 from dotr.sources.kafka.reader import PartitionQueue, TopicReader
 from dotr.sources.kafka.topics import KafkaInput, LostRange, Partition
-from dotr.sources.lateness import ALL_TIMES, WantedTimes
+from dotr.sources.lateness import EVERY_TIME, TimeFilter
 from dotr.sources.messages import Message, message_decoder
 from dotr.sources.records import InputFile, Record, SentTime
 
@@ -27,12 +27,12 @@ def partition_file(topics: KafkaInput, place: str) -> InputFile:
     return replace(topics.like, path=place)
 
 
-def record_decoder(file: InputFile, wanted: WantedTimes = ALL_TIMES) -> RecordDecoder:
+def record_decoder(file: InputFile, time_filter: TimeFilter = EVERY_TIME) -> RecordDecoder:
     """The decoder of a client's messages: `decode(message, elements)`, called in their order.
 
-    Where the format allows it, only the graphs of `wanted` times are parsed.
+    Where the format allows it, only the graphs of `time_filter` times are parsed.
     """
-    decode_message = message_decoder(file, wanted)
+    decode_message = message_decoder(file, time_filter)
     plain = file.map is None and file.graphs.sent_time is None  # key, time stamp and topic are not used
 
     def decode(message: KafkaMessage, elements: bool) -> list[Record]:
@@ -112,7 +112,7 @@ class KafkaFeed:
         self._queue = PartitionQueue(partition, start, lost)
         self._elements = elements
         self._file = partition_file(reader.topics, partition.place)
-        self._decode = record_decoder(self._file, WantedTimes()) if elements else time_decoder(self._file)
+        self._decode = record_decoder(self._file, TimeFilter()) if elements else time_decoder(self._file)
         reader.add(self._queue)
 
     @property

@@ -12,7 +12,7 @@ from dotr.errors.diagnostics import refuse
 from dotr.explanations.replay import Replay
 from dotr.monitoring.totals import ReportActivity, ignore_activity
 from dotr.runtimes.inputs import read_inputs
-from dotr.sinks.files import keeps_nothing
+from dotr.sinks.files import stores_no_data
 from dotr.sources.lines import STANDARD_INPUT
 from dotr.workbench.drawing import svg
 from dotr.workbench.drawn_units import drawn_units
@@ -73,7 +73,7 @@ def write_report(
 def check_target(output: str) -> None:
     """Check that a path is free or an older report; raises `Refused` (C306)."""
     target = Path(output)
-    if keeps_nothing(output):
+    if stores_no_data(output):
         return
     if target.is_dir():
         raise refuse("C306", f"{output} is a folder", None, "Name a file, such as report.html.")

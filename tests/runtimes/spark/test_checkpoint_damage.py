@@ -13,7 +13,7 @@ from dotr.errors.diagnostics import Refused
 from dotr.runtimes.spark.checkpoint import Checkpoint
 from dotr.runtimes.spark.checkpoint_damage import check_logs, find_damage
 from dotr.runtimes.spark.spark_errors import failure_of
-from dotr.runtimes.spark.spool import copied_lines
+from dotr.runtimes.spark.standard_input_spool import copied_lines
 from dotr.sources.file_journal import Journal
 
 OFFSET = 'v1\n{"batchWatermarkMs":0}\n{"version": 1, "time": 5, "places": [[5420, 121, 119000000]]}'

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import pytest
 
 from dotr.engine import stage_two
-from dotr.engine.limit_letters import cut_rules
+from dotr.engine.anchor_dead_letters import cut_rules
 from dotr.engine.program import compile_program
 from dotr.engine.spec import ProgramSpec
 from dotr.model.places import Document

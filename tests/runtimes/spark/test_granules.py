@@ -18,7 +18,7 @@ from dotr.runtimes.spark.indexed_plan import ending_at, indexed_plan
 from dotr.runtimes.spark.inputs import admit, range_files
 from dotr.runtimes.spark.planner import END, Cut, InputPosition, Offset, plan
 from dotr.runtimes.spark.task import Task
-from dotr.sources.lateness import WantedTimes
+from dotr.sources.lateness import TimeFilter
 from dotr.sources.merge import merged
 from dotr.sources.reading import Reader
 from dotr.sources.records import Format, InputFile, Position
@@ -56,9 +56,9 @@ class Index:
 def run_task(files: list[InputFile], task: Task, elements: list[Element], dead: list[DeadLetter]) -> None:
     task = Task.of_json(task.to_json())
     for input_range in task.ranges:
-        wanted = WantedTimes(input_range.greatest, task.after, task.until)
+        time_filter = TimeFilter(input_range.greatest, task.after, task.until)
         admit(
-            range_files(files[input_range.input], input_range, trace=False, wanted=wanted),
+            range_files(files[input_range.input], input_range, trace=False, time_filter=time_filter),
             input_range,
             task.after,
             task.until,

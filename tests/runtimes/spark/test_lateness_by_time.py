@@ -22,7 +22,7 @@ from dotr.runtimes.spark.task import InputRange, Task
 from dotr.sources import csv_rows, json_records, ndjson
 from dotr.sources.csv_map import compile_map
 from dotr.sources.json_map import compile_map_of
-from dotr.sources.lateness import WantedTimes
+from dotr.sources.lateness import TimeFilter
 from dotr.sources.merge import merged
 from dotr.sources.reading import Reader
 from dotr.sources.records import Format, InputFile, Position
@@ -45,8 +45,8 @@ def in_tasks(files: list[InputFile], size: int) -> tuple[list[Element], list[Dea
     for cut in plan(scan, [file.delay for file in files], start, size):
         task = Task.of_json(Task.of_cut(start, cut, cut.time).to_json())
         for input_range in task.ranges:
-            wanted = WantedTimes(input_range.greatest, task.after, task.until)
-            ranges = range_files(files[input_range.input], input_range, trace=False, wanted=wanted)
+            time_filter = TimeFilter(input_range.greatest, task.after, task.until)
+            ranges = range_files(files[input_range.input], input_range, trace=False, time_filter=time_filter)
             admit(ranges, input_range, task.after, task.until, elements, dead)
         start = Offset(cut.time, cut.positions)
     return elements, dead
@@ -91,8 +91,8 @@ def test_graphs_of_late_records_and_of_other_tasks_are_not_parsed(
     assert parsed() == ([0, 1, 5] if single else [0, 1, 2, 3, 5, 6])
     input_range = InputRange(0, 0, 1, -LAST_MICRO, END, END)
     found: list[Element] = []
-    wanted = WantedTimes(-LAST_MICRO, 5_000_000, 9_000_000)
-    admit(range_files(file, input_range, trace=False, wanted=wanted), input_range, 5_000_000, 9_000_000, found, [])
+    time_filter = TimeFilter(-LAST_MICRO, 5_000_000, 9_000_000)
+    admit(range_files(file, input_range, trace=False, time_filter=time_filter), input_range, 5_000_000, 9_000_000, found, [])
     assert parsed() == ([1] if single else [1, 2, 3])
     assert [element.time for element in found] == ([9_000_000] if single else [9_000_000, 9_000_000, 7_000_000])
 

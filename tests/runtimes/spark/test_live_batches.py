@@ -17,7 +17,7 @@ from dotr.runtimes.spark.live_batches import GrowingPlan, ScannedInput
 from dotr.runtimes.spark.planner import END, Cut, Offset
 from dotr.runtimes.spark.task import InputRange, Task
 from dotr.sources.feeds import FilesFeed, InputPoint, OneFile
-from dotr.sources.file_journal import NAME, SPOOL_END, Journal, Spooled
+from dotr.sources.file_journal import NAME, SPOOL_END, Journal, SpooledInput
 from dotr.sources.rate_limits import NoRateLimit
 from dotr.sources.records import Format, InputFile, Record
 from tests.oracle.arrivals import Ends, Input, Outcome, Step, outcome
@@ -158,7 +158,7 @@ def test_journal_keeps_appeared_files_and_drops_removed_ones(tmp_path: Path) -> 
 
 
 def test_segments_of_standard_input_have_line_numbers(tmp_path: Path) -> None:
-    spooled = Spooled(InputFile("x", "-", Format.NDJSON), tmp_path)
+    spooled = SpooledInput(InputFile("x", "-", Format.NDJSON), tmp_path)
     assert spooled.file(0) is None
     (tmp_path / "000000000000-000000000001.ndjson").touch()
     assert spooled.paths(0, 0) == (str(tmp_path / "000000000000-000000000001.ndjson"),)

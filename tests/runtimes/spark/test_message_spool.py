@@ -195,11 +195,11 @@ def test_full_spool_accepts_nothing_until_segments_are_released(tmp_path: Path) 
         while deliver(spool, [message(sent, 10_000)], 10):
             sent += 1
         assert 90 < sent < 105
-        assert not spool.wait_for_room(0.01, 10_000)
+        assert not spool.wait_for_capacity(0.01, 10_000)
         feed, segments = SegmentsFeed(Segments(LIKE, tmp_path)), Segments(LIKE, tmp_path)
         assert len(read(feed)) == sent
         segments.remove(feed.end.file)
-        assert spool.wait_for_room(10, 10_000)
+        assert spool.wait_for_capacity(10, 10_000)
         send(spool, sent)
         assert places(read(feed)) == [(sent + 1, sent)]
     assert len(segment_names(tmp_path)) == 1
@@ -241,10 +241,10 @@ def test_queue_is_bounded_in_process() -> None:
     assert queue.offer([message(1), message(2)], lambda: None)
     assert not queue.offer([message(3), message(4)], lambda: None)
     assert queue.offer([message(3)], lambda: None)
-    assert not queue.wait_for_room(0.01)
+    assert not queue.wait_for_capacity(0.01)
     chunk = queue.read(2)
     assert chunk is not None
     assert places(chunk.records) == [(1, 1), (2, 2)]
-    assert queue.wait_for_room(0)
+    assert queue.wait_for_capacity(0)
     assert queue.read(5) is not None
     assert queue.offer([message(number) for number in range(9)], lambda: None)  # more than its bound, into an empty queue

@@ -21,8 +21,8 @@ from dotr.runtimes.spark.checkpoint import Checkpoint, required_layout
 from dotr.state.state_migration import StateFate
 from dotr.state.state_schema import state_schema
 from tests.runtimes.spark.test_spark_run import WHOLE, pipeline, results, write_inputs
-from tests.support.kept_spark import project, unpack
-from tests.support.kept_whole import HOME
+from tests.support.stored_program import HOME
+from tests.support.stored_spark_folders import project, unpack
 
 pytestmark = pytest.mark.spark
 

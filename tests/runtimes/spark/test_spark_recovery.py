@@ -30,7 +30,7 @@ from dotr.runtimes.spark.planner import Offset
 from dotr.runtimes.spark.rows import RowKind, encode_totals
 from dotr.runtimes.spark.sink import Sink
 from dotr.runtimes.spark.spark_errors import encode_diagnostics
-from dotr.runtimes.spark.spool import NEXT, copied_lines, spooling
+from dotr.runtimes.spark.standard_input_spool import NEXT, copied_lines, spooling
 from dotr.sources.file_journal import SEGMENT, SPOOL, SPOOL_END
 from dotr.sources.lines import standard_bytes
 from dotr.sources.records import ElementMap, Format, InputFile

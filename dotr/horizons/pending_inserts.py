@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from heapq import heappop, heappush
 
+from dotr.horizons.queues import HorizonQueue, Insertion
 from dotr.horizons.rules import FOREVER, NEVER, Point, WindowFact
-from dotr.horizons.waiting import HorizonQueue, Insertion
 
 
 class PendingInserts:

@@ -19,9 +19,9 @@ from collections.abc import Iterable
 from heapq import heappop
 
 from dotr.horizons.facts import NOW
+from dotr.horizons.queues import HorizonQueue, list_of
 from dotr.horizons.routes import JoinPart, RuleRoutes
 from dotr.horizons.rules import NEVER, Point, WindowFact
-from dotr.horizons.waiting import HorizonQueue, list_of
 from dotr.joins.limits import LimitExceeded
 
 

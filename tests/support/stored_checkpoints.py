@@ -1,4 +1,4 @@
-"""Checkpoints of each release, as text: `python -m tests.support.kept` writes that of this release.
+"""Checkpoints of each release, as text: `python -m tests.support.stored_checkpoints` writes that of this release.
 
 The files hold the contents of `dotr.json` and of Spark's state: the assignment of state to rules, and
 each bucket's state, as texts or as logs. An existing file is never written again: every later release
@@ -166,7 +166,7 @@ def read(path: Path, story: Story = SMALL) -> Kept:
 
 
 def main() -> None:
-    from tests.support.kept_whole import WHOLE
+    from tests.support.stored_program import WHOLE
 
     for story in (SMALL, WHOLE):
         there = story.made()

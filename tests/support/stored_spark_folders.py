@@ -1,6 +1,6 @@
 """Checkpoint folders of Spark in the middle of a stream, one of each release.
 
-`python -m tests.support.kept_spark` writes that of this release. The program has every construct
+`python -m tests.support.stored_spark_folders` writes that of this release. The program has every construct
 (`kept_whole`) and reads two files, one with late elements. Larger buckets are kept as logs, for which
 the bound is lowered here, the others as texts. Absolute paths are stored as a placeholder, replaced
 when the folder is unpacked; checksums and Spark's own log, which are not needed, are left out.
@@ -24,7 +24,7 @@ from dotr.patterns.state import STATE_VERSION
 from dotr.runtimes.pipeline import Pipeline, build
 from dotr.runtimes.spark.checkpoint import FORMAT, Checkpoint
 from dotr.state.state_log import HEAD_VERSION
-from tests.support.kept_whole import HOME, WHOLE, line
+from tests.support.stored_program import HOME, WHOLE, line
 
 HERE: Final = b"/@FOLDER@"
 """Placeholder for the path of the folder of all files."""

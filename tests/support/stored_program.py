@@ -13,7 +13,7 @@ from dotr.engine.spec import ProgramSpec
 from dotr.model.places import Document
 from dotr.model.stream import Element
 from dotr.model.terms import XSD, Triple, literal
-from tests.support.kept import FOLDER, SECOND, Story
+from tests.support.stored_checkpoints import FOLDER, SECOND, Story
 
 HOME: Final = FOLDER / "whole"
 

@@ -1,6 +1,6 @@
 """Written forms that one process writes and another reads, as text.
 
-`python -m tests.support.kept_written` writes those of this release, once. The files are data, apart
+`python -m tests.support.stored_forms` writes those of this release, once. The files are data, apart
 from the modules, so renaming a class, a field or a module leaves them unchanged. Every later release
 reads `kept.json`, which never changes. `sent.json` is passed between processes of one run: it may get
 further members on purpose (remove the file, and write it again).
@@ -29,7 +29,7 @@ from dotr.monitoring.totals import Totals
 from dotr.outputs.names import match_digest
 from dotr.outputs.templates import compile_template
 from dotr.patterns.state import StateSnapshot
-from dotr.runtimes.spark import rows, source, spool, watermarks
+from dotr.runtimes.spark import rows, source, standard_input_spool, watermarks
 from dotr.runtimes.spark import spilled_rows as waiting
 from dotr.runtimes.spark import totals_file as tally
 from dotr.runtimes.spark.bucket_steps import chunk_payload
@@ -42,8 +42,8 @@ from dotr.sources import file_journal as journal
 from dotr.sources.records import ElementMap, Format, InputFile
 from dotr.state.state_log import LogSegment, Manifest, encode_consumption, encode_events
 from dotr.state.state_schema import RuleState, StateSchema, knowledge_digests, state_schema
-from tests.support.kept import FOLDER
-from tests.support.kept_whole import HOME, KEYS, WHOLE, spec
+from tests.support.stored_checkpoints import FOLDER
+from tests.support.stored_program import HOME, KEYS, WHOLE, spec
 
 FILES: Final = FOLDER / "kept.json", FOLDER / "sent.json"
 
@@ -147,7 +147,7 @@ def kept() -> dict[str, object]:
             ),
         ],
         "journal": _journal(),
-        "spool": [journal.SPOOL, journal.SPOOL_END, spool.NEXT],
+        "spool": [journal.SPOOL, journal.SPOOL_END, standard_input_spool.NEXT],
         "waiting": waiting.WAITING,
         "figures": _figures(),
         "fresh names": [

@@ -34,17 +34,17 @@ class GraphChange(NamedTuple):
     - `background`: the triples that never change; disjoint from `began` and `ended`.
     - `rest`: the triples of both reports, the background included.
     - `began`, `ended`: the inserted and the deleted triples.
-    - `is_anew`: no earlier report is known; `began` is the whole graph but the background.
+    - `is_initial`: no earlier report is known; `began` is the whole graph but the background.
     """
 
     background: TripleIndex
     rest: TripleIndex
     began: TripleIndex
     ended: TripleIndex
-    is_anew: bool
+    is_initial: bool
 
     @classmethod
-    def anew(cls, background: TripleIndex, graph: TripleIndex) -> GraphChange:
+    def initial(cls, background: TripleIndex, graph: TripleIndex) -> GraphChange:
         """The delta of a graph without an earlier report."""
         return cls(background, background, graph, NO_TRIPLES, True)
 
@@ -59,16 +59,16 @@ GraphChanges: TypeAlias = Mapping[GraphName, GraphChange]
 
 
 class RowChanges(NamedTuple):
-    """Bags of inserted (`came`) and deleted (`went`) rows.
+    """Bags of inserted (`inserted`) and deleted (`deleted`) rows.
 
     A row may be in both bags: insertions are applied before deletions.
     """
 
-    came: list[AnswerRow]
-    went: list[AnswerRow]
+    inserted: list[AnswerRow]
+    deleted: list[AnswerRow]
 
     def __bool__(self) -> bool:
-        return bool(self.came or self.went)
+        return bool(self.inserted or self.deleted)
 
 
 NO_ROWS: Final = RowChanges([], [])

@@ -11,7 +11,7 @@ import pytest
 
 from dotr.datalog.background import Knowledge
 from dotr.engine.driver import Engine
-from dotr.engine.kept_solutions import GraphAtReport, KeptSolutions
+from dotr.engine.maintained_solutions import GraphAtReport, MaintainedSolutions
 from dotr.engine.program import compile_program
 from dotr.engine.shared_closure import WindowChanges
 from dotr.engine.spec import ProgramSpec
@@ -42,8 +42,8 @@ from dotr.model.terms import XSD, Triple, literal
 from dotr.model.time import Clock
 from dotr.queries.evaluate import AlgebraCompiler
 from dotr.queries.graph import Graph
-from dotr.queries.kept_changes import GraphName
-from dotr.queries.kept_plan import LARGE_BACKGROUND, KeptPlan, kept_plan
+from dotr.queries.graph_changes import GraphName
+from dotr.queries.maintained_plan import LARGE_BACKGROUND, MaintainedPlan, maintained_plan
 from dotr.queries.operators import EMPTY
 from dotr.queries.report_graph import ReportGraph
 from dotr.store.triples import TripleIndex
@@ -116,17 +116,17 @@ def in_full(select: Select, graphs: Mapping[GraphName, GraphAtReport]) -> Counte
     return Counter(tuple(solution.get(name) for name in select.projection) for solution in solutions)
 
 
-def by_parts(plan: KeptPlan, select: Select, graphs: Mapping[GraphName, GraphAtReport]) -> Counter[Row]:
+def by_parts(plan: MaintainedPlan, select: Select, graphs: Mapping[GraphName, GraphAtReport]) -> Counter[Row]:
     blocks = {name: Graph(TripleIndex(), graphs[name].triples) for name in WINDOWS if name is not None}
     graph = ReportGraph(graphs[None].background, graphs[None].triples, blocks, [])
     return Counter(tuple(each.get(name) for name in select.projection) for each in plan.operator.solutions(graph, EMPTY, EMPTY))
 
 
-def check(author: WindowAuthor) -> KeptPlan:
+def check(author: WindowAuthor) -> MaintainedPlan:
     select = author.query()
     background = author.data(6) if author.random.random() < 0.6 else []
-    plan = kept_plan(select, {*WINDOWS, None}, LIMITS)
-    kept = KeptSolutions(plan, LIMITS)
+    plan = maintained_plan(select, {*WINDOWS, None}, LIMITS)
+    kept = MaintainedSolutions(plan, LIMITS)
     moving = {name: MovingGraph(author, [], is_kept=author.random.random() < 0.7) for name in WINDOWS}
     moving[None] = MovingGraph(author, background, is_kept=author.random.random() < 0.8)
     bag: Counter[Row] = Counter()
@@ -138,10 +138,10 @@ def check(author: WindowAuthor) -> KeptPlan:
         if changes is None:
             bag = by_parts(plan, select, graphs)
         else:
-            assert not (changes.is_anew and changes.went)
-            bag = Counter() if changes.is_anew else bag
-            bag.update(changes.came)
-            bag.subtract(changes.went)
+            assert not (changes.is_initial and changes.deleted)
+            bag = Counter() if changes.is_initial else bag
+            bag.update(changes.inserted)
+            bag.subtract(changes.deleted)
             assert kept.number == bag.total()
         assert +bag == in_full(select, graphs), (select, plan.in_full)
         assert min(bag.values(), default=0) >= 0
@@ -215,19 +215,19 @@ def test_background_of_a_join_is_looked_up_not_stored() -> None:
     shows = WindowBlock("<w>", Bgp((TriplePattern(Var("s"), Const("<shows>"), Var("v")),)))
     select = Select(("v", "r"), Join(shows, Bgp((TriplePattern(Var("s"), Const("<in>"), Var("r")),))))
     limits = replace(LIMITS, rows=5, probes=50)
-    kept = KeptSolutions(kept_plan(select, {"<w>", None}, limits), limits)
+    kept = MaintainedSolutions(maintained_plan(select, {"<w>", None}, limits), limits)
     known = GraphAtReport(TripleIndex(), TripleIndex(background))
     window = TripleIndex([("<s1>", "<shows>", "<v1>"), ("<s7>", "<shows>", "<v7>")])
     found = kept.update({"<w>": GraphAtReport(window), None: known})
     assert found is not None
-    assert sorted(found.came) == [("<v1>", "<r1>"), ("<v7>", "<r7>")]
+    assert sorted(found.inserted) == [("<v1>", "<r1>"), ("<v7>", "<r7>")]
     found = kept.update({"<w>": GraphAtReport(TripleIndex([("<s7>", "<shows>", "<v7>")])), None: known})
     assert found is not None
-    assert (found.came, found.went, found.is_anew) == ([], [("<v1>", "<r1>")], False)
+    assert (found.inserted, found.deleted, found.is_initial) == ([], [("<v1>", "<r1>")], False)
 
 
 def test_part_with_many_answers_over_the_background_is_looked_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dotr.queries.kept_plan.MAX_STATIC_SIZE", 100.0)
+    monkeypatch.setattr("dotr.queries.maintained_plan.MAX_STATIC_SIZE", 100.0)
     background = TripleIndex([(f"<s{number}>", "<p>", f"<r{number}>") for number in range(1000)])
     rooms, shows = _pattern("s", "r"), WindowBlock("<w>", _pattern("s", "v"))
     either = Union(shows, WindowBlock("<w>", _pattern("r", "v")))  # binds neither always
@@ -239,10 +239,10 @@ def test_part_with_many_answers_over_the_background_is_looked_up(monkeypatch: py
         (Minus(shows, rooms), [["s", "v"]]),
         (Filter(shows, (Exists(rooms, negated=True),)), [["s", "v"]]),
     ):
-        plan = kept_plan(Select(("r",), pattern), {"<w>", None}, LIMITS, background)
+        plan = maintained_plan(Select(("r",), pattern), {"<w>", None}, LIMITS, background)
         assert LARGE_BACKGROUND in plan.in_full
         assert [part.shown for part in plan.parts] == parts
-    assert not kept_plan(Select(("r",), Join(optional, rooms)), {"<w>", None}, LIMITS, background).in_full
+    assert not maintained_plan(Select(("r",), Join(optional, rooms)), {"<w>", None}, LIMITS, background).in_full
 
 
 @pytest.mark.parametrize("chunk", range(5))
@@ -273,13 +273,13 @@ class PartnerAuthor(WindowAuthor):
 
 def test_state_is_empty_after_an_error() -> None:
     limits = replace(LIMITS, rows=1)
-    kept = KeptSolutions(kept_plan(Select(("x",), WindowBlock("<w>", _pattern("x", "y"))), {"<w>"}, limits), limits)
+    kept = MaintainedSolutions(maintained_plan(Select(("x",), WindowBlock("<w>", _pattern("x", "y"))), {"<w>"}, limits), limits)
     one, two = TripleIndex([("<a>", "<p>", "<b>")]), TripleIndex([("<a>", "<p>", "<b>"), ("<b>", "<p>", "<b>")])
     with pytest.raises(LimitExceeded):
         kept.update({"<w>": GraphAtReport(two)})
     found = kept.update({"<w>": GraphAtReport(one)})
     assert found is not None
-    assert (found.came, found.is_anew) == ([("<a>",)], True)
+    assert (found.inserted, found.is_initial) == ([("<a>",)], True)
 
 
 def _pattern(subject: str, object_: str) -> Pattern:

@@ -16,14 +16,14 @@ from collections.abc import Collection, Mapping, Sequence, Set
 from itertools import chain
 from typing import NamedTuple, cast
 
-from dotr.engine.kept_matches import KeptMatch
+from dotr.engine.maintained_matches import MaintainedMatch
 from dotr.engine.shared_closure import WindowChanges
 from dotr.horizons.index import HeldIndex
 from dotr.joins.branch_loops import AnswerRow
 from dotr.joins.limits import Limits
 from dotr.model.terms import Term, Triple
-from dotr.queries.kept_changes import NO_CHANGE, NO_TRIPLES, GraphChange, GraphChanges, GraphName, SharedTriples
-from dotr.queries.kept_plan import KeptPlan
+from dotr.queries.graph_changes import NO_CHANGE, NO_TRIPLES, GraphChange, GraphChanges, GraphName, SharedTriples
+from dotr.queries.maintained_plan import MaintainedPlan
 from dotr.store.joint_index import JointIndex
 from dotr.store.masked_index import MaskedIndex
 from dotr.store.triples import TripleIndex, is_hidden
@@ -44,14 +44,14 @@ class GraphAtReport(NamedTuple):
 
 
 class SolutionChanges(NamedTuple):
-    """The rows inserted (`came`) and deleted (`went`) since the last report, as bags.
+    """The rows inserted (`inserted`) and deleted (`deleted`) since the last report, as bags.
 
-    `is_anew`: the report was evaluated in full, and `came` has all its rows.
+    `is_initial`: the report was evaluated in full, and `inserted` has all its rows.
     """
 
-    came: list[AnswerRow]
-    went: list[AnswerRow]
-    is_anew: bool
+    inserted: list[AnswerRow]
+    deleted: list[AnswerRow]
+    is_initial: bool
 
 
 class _Difference(NamedTuple):
@@ -92,10 +92,10 @@ class _TrackedGraph:
         return _Difference(*([each for each in some - other if not is_hidden(each[1])] for some, other in ((now, before), (before, now))))
 
 
-class KeptSolutions:
+class MaintainedSolutions:
     """The incremental plan of one query, with its state."""
 
-    def __init__(self, plan: KeptPlan, limits: Limits, matches: Sequence[KeptMatch | None] = ()) -> None:
+    def __init__(self, plan: MaintainedPlan, limits: Limits, matches: Sequence[MaintainedMatch | None] = ()) -> None:
         self.plan = plan
         self.matches = matches if plan.whole is not None else ()
         """The incremental MATCH blocks; the caller passes their items before each `update`."""
@@ -123,11 +123,11 @@ class KeptSolutions:
         """
         try:
             changes = self._changes(graphs)
-            is_anew = changes is None
+            is_initial = changes is None
             if changes is None:
                 self.plan.clear()
-                changes = {None: GraphChange.anew(NO_TRIPLES, NO_TRIPLES)}
-                changes |= {name: GraphChange.anew(graphs[name].background, graphs[name].triples) for name in self._graphs}
+                changes = {None: GraphChange.initial(NO_TRIPLES, NO_TRIPLES)}
+                changes |= {name: GraphChange.initial(graphs[name].background, graphs[name].triples) for name in self._graphs}
             self._is_empty = False
             rows = self.plan.update(changes, self._limits)
         except BaseException:
@@ -135,8 +135,8 @@ class KeptSolutions:
             raise
         if rows is None:
             return None
-        self.number = len(rows.came) - len(rows.went) + (0 if is_anew else self.number)
-        return SolutionChanges(rows.came, rows.went, is_anew)
+        self.number = len(rows.inserted) - len(rows.deleted) + (0 if is_initial else self.number)
+        return SolutionChanges(rows.inserted, rows.deleted, is_initial)
 
     def _changes(self, graphs: Mapping[GraphName, GraphAtReport]) -> GraphChanges | None:
         """The changes of all graphs; None where the report is to be evaluated in full."""

@@ -23,12 +23,12 @@ from dotr.expressions import condition
 from dotr.joins.branch_loops import AnswerRow
 from dotr.model.algebra import Expression
 from dotr.model.terms import Variable
-from dotr.queries.kept_changes import NO_ROWS, GraphChanges, ReportWork, RowChanges
-from dotr.queries.kept_joins import RowBag, RowMerge
-from dotr.queries.kept_operators import KeptOperator, over_rows
+from dotr.queries.graph_changes import NO_ROWS, GraphChanges, ReportWork, RowChanges
+from dotr.queries.maintained_joins import RowBag, RowMerge
+from dotr.queries.maintained_operators import MaintainedOperator, over_rows
 
 
-class _KeptPartners(KeptOperator):
+class _MaintainedPartners(MaintainedOperator):
     """A left side whose rows have partners on the right.
 
     `conditions`: the conditions on the merged row of two partners. `sharing`: partners must both
@@ -39,8 +39,8 @@ class _KeptPartners(KeptOperator):
 
     def __init__(
         self,
-        left: KeptOperator,
-        right: KeptOperator,
+        left: MaintainedOperator,
+        right: MaintainedOperator,
         certain_in_both: Iterable[Variable],
         conditions: Sequence[Expression] = (),
         *,
@@ -91,14 +91,14 @@ class _KeptPartners(KeptOperator):
         inserted, deleted = (self._from_left(rows, work) for rows in left)
         left_rows = self._left_rows
         left_rows.change(left)
-        for row in left.went:
+        for row in left.deleted:
             if row not in left_rows.get(left_rows.key_of(row), ()):
                 self._counts.pop(row, None)
-        for rows, step in ((right.came, 1), (right.went, -1)):
+        for rows, step in ((right.inserted, 1), (right.deleted, -1)):
             for row in rows:
                 changes = self._from_right(row, step, work)
-                inserted += changes.came
-                deleted += changes.went
+                inserted += changes.inserted
+                deleted += changes.deleted
                 work.keep(self.size + len(inserted) - len(deleted))
         self._right_rows.change(right)
         self.size += len(inserted) - len(deleted)
@@ -146,12 +146,12 @@ class _KeptPartners(KeptOperator):
             inserted, deleted = self._partner_delta(row, merged, is_first=not count if step > 0 else count == 1)
             if step < 0:
                 inserted, deleted = deleted, inserted
-            found.came.extend(inserted * times)
-            found.went.extend(deleted * times)
+            found.inserted.extend(inserted * times)
+            found.deleted.extend(deleted * times)
         return found
 
 
-class KeptOptional(_KeptPartners):
+class MaintainedOptional(_MaintainedPartners):
     """OPTIONAL."""
 
     __slots__ = ()
@@ -169,7 +169,7 @@ class KeptOptional(_KeptPartners):
         return RowChanges([merged], [self._alone(row)] if is_first else [])
 
 
-class KeptWithPartner(_KeptPartners):
+class MaintainedWithPartner(_MaintainedPartners):
     """FILTER EXISTS: the left rows that have a partner."""
 
     __slots__ = ()
@@ -184,7 +184,7 @@ class KeptWithPartner(_KeptPartners):
         return RowChanges([row], []) if is_first else NO_ROWS
 
 
-class KeptWithoutPartner(_KeptPartners):
+class MaintainedWithoutPartner(_MaintainedPartners):
     """MINUS and FILTER NOT EXISTS: the left rows that have no partner."""
 
     __slots__ = ()

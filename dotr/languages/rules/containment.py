@@ -15,8 +15,8 @@ from collections.abc import Iterator, Mapping
 from itertools import islice
 from typing import Final, TypeAlias
 
-from dotr.languages.rules.exclusive import implies
 from dotr.languages.rules.program import RoleDraft
+from dotr.languages.rules.unsatisfiable import implies
 from dotr.model.algebra import (
     Attribute,
     Bgp,

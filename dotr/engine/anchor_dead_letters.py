@@ -26,7 +26,7 @@ def cut_rules(layout: Layout) -> list[Rule]:
     return [placed.rule for layer in layout.layers for placed in layer.rules if placed.stage.is_last and not placed.stage.is_whole]
 
 
-def one_an_anchor(letters: Iterable[DeadLetter], rules: Sequence[Rule]) -> list[DeadLetter]:
+def one_letter_per_anchor(letters: Iterable[DeadLetter], rules: Sequence[Rule]) -> list[DeadLetter]:
     """Dead letters of one batch, with one for each anchor of a rule.
 
     Args:
@@ -38,7 +38,7 @@ def one_an_anchor(letters: Iterable[DeadLetter], rules: Sequence[Rule]) -> list[
 
     >>> late = DeadLetter(Reason.LATE, "a", "a.csv", 7, 12, "x", "why")
     >>> failed = DeadLetter(Reason.FAILED, "rule R", "r.dotr", 3, 12, "{}", "rule R fails at it: no")
-    >>> one_an_anchor([late, failed, late, failed], []) == [late, failed, late]
+    >>> one_letter_per_anchor([late, failed, late, failed], []) == [late, failed, late]
     True
     """
     position_of_clause = {
@@ -63,12 +63,12 @@ def one_an_anchor(letters: Iterable[DeadLetter], rules: Sequence[Rule]) -> list[
     return kept
 
 
-def one_an_anchor_of_each(letters: Iterable[DeadLetter], rules: Sequence[Rule]) -> Iterator[DeadLetter]:
+def one_letter_per_anchor_by_rule(letters: Iterable[DeadLetter], rules: Sequence[Rule]) -> Iterator[DeadLetter]:
     """Dead letters of one batch, sorted by input, with one for each anchor of some rules; others
     are yielded unchanged. The letters of only one rule at a time are in memory."""
     inputs = {f"rule {rule.name}" for rule in rules}
     for source, group in groupby(letters, attrgetter("input")):
         if source in inputs:
-            yield from one_an_anchor(group, rules)
+            yield from one_letter_per_anchor(group, rules)
         else:
             yield from group

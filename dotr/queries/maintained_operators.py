@@ -6,7 +6,7 @@ deleted rows, as bags. It keeps only the state that this needs. A conjunction ke
 one delta join for each of its patterns. The insertions are the delta joins of the inserted triples,
 over the unchanged and the inserted ones; the deletions those of the deleted triples, over the
 unchanged and the deleted ones. DISTINCT keeps counts; joins of different graphs are in
-`kept_joins`.
+`maintained_joins`.
 
 Example: `?x <p> ?y . ?y <q> ?z` where `b <q> c` is unchanged, `a <p> b` is deleted and `d <p> b`
 inserted:
@@ -36,7 +36,7 @@ from dotr.joins.order import Side
 from dotr.joins.scope import query_parameters
 from dotr.model.algebra import Const, Expression, Values, Var
 from dotr.model.terms import Term, Variable
-from dotr.queries.kept_changes import NO_ROWS, NO_TRIPLES, GraphChange, GraphChanges, GraphName, ReportWork, RowChanges
+from dotr.queries.graph_changes import NO_ROWS, NO_TRIPLES, GraphChange, GraphChanges, GraphName, ReportWork, RowChanges
 from dotr.store.triples import TripleIndex
 
 RowFunction: TypeAlias = Callable[[AnswerRow], AnswerRow]
@@ -46,7 +46,7 @@ RowLookup: TypeAlias = Callable[..., list[AnswerRow]]
 _Result = TypeVar("_Result")
 
 
-class KeptOperator(ABC):
+class MaintainedOperator(ABC):
     """A pattern whose solutions are maintained from report to report.
 
     `names`: the variables of a row.
@@ -86,7 +86,7 @@ def columns_getter(names: Sequence[Variable], projection: Sequence[Variable]) ->
     return lambda row: tuple([None if place is None else row[place] for place in places])
 
 
-class ConjunctionScan(KeptOperator):
+class ConjunctionScan(MaintainedOperator):
     """A union of conjunctions over one graph.
 
     Only the answers over the background alone are cached. `limits`: those of one join.
@@ -109,13 +109,13 @@ class ConjunctionScan(KeptOperator):
 
     def changes(self, graphs: GraphChanges, work: ReportWork) -> RowChanges:
         change = graphs[self.graph]
-        if change.is_anew:
+        if change.is_initial:
             self.size = 0
             changes = RowChanges(self._anew(change), [])
         else:
             changes = self.deltas(change)
-        work.look_at(len(changes.came) + len(changes.went))
-        self.size += len(changes.came) - len(changes.went)
+        work.look_at(len(changes.inserted) + len(changes.deleted))
+        self.size += len(changes.inserted) - len(changes.deleted)
         work.keep(self.size)
         return changes
 
@@ -195,7 +195,7 @@ class _BranchJoins:
         ]
 
 
-class KeptTable(KeptOperator):
+class MaintainedTable(MaintainedOperator):
     """VALUES."""
 
     __slots__ = ("_rows",)
@@ -205,18 +205,18 @@ class KeptTable(KeptOperator):
         self._rows = list(table.rows)
 
     def changes(self, graphs: GraphChanges, work: ReportWork) -> RowChanges:
-        return RowChanges(self._rows, []) if any(change.is_anew for change in graphs.values()) else NO_ROWS
+        return RowChanges(self._rows, []) if any(change.is_initial for change in graphs.values()) else NO_ROWS
 
     def clear(self) -> None:
         pass
 
 
-class KeptUnion(KeptOperator):
+class MaintainedUnion(MaintainedOperator):
     """UNION."""
 
     __slots__ = ("_columns", "_parts")
 
-    def __init__(self, parts: Sequence[KeptOperator]) -> None:
+    def __init__(self, parts: Sequence[MaintainedOperator]) -> None:
         super().__init__(list(dict.fromkeys(name for part in parts for name in part.names)))
         self._parts = parts
         self._columns = [columns_getter(part.names, self.names) for part in parts]
@@ -226,8 +226,8 @@ class KeptUnion(KeptOperator):
         deleted: list[AnswerRow] = []
         for part, columns in zip(self._parts, self._columns, strict=True):
             changes = part.changes(graphs, work)
-            inserted += map(columns, changes.came)
-            deleted += map(columns, changes.went)
+            inserted += map(columns, changes.inserted)
+            deleted += map(columns, changes.deleted)
         return RowChanges(inserted, deleted)
 
     def clear(self) -> None:
@@ -235,12 +235,12 @@ class KeptUnion(KeptOperator):
             part.clear()
 
 
-class _KeptOver(KeptOperator):
+class _MaintainedOver(MaintainedOperator):
     """An operator with one input operator."""
 
     __slots__ = ("_inner",)
 
-    def __init__(self, names: Sequence[Variable], inner: KeptOperator) -> None:
+    def __init__(self, names: Sequence[Variable], inner: MaintainedOperator) -> None:
         super().__init__(names)
         self._inner = inner
 
@@ -248,12 +248,12 @@ class _KeptOver(KeptOperator):
         self._inner.clear()
 
 
-class KeptFilter(_KeptOver):
+class MaintainedFilter(_MaintainedOver):
     """FILTER, and HAVING over a group."""
 
     __slots__ = ("_tests",)
 
-    def __init__(self, inner: KeptOperator, conditions: Sequence[Expression]) -> None:
+    def __init__(self, inner: MaintainedOperator, conditions: Sequence[Expression]) -> None:
         super().__init__(inner.names, inner)
         self._tests = [over_rows(condition, each, inner.names) for each in conditions]
 
@@ -264,12 +264,12 @@ class KeptFilter(_KeptOver):
         return RowChanges(inserted, deleted)
 
 
-class KeptExtend(_KeptOver):
+class MaintainedExtend(_MaintainedOver):
     """BIND: an expression that errs leaves its variable unbound."""
 
     __slots__ = ("_value",)
 
-    def __init__(self, inner: KeptOperator, variable: Variable, expression: Expression) -> None:
+    def __init__(self, inner: MaintainedOperator, variable: Variable, expression: Expression) -> None:
         super().__init__((*inner.names, variable), inner)
         self._value = over_rows(evaluator, expression, inner.names)
 
@@ -296,12 +296,12 @@ def over_rows(
     return lambda row: function(*arguments(row))
 
 
-class KeptProjection(_KeptOver):
+class MaintainedProjection(_MaintainedOver):
     """Projection without DISTINCT."""
 
     __slots__ = ("_columns",)
 
-    def __init__(self, inner: KeptOperator, names: Sequence[Variable]) -> None:
+    def __init__(self, inner: MaintainedOperator, names: Sequence[Variable]) -> None:
         super().__init__(names, inner)
         self._columns = columns_getter(inner.names, names)
 
@@ -311,12 +311,12 @@ class KeptProjection(_KeptOver):
         return RowChanges(list(map(columns, inserted)), list(map(columns, deleted)))
 
 
-class KeptDistinct(_KeptOver):
+class MaintainedDistinct(_MaintainedOver):
     """DISTINCT: a row is inserted with its first copy and deleted with its last."""
 
     __slots__ = ("_counts",)
 
-    def __init__(self, inner: KeptOperator) -> None:
+    def __init__(self, inner: MaintainedOperator) -> None:
         super().__init__(inner.names, inner)
         self._counts: dict[AnswerRow, int] = {}
 
@@ -329,12 +329,12 @@ class KeptDistinct(_KeptOver):
         inserted: list[AnswerRow] = []
         deleted: list[AnswerRow] = []
         changes = self._inner.changes(graphs, work)
-        for row in changes.came:
+        for row in changes.inserted:
             number = counts.get(row, 0)
             if not number:
                 inserted.append(row)
             counts[row] = number + 1
-        for row in changes.went:
+        for row in changes.deleted:
             number = counts[row] - 1
             if number:
                 counts[row] = number

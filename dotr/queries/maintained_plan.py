@@ -2,9 +2,9 @@
 
 Idea: a maximal part of a query that consists of unions of conjunctions, FILTER, BIND, VALUES,
 DISTINCT, aggregates, joins, OPTIONAL, MINUS and EXISTS is compiled to incremental operators
-(`kept_operators`, `kept_joins`, `kept_groups`, `kept_partners`) and is called *kept*. The
-constructs above the kept parts (paths, LIMIT, MATCH) are evaluated in full, with the kept solutions
-as input.
+(`maintained_operators`, `maintained_joins`, `maintained_groups`, `maintained_semijoins`) and is
+called *kept*. The constructs above the kept parts (paths, LIMIT, MATCH) are evaluated in full, with
+the kept solutions as input.
 Invariant: a kept part has the bag of solutions of full evaluation, at every report.
 """
 
@@ -42,26 +42,26 @@ from dotr.model.algebra import (
 from dotr.model.terms import Variable
 from dotr.model.traverse import expressions_in, has_exists, walk
 from dotr.queries.evaluate import AlgebraCompiler
-from dotr.queries.exists_partners import NotASemijoin, partner_of
 from dotr.queries.graph import Graph
+from dotr.queries.graph_changes import NO_TRIPLES, GraphChanges, GraphName, ReportWork, RowChanges
 from dotr.queries.incremental_operators import split_paths
-from dotr.queries.kept_changes import NO_TRIPLES, GraphChanges, GraphName, ReportWork, RowChanges
-from dotr.queries.kept_groups import KeptGroups
-from dotr.queries.kept_joins import KeptJoin, KeptLookup
-from dotr.queries.kept_operators import (
+from dotr.queries.maintained_groups import MaintainedGroups
+from dotr.queries.maintained_joins import MaintainedJoin, MaintainedLookup
+from dotr.queries.maintained_operators import (
     ConjunctionScan,
-    KeptDistinct,
-    KeptExtend,
-    KeptFilter,
-    KeptOperator,
-    KeptProjection,
-    KeptTable,
-    KeptUnion,
+    MaintainedDistinct,
+    MaintainedExtend,
+    MaintainedFilter,
+    MaintainedOperator,
+    MaintainedProjection,
+    MaintainedTable,
+    MaintainedUnion,
 )
-from dotr.queries.kept_partners import KeptOptional, KeptWithoutPartner, KeptWithPartner
+from dotr.queries.maintained_semijoins import MaintainedOptional, MaintainedWithoutPartner, MaintainedWithPartner
 from dotr.queries.matching import Bindings, Solution
 from dotr.queries.operators import AlgebraOperator, JoinOperator
 from dotr.queries.report_graph import WindowOperator
+from dotr.queries.semijoins import NotASemijoin, partner_of
 from dotr.store.triples import TripleIndex
 
 DEFAULT_GRAPH: Final = "the default graph"
@@ -80,7 +80,7 @@ class NotKept(DotrError):
     """A construct of a query that is evaluated in full; the message names it."""
 
 
-class KeptCompiler:
+class MaintainedCompiler:
     """Compiler of patterns to incremental operators.
 
     - `graphs`: the graphs whose changes are known; a pattern over any other graph is not kept.
@@ -89,7 +89,7 @@ class KeptCompiler:
     """
 
     def __init__(
-        self, graphs: Collection[GraphName], limits: Limits, background: TripleIndex, matches: Sequence[KeptOperator | None] = ()
+        self, graphs: Collection[GraphName], limits: Limits, background: TripleIndex, matches: Sequence[MaintainedOperator | None] = ()
     ) -> None:
         self.matches = matches
         self._graphs = graphs
@@ -98,7 +98,7 @@ class KeptCompiler:
         self.read: dict[GraphName, Reads | None] = {}
         """The kinds of triples that patterns read, by graph; None for any."""
 
-    def compile(self, pattern: Pattern, graph: GraphName = None) -> KeptOperator:
+    def compile(self, pattern: Pattern, graph: GraphName = None) -> MaintainedOperator:
         """The operator that keeps a pattern over a graph. Raises `NotKept`."""
         if isinstance(pattern, WindowBlock):
             return self.compile(pattern.pattern, pattern.window)
@@ -123,34 +123,34 @@ class KeptCompiler:
             self.read[graph] = union_of_reads(self.read.get(graph, frozenset()), reads_of(each))
         return ConjunctionScan(graph, parts, names, self._limits)
 
-    def _compiled(self, pattern: Pattern, graph: GraphName) -> KeptOperator:
+    def _compiled(self, pattern: Pattern, graph: GraphName) -> MaintainedOperator:
         match pattern:
             case Bgp():
                 raise NotKept("a property path")
             case Join(left, right):
                 return self._joined(left, right, graph)
             case Union(left, right):
-                return KeptUnion((self.compile(left, graph), self.compile(right, graph)))
+                return MaintainedUnion((self.compile(left, graph), self.compile(right, graph)))
             case LeftJoin(left, right, test):
                 _refuse_exists(pattern)
                 one, other = self._sides(left, right, graph, sorted(possible(right)))
-                return KeptOptional(one, other, certain(left) & certain(right), () if test is None else (test,))
+                return MaintainedOptional(one, other, certain(left) & certain(right), () if test is None else (test,))
             case Minus(left, right):
                 shared = sorted(possible(left) & possible(right))
                 if not shared:
                     return self.compile(left, graph)
                 one, other = self._sides(left, right, graph, shared)
-                return KeptWithoutPartner(one, other, certain(left) & certain(right), sharing=True)
+                return MaintainedWithoutPartner(one, other, certain(left) & certain(right), sharing=True)
             case Filter(inner, conditions):
                 return self._filtered(inner, conditions, graph)
             case Extend(inner, variable, expression):
                 _refuse_exists(pattern)
-                return KeptExtend(self.compile(inner, graph), variable, expression)
+                return MaintainedExtend(self.compile(inner, graph), variable, expression)
             case Values():
-                return KeptTable(pattern)
+                return MaintainedTable(pattern)
             case Group(inner, _, _):
                 _refuse_exists(pattern)
-                return KeptGroups(self.compile(inner, graph), pattern)
+                return MaintainedGroups(self.compile(inner, graph), pattern)
             case MatchPattern(number):
                 found = self.matches[number] if self.matches else None
                 if found is None:
@@ -161,32 +161,34 @@ class KeptCompiler:
             case _:
                 assert_never(pattern)
 
-    def _joined(self, left: Pattern, right: Pattern, graph: GraphName) -> KeptOperator:
+    def _joined(self, left: Pattern, right: Pattern, graph: GraphName) -> MaintainedOperator:
         """The join of two patterns: by look-ups where one is a conjunction over the default graph."""
         in_both = certain(left) & certain(right)
         one, other = self.compile(left, graph), self.compile(right, graph)
         for kept, looked_up in ((one, other), (other, one)):
             if isinstance(looked_up, ConjunctionScan) and looked_up.graph is None and in_both and in_both.isdisjoint(looked_up.computed):
-                return KeptLookup(kept, looked_up, in_both)
+                return MaintainedLookup(kept, looked_up, in_both)
         if self.is_large(left, graph) or self.is_large(right, graph):
             raise NotKept(LARGE_BACKGROUND)
-        return KeptJoin(one, other, in_both)
+        return MaintainedJoin(one, other, in_both)
 
-    def _sides(self, left: Pattern, right: Pattern, graph: GraphName, names: Sequence[Variable]) -> tuple[KeptOperator, KeptOperator]:
+    def _sides(
+        self, left: Pattern, right: Pattern, graph: GraphName, names: Sequence[Variable]
+    ) -> tuple[MaintainedOperator, MaintainedOperator]:
         """The left side of OPTIONAL, MINUS or EXISTS, and its right side, projected to `names`."""
         if self.is_large(left, graph) or self.is_large(right, graph):
             raise NotKept(LARGE_BACKGROUND)
         one, scan = self.compile(left, graph), self._scan(right, graph, names)
-        return one, scan or KeptProjection(self.compile(right, graph), names)
+        return one, scan or MaintainedProjection(self.compile(right, graph), names)
 
-    def _filtered(self, inner: Pattern, conditions: Sequence[Expression], graph: GraphName) -> KeptOperator:
+    def _filtered(self, inner: Pattern, conditions: Sequence[Expression], graph: GraphName) -> MaintainedOperator:
         plain = tuple([each for each in conditions if not has_exists(each)])
-        found: KeptOperator | None = None
+        found: MaintainedOperator | None = None
         if plain and len(plain) < len(conditions):
             found = self._scan(Filter(inner, plain), graph, sorted(possible(inner)))
         if found is None:
             found = self.compile(inner, graph)
-            found = KeptFilter(found, plain) if plain else found
+            found = MaintainedFilter(found, plain) if plain else found
         for each in conditions:
             if not has_exists(each):
                 continue
@@ -200,8 +202,8 @@ class KeptCompiler:
                 raise NotKept(LARGE_BACKGROUND)
             read = possible(inner) | partner.mentioned
             names = sorted(possible(partner.pattern) & read)
-            other = self._scan(partner.pattern, graph, names) or KeptProjection(self.compile(partner.pattern, graph), names)
-            kind = KeptWithoutPartner if each.negated else KeptWithPartner
+            other = self._scan(partner.pattern, graph, names) or MaintainedProjection(self.compile(partner.pattern, graph), names)
+            kind = MaintainedWithoutPartner if each.negated else MaintainedWithPartner
             found = kind(found, other, certain(inner) & certain(partner.pattern), partner.conditions)
         return found
 
@@ -215,12 +217,12 @@ class KeptCompiler:
             return False
         return AlgebraCompiler().compile(pattern).size(self._background) > MAX_STATIC_SIZE
 
-    def _selected(self, select: Select, graph: GraphName) -> KeptOperator:
+    def _selected(self, select: Select, graph: GraphName) -> MaintainedOperator:
         if select.offset or select.limit is not None:
             raise NotKept("LIMIT or OFFSET")
         projected = self._scan(select.pattern, graph, select.projection)
-        found = projected or KeptProjection(self.compile(select.pattern, graph), select.projection)
-        return KeptDistinct(found) if select.distinct else found
+        found = projected or MaintainedProjection(self.compile(select.pattern, graph), select.projection)
+        return MaintainedDistinct(found) if select.distinct else found
 
 
 def _refuse_exists(pattern: Pattern) -> None:
@@ -231,7 +233,7 @@ def _refuse_exists(pattern: Pattern) -> None:
 # --- parts of a query that is evaluated in full ---
 
 
-class KeptPart(AlgebraOperator):
+class MaintainedPart(AlgebraOperator):
     """A part of a query whose solutions are kept, as an operator of full evaluation.
 
     `general` evaluates the pattern where some of its variables are bound.
@@ -239,7 +241,7 @@ class KeptPart(AlgebraOperator):
 
     __slots__ = ("_bag", "_general", "_kept", "_solutions")
 
-    def __init__(self, pattern: Pattern, kept: KeptOperator, general: AlgebraOperator) -> None:
+    def __init__(self, pattern: Pattern, kept: MaintainedOperator, general: AlgebraOperator) -> None:
         super().__init__(pattern)
         self._kept = kept
         self._general = general
@@ -285,7 +287,7 @@ class KeptPart(AlgebraOperator):
 class _PartsCompiler(AlgebraCompiler):
     """Compiler of full evaluation that compiles the largest possible parts with `kept`."""
 
-    def __init__(self, kept: KeptCompiler, graph: GraphName, parts: list[KeptPart], in_full: dict[str, None]) -> None:
+    def __init__(self, kept: MaintainedCompiler, graph: GraphName, parts: list[MaintainedPart], in_full: dict[str, None]) -> None:
         self._kept = kept
         self._graph = graph
         self._parts = parts
@@ -300,7 +302,7 @@ class _PartsCompiler(AlgebraCompiler):
             except NotKept as construct:
                 self._in_full[str(construct)] = None
             else:
-                self._parts.append(KeptPart(pattern, kept, AlgebraCompiler().compile(pattern)))
+                self._parts.append(MaintainedPart(pattern, kept, AlgebraCompiler().compile(pattern)))
                 return self._parts[-1]
         if isinstance(pattern, WindowBlock):
             inner = _PartsCompiler(self._kept, pattern.window, self._parts, self._in_full).compile(pattern.pattern)
@@ -317,7 +319,7 @@ class _PartsCompiler(AlgebraCompiler):
         return self.compile(pattern)
 
 
-class KeptPlan(NamedTuple):
+class MaintainedPlan(NamedTuple):
     """The plan of a query.
 
     - `whole`: the incremental operator of the whole query, or None.
@@ -326,9 +328,9 @@ class KeptPlan(NamedTuple):
     - `reads`: the kinds of triples that the kept parts read, by graph; None for any.
     """
 
-    whole: KeptOperator | None
+    whole: MaintainedOperator | None
     operator: AlgebraOperator
-    parts: tuple[KeptPart, ...]
+    parts: tuple[MaintainedPart, ...]
     in_full: tuple[str, ...]
     reads: Mapping[GraphName, Reads | None]
 
@@ -351,13 +353,13 @@ class KeptPlan(NamedTuple):
         return None if self.whole is None else self.whole.changes(graphs, work)
 
 
-def kept_plan(
+def maintained_plan(
     select: Select,
     graphs: Collection[GraphName],
     limits: Limits,
     background: TripleIndex = NO_TRIPLES,
-    matches: Sequence[KeptOperator | None] = (),
-) -> KeptPlan:
+    matches: Sequence[MaintainedOperator | None] = (),
+) -> MaintainedPlan:
     """The plan of a query.
 
     - `graphs`: the graphs whose changes are known from report to report: names of windows, and None
@@ -369,21 +371,21 @@ def kept_plan(
     >>> from dotr.model.algebra import Const, Var
     >>> from dotr.joins.limits import LIMITS
     >>> a, b = (WindowBlock("<w>", Bgp((TriplePattern(Var("x"), Const(p), Var(p[1])),))) for p in ("<a>", "<b>"))
-    >>> kept_plan(Select(("x",), Join(a, b)), {"<w>"}, LIMITS).in_full
+    >>> maintained_plan(Select(("x",), Join(a, b)), {"<w>"}, LIMITS).in_full
     ()
-    >>> kept_plan(Select(("x",), LeftJoin(a, b, None)), {"<w>"}, LIMITS).in_full
+    >>> maintained_plan(Select(("x",), LeftJoin(a, b, None)), {"<w>"}, LIMITS).in_full
     ()
-    >>> plan = kept_plan(Select(("x",), LeftJoin(a, b, None), limit=1), {"<w>"}, LIMITS)
+    >>> plan = maintained_plan(Select(("x",), LeftJoin(a, b, None), limit=1), {"<w>"}, LIMITS)
     >>> plan.in_full, len(plan.parts)
     (('LIMIT or OFFSET',), 1)
     """
-    compiler = KeptCompiler(graphs, limits, background, matches)
+    compiler = MaintainedCompiler(graphs, limits, background, matches)
     try:
         whole = compiler.compile(select)
     except NotKept:
         compiler.matches = ()
-        parts: list[KeptPart] = []
+        parts: list[MaintainedPart] = []
         in_full: dict[str, None] = {}
         operator = _PartsCompiler(compiler, None, parts, in_full).compile(select)
-        return KeptPlan(None, operator, tuple(parts), tuple(in_full), compiler.read)
-    return KeptPlan(whole, AlgebraCompiler().compile(select), (), (), compiler.read)
+        return MaintainedPlan(None, operator, tuple(parts), tuple(in_full), compiler.read)
+    return MaintainedPlan(whole, AlgebraCompiler().compile(select), (), (), compiler.read)

@@ -10,11 +10,11 @@ from hypothesis import given
 from dotr.engine.program import compile_program
 from dotr.engine.spec import ProgramSpec
 from dotr.languages.rules import compile_rules
-from dotr.layout.alike import shape_of
+from dotr.layout.rule_shapes import shape_of
 from dotr.model.places import Document
 from dotr.model.rules import Rule
 from dotr.patterns.rule_templates import group_rules
-from tests.patterns.test_rule_templates import HEADER, alike
+from tests.patterns.test_rule_templates import HEADER, rules_of_one_template
 from tests.support.properties import examples
 
 RULE = """PREFIX : <http://e/>
@@ -43,7 +43,7 @@ def test_shape_depends_on_modes_windows_operators_and_attributes(old: str, new: 
 
 
 @examples(60)
-@given(alike())
+@given(rules_of_one_template())
 def test_rules_that_share_a_matcher_have_one_shape(texts: list[str]) -> None:
     program = compile_program(ProgramSpec((Document("r.dotr", HEADER + "\n".join(texts)),)))
     layer = program.layout.layers[0]

@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, cast
 
-from dotr.engine.shared_closure import KeptWindow, SharedClosure, WindowChanges
+from dotr.engine.shared_closure import MaintainedWindow, SharedClosure, WindowChanges
 from dotr.horizons.window_closure import WindowClosure, is_kept
 from dotr.joins.limits import LimitExceeded
 from dotr.model.continuous import ContinuousQuery, EntailmentLevel, RangeExtent
@@ -29,7 +29,7 @@ from dotr.model.time import Micros
 from dotr.windows.content import WindowContent
 
 if TYPE_CHECKING:
-    from dotr.engine.kept_windows import SharedClosures
+    from dotr.engine.window_closures import SharedClosures
 
 
 def are_joined(query: ContinuousQuery, rules: Sequence[DatalogRule]) -> bool:
@@ -58,7 +58,7 @@ class JoinedClosure(SharedClosure):
         self._distances: list[Micros] = []
         self._inserted: list[Micros | None] = []  # the time of the last inserted element of each content
 
-    def move(self, member: KeptWindow, time: Micros) -> WindowChanges:
+    def move(self, member: MaintainedWindow, time: Micros) -> WindowChanges:
         """Advances to the contents at the time of a report."""
         begins = [content.begin_at(time) for content in self._contents]
         least = min(begins)
@@ -85,6 +85,6 @@ class JoinedClosure(SharedClosure):
         except BaseException:
             self.forget()
             raise
-        member.is_anew = False
+        member.is_initial = False
         began, renewed, ended = (cast("Sequence[Triple]", each) for each in (changes.began, changes.renewed, changes.ended))
         return WindowChanges(began, renewed, ended, is_new)

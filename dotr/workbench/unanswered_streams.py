@@ -21,7 +21,7 @@ _MOST: Final = 3
 """The largest number of terms that a note names."""
 
 
-def untaken_stream(program: CompiledProgram, case: Case, static: Sequence[Fact], prefixes: Mapping[str, str]) -> list[str]:
+def unanswered_stream_note(program: CompiledProgram, case: Case, static: Sequence[Fact], prefixes: Mapping[str, str]) -> list[str]:
     """A note for a case with elements for which no query has an answer; none otherwise.
 
     `static` are the facts that hold of the background alone; `prefixes` shorten terms.

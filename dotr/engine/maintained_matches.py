@@ -21,13 +21,13 @@ from dotr.joins.branch_loops import AnswerRow
 from dotr.model.intervals import EventPattern, MatchBlock, Ordered, PlainGroup, SequencePolicy
 from dotr.model.terms import Term, Variable
 from dotr.model.time import LAST_MICRO, Micros
-from dotr.queries.kept_changes import GraphChanges, ReportWork, RowChanges
-from dotr.queries.kept_joins import KeptJoin, RowMerge
-from dotr.queries.kept_operators import KeptOperator, KeptProjection
+from dotr.queries.graph_changes import GraphChanges, ReportWork, RowChanges
+from dotr.queries.maintained_joins import MaintainedJoin, RowMerge
+from dotr.queries.maintained_operators import MaintainedOperator, MaintainedProjection
 from dotr.store.triples import TripleIndex
 
 
-class EventRows(KeptOperator):
+class EventRows(MaintainedOperator):
     """The solutions of an EVENT over the items of its window.
 
     The last term of a row is the item's time as a text (`ordered_text`).
@@ -67,13 +67,13 @@ class EventRows(KeptOperator):
         return [(*[found.get(name) for name in self.names[:-1]], stamp) for found in self.evaluator.bindings_of(self.group, time, triples)]
 
     def changes(self, graphs: GraphChanges, work: ReportWork) -> RowChanges:
-        if any(change.is_anew for change in graphs.values()):
+        if any(change.is_initial for change in graphs.values()):
             self._came, self._went = [row for _, rows in self._known.values() for row in rows], []
             self.size = 0
         changes = RowChanges(self._came, self._went)
         self._came, self._went = [], []
-        work.look_at(len(changes.came) + len(changes.went))
-        self.size += len(changes.came) - len(changes.went)
+        work.look_at(len(changes.inserted) + len(changes.deleted))
+        self.size += len(changes.inserted) - len(changes.deleted)
         work.keep(self.size)
         return changes
 
@@ -103,33 +103,33 @@ class _SequenceMerge(RowMerge):
         return super().__call__(left, right) if left[self._end] < right[self._begin] else None  # type: ignore[operator]
 
 
-class _KeptPattern(NamedTuple):
+class _MaintainedPattern(NamedTuple):
     """An operator, with the columns that have the first and the last time of its mappings."""
 
-    operator: KeptOperator
+    operator: MaintainedOperator
     first: Variable
     last: Variable
 
 
-class KeptMatch:
+class MaintainedMatch:
     """A MATCH block of plain SEQs: `operator` yields its mappings, `events` are its EVENTs."""
 
     def __init__(self, evaluator: MatchEvaluator) -> None:
         self.events: list[EventRows] = []
         self._evaluator = evaluator
         found = self._compiled(evaluator.block.events).operator
-        self.operator: KeptOperator = KeptProjection(found, evaluator.block.variables)
+        self.operator: MaintainedOperator = MaintainedProjection(found, evaluator.block.variables)
 
-    def _compiled(self, events: EventPattern) -> _KeptPattern:
+    def _compiled(self, events: EventPattern) -> _MaintainedPattern:
         if isinstance(events, PlainGroup):
             rows = EventRows(self._evaluator, events, len(self.events))
             self.events.append(rows)
-            return _KeptPattern(rows, rows.names[-1], rows.names[-1])
+            return _MaintainedPattern(rows, rows.names[-1], rows.names[-1])
         assert isinstance(events, Ordered), "the block is plain"
         left, right = self._compiled(events.left), self._compiled(events.right)
         keys = sorted({*left.operator.names} & {*right.operator.names})
         merge = _SequenceMerge(left.operator.names, right.operator.names, keys, left.last, right.first)
-        return _KeptPattern(KeptJoin(left.operator, right.operator, keys, merge), left.first, right.last)
+        return _MaintainedPattern(MaintainedJoin(left.operator, right.operator, keys, merge), left.first, right.last)
 
     def move(self, items: Mapping[Term, Sequence[MatchedItem]]) -> None:
         """Passes the items of each window at a report, by the window's name, to the EVENTs."""
@@ -137,9 +137,9 @@ class KeptMatch:
             each.move(items[each.group.window])
 
 
-def kept_matches(evaluators: Sequence[MatchEvaluator]) -> tuple[KeptMatch | None, ...]:
+def maintained_matches(evaluators: Sequence[MatchEvaluator]) -> tuple[MaintainedMatch | None, ...]:
     """The incremental operators of MATCH blocks, in their order; None for a block that has none."""
-    return tuple(KeptMatch(each) if is_plain(each.block) else None for each in evaluators)
+    return tuple(MaintainedMatch(each) if is_plain(each.block) else None for each in evaluators)
 
 
 def is_plain(block: MatchBlock) -> bool:

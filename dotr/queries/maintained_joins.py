@@ -19,8 +19,8 @@ from typing import TypeAlias
 
 from dotr.joins.branch_loops import AnswerRow
 from dotr.model.terms import Variable
-from dotr.queries.kept_changes import NO_ROWS, GraphChanges, ReportWork, RowChanges
-from dotr.queries.kept_operators import ConjunctionScan, KeptOperator, RowFunction, columns_getter
+from dotr.queries.graph_changes import NO_ROWS, GraphChanges, ReportWork, RowChanges
+from dotr.queries.maintained_operators import ConjunctionScan, MaintainedOperator, RowFunction, columns_getter
 from dotr.store.triples import TripleIndex
 
 _RowCounts: TypeAlias = dict[AnswerRow, int]
@@ -39,10 +39,10 @@ class RowBag(dict[AnswerRow, _RowCounts]):
     def change(self, changes: RowChanges) -> None:
         """Applies a delta: insertions, then deletions."""
         key_of = self.key_of
-        for row in changes.came:
+        for row in changes.inserted:
             group = self.setdefault(key_of(row), {})
             group[row] = group.get(row, 0) + 1
-        for row in changes.went:
+        for row in changes.deleted:
             key = key_of(row)
             group = self[key]
             if group[row] > 1:
@@ -107,7 +107,7 @@ class RowMerge:
         return self(left, right)
 
 
-class KeptJoin(KeptOperator):
+class MaintainedJoin(MaintainedOperator):
     """Join of two patterns over different graphs, or on values that BIND computes.
 
     `merge`: the join condition with the merged row; None for equality of the common variables.
@@ -115,7 +115,9 @@ class KeptJoin(KeptOperator):
 
     __slots__ = ("_left", "_left_rows", "_merge", "_right", "_right_rows", "size")
 
-    def __init__(self, left: KeptOperator, right: KeptOperator, certain_in_both: Iterable[Variable], merge: RowMerge | None = None) -> None:
+    def __init__(
+        self, left: MaintainedOperator, right: MaintainedOperator, certain_in_both: Iterable[Variable], merge: RowMerge | None = None
+    ) -> None:
         keys = sorted(certain_in_both)
         self._merge = RowMerge(left.names, right.names, keys) if merge is None else merge
         super().__init__(self._merge.names)
@@ -138,15 +140,15 @@ class KeptJoin(KeptOperator):
         left_rows, right_rows, merge = self._left_rows, self._right_rows, self._merge
         inserted, deleted = (right_rows.joined(rows, left_rows.key_of, merge, work, self.size) for rows in left)
         left_rows.change(left)
-        inserted += left_rows.joined(right.came, right_rows.key_of, merge.reversed, work, self.size)
-        deleted += left_rows.joined(right.went, right_rows.key_of, merge.reversed, work, self.size)
+        inserted += left_rows.joined(right.inserted, right_rows.key_of, merge.reversed, work, self.size)
+        deleted += left_rows.joined(right.deleted, right_rows.key_of, merge.reversed, work, self.size)
         right_rows.change(right)
         self.size += len(inserted) - len(deleted)
         work.keep(self.size)
         return RowChanges(inserted, deleted)
 
 
-class KeptLookup(KeptOperator):
+class MaintainedLookup(MaintainedOperator):
     """Join of a pattern with a conjunction over a graph with a background.
 
     The conjunction is not kept: it is looked up by the variables that both sides always bind.
@@ -154,7 +156,7 @@ class KeptLookup(KeptOperator):
 
     __slots__ = ("_key_of_right", "_left", "_left_rows", "_lookup", "_merge", "_right", "size")
 
-    def __init__(self, left: KeptOperator, right: ConjunctionScan, certain_in_both: Iterable[Variable]) -> None:
+    def __init__(self, left: MaintainedOperator, right: ConjunctionScan, certain_in_both: Iterable[Variable]) -> None:
         keys = sorted(certain_in_both)
         self._merge = RowMerge(left.names, right.names, keys)
         super().__init__(self._merge.names)
@@ -172,16 +174,16 @@ class KeptLookup(KeptOperator):
     def changes(self, graphs: GraphChanges, work: ReportWork) -> RowChanges:
         left = self._left.changes(graphs, work)
         change = graphs[self._right.graph]
-        if change.is_anew:  # the kept left side is empty, so that its delta over the new graph gives the whole join
-            inserted, deleted = self._from_left(left.came, change.rest, change.began, work), list[AnswerRow]()
+        if change.is_initial:  # the kept left side is empty, so that its delta over the new graph gives the whole join
+            inserted, deleted = self._from_left(left.inserted, change.rest, change.began, work), list[AnswerRow]()
             self._left_rows.change(left)
         else:
-            inserted = self._from_left(left.came, change.rest, change.ended, work)
-            deleted = self._from_left(left.went, change.rest, change.ended, work)
+            inserted = self._from_left(left.inserted, change.rest, change.ended, work)
+            deleted = self._from_left(left.deleted, change.rest, change.ended, work)
             self._left_rows.change(left)
             right = self._right.deltas(change)
-            inserted += self._left_rows.joined(right.came, self._key_of_right, self._merge.reversed, work, self.size)
-            deleted += self._left_rows.joined(right.went, self._key_of_right, self._merge.reversed, work, self.size)
+            inserted += self._left_rows.joined(right.inserted, self._key_of_right, self._merge.reversed, work, self.size)
+            deleted += self._left_rows.joined(right.deleted, self._key_of_right, self._merge.reversed, work, self.size)
         self.size += len(inserted) - len(deleted)
         work.keep(self.size)
         return RowChanges(inserted, deleted)

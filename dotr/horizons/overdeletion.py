@@ -14,11 +14,11 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 
 from dotr.horizons.facts import BEFORE, FACT, INSERTED, NOW, HeldFacts, HorizonCell
-from dotr.horizons.inserts import PendingInserts
+from dotr.horizons.pending_inserts import PendingInserts
+from dotr.horizons.queues import Insertion, Overdeletions
 from dotr.horizons.routes import RuleRoutes
 from dotr.horizons.rules import NEVER, STATIC, FactChanges, Point, SettledFacts, WindowFact
 from dotr.horizons.settling import SettledHorizons
-from dotr.horizons.waiting import Insertion, Overdeletions
 
 
 class OverdeletionSteps:

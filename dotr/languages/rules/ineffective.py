@@ -10,9 +10,9 @@ from collections.abc import Iterator, Set
 from dotr.errors.diagnostics import Diagnostic
 from dotr.expressions import condition
 from dotr.languages.rules import scan
-from dotr.languages.rules.bound_candidates import is_candidate
 from dotr.languages.rules.codes import RuleCode
 from dotr.languages.rules.conjuncts import Conjunct, is_constant, split
+from dotr.languages.rules.containment import is_candidate
 from dotr.languages.rules.program import ProgramDraft, RoleDraft, RoleOrigin, RoleUse, RuleDraft, warning
 from dotr.languages.rules.syntax import AggregateSyntax, BetweenSyntax, TicksSyntax, WindowSyntax
 from dotr.model.terms import Label

@@ -18,11 +18,11 @@ from operator import itemgetter
 from typing import Final, TypeVar
 
 from dotr.datalog.closure import Contradiction
-from dotr.datalog.said import SaidCloser
+from dotr.datalog.content_entailment import ContentCloser
 from dotr.engine.items import row_graph
-from dotr.engine.joined_windows import JoinedClosure, are_joined
-from dotr.engine.shared_closure import KeptWindow, SharedClosure, WindowChanges, WindowEnds
-from dotr.horizons.window_closure import SaidItem, WindowClosure, WindowClosureView, is_kept
+from dotr.engine.joint_closure import JoinedClosure, are_joined
+from dotr.engine.shared_closure import MaintainedWindow, SharedClosure, WindowChanges, WindowEnds
+from dotr.horizons.window_closure import ItemEntailment, WindowClosure, WindowClosureView, is_kept
 from dotr.model.continuous import ContinuousQuery, ContinuousWindow, EntailmentLevel, StreamLevel
 from dotr.model.datalog import DatalogRule
 from dotr.model.intervals import plain_groups
@@ -35,7 +35,7 @@ from dotr.windows.content import WindowContent
 EMPTY_INDEX: Final = TripleIndex()
 
 
-class StreamLevelWindow(KeptWindow):
+class StreamLevelWindow(MaintainedWindow):
     """Closure of a window at the level STREAM.
 
     The shared closure holds the stream; the triples that the content entails over it are derived in
@@ -43,11 +43,11 @@ class StreamLevelWindow(KeptWindow):
     """
 
     def move(self, time: Micros) -> WindowChanges:
-        """Moves to the content at the time of a report; the result is always `is_anew`, without
+        """Moves to the content at the time of a report; the result is always `is_initial`, without
         changes."""
         super().move(time)
         content = [triple for element in self.content.view(time).content for triple in element.triples]
-        self._entailed = self.closure.said_by(dict.fromkeys(content), self.begin)
+        self._entailed = self.closure.entailed_by(dict.fromkeys(content), self.begin)
         self._index = TripleIndex(triple for triple, _ in self._entailed.triples)
         return WindowChanges((), (), (), True)
 
@@ -66,7 +66,7 @@ class StreamLevelWindow(KeptWindow):
         return self.view.told([each for each, _ in self._entailed.contradictions])
 
 
-class StratifiedWindow(KeptWindow):
+class StratifiedWindow(MaintainedWindow):
     """Closure of a window under rules with NOT or AGGREGATE.
 
     The shared closure has the lowest stratum. The strata above are evaluated in full on it at each
@@ -79,7 +79,7 @@ class StratifiedWindow(KeptWindow):
         self._found: TripleIndex | None = None
 
     def move(self, time: Micros) -> WindowChanges:
-        """Moves to the content at the time of a report; the result is always `is_anew`, without
+        """Moves to the content at the time of a report; the result is always `is_initial`, without
         changes."""
         super().move(time)
         closer = self.closure.closer
@@ -100,7 +100,7 @@ class StratifiedWindow(KeptWindow):
         return self.model.contradictions
 
 
-class KeptItems(KeptWindow):
+class MaintainedItems(MaintainedWindow):
     """The items of a window for EVENTs at the level WINDOW or STREAM.
 
     The triples that an item entails with the stream before it are derived once, when it arrives.
@@ -143,7 +143,7 @@ class SharedItems(SharedClosure):
 
     def __init__(self, registry: SharedClosures, stream: Hashable, level: EntailmentLevel, ends: WindowEnds | None) -> None:
         super().__init__(registry, stream, level, ends)
-        self.items: dict[Micros, SaidItem] = {}
+        self.items: dict[Micros, ItemEntailment] = {}
 
     def forget(self) -> None:
         super().forget()
@@ -157,13 +157,13 @@ class SharedItems(SharedClosure):
             closure.insert(at, item)
             closure.advance(least)
             if at > least:
-                self.items[at] = closure.said_by(item, least)
+                self.items[at] = closure.entailed_by(item, least)
         for expired in list(takewhile(lambda at: at <= least, self.items)):
             del self.items[expired]
         return bool(pending)
 
 
-Member = TypeVar("Member", bound=KeptWindow)
+Member = TypeVar("Member", bound=MaintainedWindow)
 
 
 class SharedClosures:
@@ -173,7 +173,7 @@ class SharedClosures:
     - `owns`: True for the subjects whose triples the windows hold; None: all subjects.
     """
 
-    def __init__(self, closer: SaidCloser) -> None:
+    def __init__(self, closer: ContentCloser) -> None:
         self.closer = closer
         self.owns: Callable[[Term], bool] | None = None
         self._closures: dict[Hashable, list[SharedClosure]] = {}
@@ -183,8 +183,8 @@ class SharedClosures:
         """Subscribes a closure to the elements of a stream."""
         self._closures.setdefault(stream, []).append(closure)
 
-    def window(self, stream: Hashable, content: WindowContent) -> KeptWindow:
-        """The incremental closure of a window (`kept_windows` decides which windows have one).
+    def window(self, stream: Hashable, content: WindowContent) -> MaintainedWindow:
+        """The incremental closure of a window (`window_closures` decides which windows have one).
 
         `stream`: the key of the stream; windows with equal keys receive equal elements.
         """
@@ -194,19 +194,19 @@ class SharedClosures:
         level = EntailmentLevel.GRAPH if level is EntailmentLevel.WINDOW else level
         if level is EntailmentLevel.GRAPH and not is_kept(self.closer.rules, level):
             return self._member(StratifiedWindow, stream, content, level, WindowEnds.of(content), SharedClosure)
-        return self._member(KeptWindow, stream, content, level, WindowEnds.of(content), SharedClosure)
+        return self._member(MaintainedWindow, stream, content, level, WindowEnds.of(content), SharedClosure)
 
-    def joined(self, streams: Sequence[Hashable], contents: Sequence[WindowContent]) -> KeptWindow:
+    def joined(self, streams: Sequence[Hashable], contents: Sequence[WindowContent]) -> MaintainedWindow:
         """The one closure of the default windows of a query (`are_joined`)."""
         closure = JoinedClosure(self, contents)
         self.add(("default", *streams), closure)
-        member = KeptWindow(contents[0], closure)
+        member = MaintainedWindow(contents[0], closure)
         closure.members.append(member)
         return member
 
-    def items(self, stream: Hashable, content: WindowContent) -> KeptItems:
+    def items(self, stream: Hashable, content: WindowContent) -> MaintainedItems:
         """The items of a window whose EVENTs have the level WINDOW or STREAM."""
-        return self._member(KeptItems, stream, content, EntailmentLevel.GRAPH, None, SharedItems)
+        return self._member(MaintainedItems, stream, content, EntailmentLevel.GRAPH, None, SharedItems)
 
     def _member(
         self,
@@ -249,7 +249,7 @@ class SharedClosures:
                 closure.forget()
 
 
-def closed_anew(query: ContinuousQuery, rules: Sequence[DatalogRule]) -> list[ContinuousWindow]:
+def recomputed_windows(query: ContinuousQuery, rules: Sequence[DatalogRule]) -> list[ContinuousWindow]:
     """The windows of a query whose closure is computed in full, or in part, at each report.
 
     They are those with strata of NOT or AGGREGATE, those of the level STREAM, and several default
@@ -269,7 +269,7 @@ def _is_closed_together(query: ContinuousQuery, window: ContinuousWindow) -> boo
     return several and window.name is None and window.block_level in (EntailmentLevel.GRAPH, EntailmentLevel.WINDOW)
 
 
-def followed_graphs(query: ContinuousQuery, rules: Sequence[DatalogRule]) -> frozenset[Term | None]:
+def tracked_graphs(query: ContinuousQuery, rules: Sequence[DatalogRule]) -> frozenset[Term | None]:
     """The graphs of a query whose changes from report to report are known or can be computed.
 
     They are its named windows, and the default graph (None) where it is the background alone, or
@@ -277,13 +277,13 @@ def followed_graphs(query: ContinuousQuery, rules: Sequence[DatalogRule]) -> fro
     """
     named = frozenset(window.name for window in query.windows if window.name is not None)
     default = [window for window in query.windows if window.name is None]
-    is_tracked = not default or (len(default) == 1 and default[0] not in closed_anew(query, rules)) or are_joined(query, rules)
+    is_tracked = not default or (len(default) == 1 and default[0] not in recomputed_windows(query, rules)) or are_joined(query, rules)
     return named | {None} if is_tracked else named
 
 
-def kept_windows(
+def window_closures(
     query: ContinuousQuery, contents: Iterable[WindowContent], streams: Sequence[Hashable], closures: SharedClosures
-) -> list[KeptWindow | None]:
+) -> list[MaintainedWindow | None]:
     """The incremental closures of a query's windows, in the order of `contents`.
 
     None for windows that are closed in full at each report: those of the level STREAM under NOT or
@@ -304,9 +304,9 @@ def kept_windows(
     return kept
 
 
-def kept_items(
+def maintained_items(
     query: ContinuousQuery, contents: Iterable[WindowContent], streams: Sequence[Hashable], closures: SharedClosures
-) -> list[KeptItems | None]:
+) -> list[MaintainedItems | None]:
     """The items of windows whose EVENTs have the level WINDOW or STREAM, as `contents` are ordered.
 
     None for other windows, and where rules with NOT or AGGREGATE require that items are closed in

@@ -32,16 +32,18 @@ _OF_NUMBERS: Final = frozenset({"sum", "avg", "min", "max"})
 _TYPE: Final = Const(RDF_TYPE)
 
 
-def check_untied(program: ProgramDraft) -> ProgramDraft:
+def check_uncorrelated(program: ProgramDraft) -> ProgramDraft:
     """Report the warning D321, in programs without errors."""
     if not program.is_error_free:
         return program
     events = event_places(program)
     measures = frozenset(place for rule in program.rules for place in _measures(rule, events))
-    return program.with_problems([problem for rule in program.rules for problem in _untied_clauses(rule, program, events, measures)])
+    return program.with_problems([problem for rule in program.rules for problem in _uncorrelated_clauses(rule, program, events, measures)])
 
 
-def _untied_clauses(rule: RuleDraft, program: ProgramDraft, events: EventPlaces, measures: frozenset[ValuePlace]) -> Iterator[Diagnostic]:
+def _uncorrelated_clauses(
+    rule: RuleDraft, program: ProgramDraft, events: EventPlaces, measures: frozenset[ValuePlace]
+) -> Iterator[Diagnostic]:
     groups = _connected([role.label.text for role in rule.roles], _ties(rule))
     reported = [groups[rule.roles[0].label.text]]
     for position, role in enumerate(rule.roles):
@@ -55,7 +57,7 @@ def _untied_clauses(rule: RuleDraft, program: ProgramDraft, events: EventPlaces,
                 continue
             pair = _common(own, _visible_places(other, program, events, measures), isinstance(other.syntax, TicksSyntax))
             if pair is not None:
-                yield _untied_warning(role, other, *pair)
+                yield _uncorrelated_warning(role, other, *pair)
                 break
 
 
@@ -87,7 +89,7 @@ def _condition_variables(node: Expression | Select) -> Iterator[Variable]:
             yield from (part.name for part in subexpressions(call) if isinstance(part, Var))
 
 
-def _untied_warning(role: RoleDraft, other: RoleDraft, name: Variable, other_name: Variable) -> Diagnostic:
+def _uncorrelated_warning(role: RoleDraft, other: RoleDraft, name: Variable, other_name: Variable) -> Diagnostic:
     message = f"nothing ties {role.label.text} to {other.label.text}: any {role.label.text} in the window counts, whatever its ?{name}"
     hint = (
         f"Did you mean FILTER(?{name} = {other.label.text}.?{other_name})? "

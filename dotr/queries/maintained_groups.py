@@ -30,8 +30,8 @@ from dotr.expressions.sort_keys import OrderBy
 from dotr.joins.branch_loops import AnswerRow
 from dotr.model.algebra import AggregateCall, Group, Var, is_hidden
 from dotr.model.terms import Term, Variable
-from dotr.queries.kept_changes import NO_ROWS, GraphChanges, ReportWork, RowChanges
-from dotr.queries.kept_operators import KeptOperator, columns_getter, over_rows
+from dotr.queries.graph_changes import NO_ROWS, GraphChanges, ReportWork, RowChanges
+from dotr.queries.maintained_operators import MaintainedOperator, columns_getter, over_rows
 
 
 class GroupValues(ABC):
@@ -222,7 +222,7 @@ def _key_function(group: Group, names: Sequence[Variable]) -> Callable[[AnswerRo
     return lambda row: tuple([key(row) for key in keys])
 
 
-class _KeptGroupState:
+class _MaintainedGroupState:
     """A group: the number of its rows, its values by aggregate, and the output row last returned."""
 
     __slots__ = ("number", "output", "values")
@@ -233,18 +233,18 @@ class _KeptGroupState:
         self.output: AnswerRow | None = None
 
 
-class KeptGroups(KeptOperator):
+class MaintainedGroups(MaintainedOperator):
     """GROUP BY: a row for each group, keys first; without keys exactly one row, even over no rows."""
 
     __slots__ = ("_columns", "_groups", "_has_keys", "_inner", "_key_of")
 
-    def __init__(self, inner: KeptOperator, group: Group) -> None:
+    def __init__(self, inner: MaintainedOperator, group: Group) -> None:
         super().__init__([name for name, _ in (*group.keys, *group.aggregates)])
         self._inner = inner
         self._has_keys = bool(group.keys)
         self._key_of = _key_function(group, inner.names)
         self._columns = [_GroupColumn(call, inner.names) for _, call in group.aggregates]
-        self._groups: dict[AnswerRow, _KeptGroupState] = {}
+        self._groups: dict[AnswerRow, _MaintainedGroupState] = {}
 
     def clear(self) -> None:
         self._inner.clear()
@@ -252,13 +252,13 @@ class KeptGroups(KeptOperator):
 
     def changes(self, graphs: GraphChanges, work: ReportWork) -> RowChanges:
         changes = self._inner.changes(graphs, work)
-        changed: dict[AnswerRow, _KeptGroupState] = {}
+        changed: dict[AnswerRow, _MaintainedGroupState] = {}
         if not self._has_keys and () not in self._groups:
             changed[()] = self._group(())
         if not changes and not changed:
             return NO_ROWS
         key_of, values_of = self._key_of, [(number, column.value_of) for number, column in enumerate(self._columns)]
-        for rows, times in ((changes.came, 1), (changes.went, -1)):
+        for rows, times in ((changes.inserted, 1), (changes.deleted, -1)):
             for row in rows:
                 key = key_of(row)
                 group = changed.get(key)
@@ -271,13 +271,13 @@ class KeptGroups(KeptOperator):
         work.keep(len(self._groups))
         return self._output_changes(changed)
 
-    def _group(self, key: AnswerRow) -> _KeptGroupState:
+    def _group(self, key: AnswerRow) -> _MaintainedGroupState:
         group = self._groups.get(key)
         if group is None:
-            group = self._groups[key] = _KeptGroupState([column.make() for column in self._columns])
+            group = self._groups[key] = _MaintainedGroupState([column.make() for column in self._columns])
         return group
 
-    def _output_changes(self, changed: dict[AnswerRow, _KeptGroupState]) -> RowChanges:
+    def _output_changes(self, changed: dict[AnswerRow, _MaintainedGroupState]) -> RowChanges:
         """The delta of the output: new rows of changed groups are inserted, their old ones deleted."""
         inserted: list[AnswerRow] = []
         deleted: list[AnswerRow] = []

@@ -23,7 +23,7 @@ from dotr.model.stream import DeadLetter
 from dotr.model.time import LAST_MICRO, Micros
 from dotr.runtimes.inputs import Inputs, read_inputs
 from dotr.runtimes.outputs import targets_of
-from dotr.sources.file_journal import SEGMENT, SPOOL, SPOOL_END, Spooled
+from dotr.sources.file_journal import SEGMENT, SPOOL, SPOOL_END, SpooledInput
 from dotr.sources.kafka.bounded import BoundedTopics
 from dotr.sources.lateness import Lateness
 from dotr.sources.lines import STANDARD_INPUT
@@ -79,7 +79,7 @@ def replay_of_inputs(config: Config, program: CompiledProgram, inputs: Inputs, n
 def _copied_input(config: Config, like: InputFile, spool: Path) -> tuple[InputFile, ...]:
     """The segments of the copy of standard input; raises `Refused` (C217) where its beginning is
     missing."""
-    copy = Spooled(like, spool)
+    copy = SpooledInput(like, spool)
     files: list[InputFile] = []
     if spool.is_dir():
         for number in count():

@@ -29,14 +29,14 @@ from dotr.model.terms import Term, Triple
 from dotr.store.triples import TripleIndex, is_hidden
 
 
-class Said(NamedTuple):
+class ContentEntailment(NamedTuple):
     """V: the entailed triples, and the contradictions of X and Y that Y alone does not have."""
 
     triples: TripleIndex
     contradictions: tuple[Contradiction, ...]
 
 
-class SaidCloser:
+class ContentCloser:
     """Closer of contents of windows over one background.
 
     `rules`: those of the background. `limit`: the greatest number of triples of V.
@@ -45,7 +45,7 @@ class SaidCloser:
     >>> at, inside = (TriplePattern(Var("a"), Const(name), Var("b")) for name in ("<at>", "<in>"))
     >>> rule = DatalogRule("r", (inside,), (at,))
     >>> background = [("<s>", "<at>", "<c>"), ("<t>", "<at>", "<c>")]
-    >>> closer = SaidCloser(Knowledge.load(background, [rule]), [rule])
+    >>> closer = ContentCloser(Knowledge.load(background, [rule]), [rule])
     >>> sorted(closer.close([("<s>", "<at>", "<c>")]).triples)
     [('<s>', '<at>', '<c>'), ('<s>', '<in>', '<c>')]
     """
@@ -71,12 +71,12 @@ class SaidCloser:
         """True if a rule has conclusions; otherwise V(X | Y) is X."""
         return bool(self._by_predicate or self._for_all)
 
-    def close(self, triples: Iterable[Triple], known: Sequence[Triple] = ()) -> Said:
+    def close(self, triples: Iterable[Triple], known: Sequence[Triple] = ()) -> ContentEntailment:
         """V(triples | background and known). Raises `LimitExceeded`."""
         stated = list(dict.fromkeys(triples))
         if not self.has_rules and not known:
             closure = self.knowledge.close(stated)
-            return Said(TripleIndex(stated), closure.contradictions)
+            return ContentEntailment(TripleIndex(stated), closure.contradictions)
         closure = self.knowledge.close([*known, *stated])
         new: Iterable[Triple] = closure.delta
         contradictions = closure.contradictions
@@ -85,9 +85,9 @@ class SaidCloser:
             new = [triple for triple in closure.delta if triple not in before.delta]
             new += [triple for triple in before.removed or () if triple in closure.background]
             contradictions = tuple(each for each in contradictions if each not in before.contradictions)
-        return Said(self._entailed(dict.fromkeys([*stated, *new]), closure), contradictions)
+        return ContentEntailment(self._entailed(dict.fromkeys([*stated, *new]), closure), contradictions)
 
-    def close_on(self, lowest: Iterable[Triple], closure: Closure) -> Said:
+    def close_on(self, lowest: Iterable[Triple], closure: Closure) -> ContentEntailment:
         """V of a content, given the parts that are closed already. Raises `LimitExceeded`.
 
         `lowest`: the triples that the content entails under the rules of the lowest stratum.
@@ -96,7 +96,7 @@ class SaidCloser:
         entailed = dict.fromkeys(lowest)
         lowest_count = len(entailed)
         entailed |= dict.fromkeys(closure.delta)
-        return Said(self._entailed(entailed, closure, lowest_count), closure.contradictions)
+        return ContentEntailment(self._entailed(entailed, closure, lowest_count), closure.contradictions)
 
     def _entailed(self, entailed: dict[Triple, None], closure: Closure, lowest_count: int = 0) -> TripleIndex:
         """The least superset of `entailed` that has every conclusion with a premise in it.
