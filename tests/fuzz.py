@@ -513,12 +513,12 @@ def findings(inputs: Sequence[int], seed: int, jobs: int = 2) -> Iterator[Findin
                 continue
             batch.heard = time.monotonic()
             if line:
-                said = json.loads(line)
-                if "at" in said:
-                    batch.at = said["at"]
-                    batch.left = batch.left[batch.left.index(said["at"]) + 1 :]
+                entry = json.loads(line)
+                if "at" in entry:
+                    batch.at = entry["at"]
+                    batch.left = batch.left[batch.left.index(entry["at"]) + 1 :]
                 else:
-                    yield Finding(said["found"], _parser(said["found"]), said["what"], said["where"])
+                    yield Finding(entry["found"], _parser(entry["found"]), entry["what"], entry["where"])
                 continue
             running.remove(batch)
             code = batch.process.wait()

@@ -57,13 +57,13 @@ spark: {{ master: "local[2]", batch: 20, checkpoint: checkpoint, conf: {{ spark.
 def run_killed(command: list[str], folder: Path, broker: Broker) -> int:
     """Run a victim to its end, or to its death. Where it waits in a transaction, the broker is killed and started again."""
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    with (folder / "said").open("ab") as said:
+    with (folder / "stderr.log").open("ab") as log:
         process = subprocess.Popen(
             [sys.executable, "-m", "tests.support.kafka_victims", *command],
             cwd=folder,
             env=environment,
-            stdout=said,
-            stderr=said,
+            stdout=log,
+            stderr=log,
             start_new_session=True,
         )
     until = time.monotonic() + _SECONDS
@@ -74,14 +74,14 @@ def run_killed(command: list[str], folder: Path, broker: Broker) -> int:
                 (folder / WAITING).unlink()
                 broker.start()
             if time.monotonic() > until:
-                raise TimeoutError((folder / "said").read_text()[-3000:])
+                raise TimeoutError((folder / "stderr.log").read_text()[-3000:])
             time.sleep(0.02)
     finally:
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)  # a JVM of its own, too
         process.wait()
     if process.returncode not in (0, -signal.SIGKILL):
-        raise AssertionError((folder / "said").read_text()[-3000:])
+        raise AssertionError((folder / "stderr.log").read_text()[-3000:])
     return process.returncode
 
 

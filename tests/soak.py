@@ -296,7 +296,7 @@ class Round:
             self.run.start("--set", "input.1.watch=false")
             code = self.run.ended()
         if code:
-            self.found.problems.append(f"it ended with {code}: {self.run.said[-500:]}")
+            self.found.problems.append(f"it ended with {code}: {self.run.stderr_text[-500:]}")
         self.look()
 
     def compare(self) -> None:

@@ -178,20 +178,25 @@ def _digest(name: str, a: Value) -> str | None:
 
 
 def md5(a: Value) -> str | None:
+    """SPARQL's MD5: the digest of a plain string as lower-case hexadecimal; None for any other value."""
     return _digest("md5", a)
 
 
 def sha1(a: Value) -> str | None:
+    """SPARQL's SHA1: the digest of a plain string as lower-case hexadecimal; None for any other value."""
     return _digest("sha1", a)
 
 
 def sha256(a: Value) -> str | None:
+    """SPARQL's SHA256: the digest of a plain string as lower-case hexadecimal; None for any other value."""
     return _digest("sha256", a)
 
 
 def sha384(a: Value) -> str | None:
+    """SPARQL's SHA384: the digest of a plain string as lower-case hexadecimal; None for any other value."""
     return _digest("sha384", a)
 
 
 def sha512(a: Value) -> str | None:
+    """SPARQL's SHA512: the digest of a plain string as lower-case hexadecimal; None for any other value."""
     return _digest("sha512", a)

@@ -123,6 +123,7 @@ class Branch:
 
     @property
     def is_monotone(self) -> bool:
+        """True if more triples never remove an answer: the branch has no EXISTS, MINUS or OPTIONAL."""
         return not any(isinstance(step, PartnerLookup) for step in self.steps)
 
 

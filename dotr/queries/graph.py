@@ -33,6 +33,7 @@ class Graph:
         self.indexes = (background, delta)
 
     def match(self, subject: Term | None, predicate: Term | None, object: Term | None) -> Iterator[Triple]:
+        """The triples that match; None matches any term. The background comes first."""
         return chain(self.background.match(subject, predicate, object), self.delta.match(subject, predicate, object))
 
     def spend(self, work: int) -> None:
@@ -42,12 +43,14 @@ class Graph:
             self.limits.check_probes(self.limits.probes - self.budget)
 
     def objects(self, subject: Term, predicate: Term) -> Iterable[Term]:
+        """The objects of a subject and a predicate, each once. Raises `LimitExceeded`."""
         known = self.background.by_subject.get(predicate, NO_ENDS).get(subject, NO_TERMS)
         added = self.delta.by_subject.get(predicate, NO_ENDS).get(subject, NO_TERMS)
         self.spend(1 + len(known) + len(added))
         return known + added if known and added else known or added
 
     def subjects(self, predicate: Term, object: Term) -> Iterable[Term]:
+        """The subjects of a predicate and an object, each once. Raises `LimitExceeded`."""
         known = self.background.by_object.get(predicate, NO_ENDS).get(object, NO_TERMS)
         added = self.delta.by_object.get(predicate, NO_ENDS).get(object, NO_TERMS)
         self.spend(1 + len(known) + len(added))
@@ -58,6 +61,7 @@ class Graph:
         return any(term in part.by_subject[p] or term in part.by_object[p] for part in self.indexes for p in part.predicates())
 
     def nodes(self) -> Iterator[Term]:
+        """The subjects and objects of all triples, each once."""
         seen: set[Term] = set()
         for part in self.indexes:
             for predicate in part.predicates():
@@ -67,6 +71,7 @@ class Graph:
                         yield term
 
     def predicates(self) -> Iterator[Term]:
+        """The predicates of all triples, each once."""
         yield from self.background.predicates()
         yield from (predicate for predicate in self.delta.predicates() if predicate not in self.background.by_subject)
 

@@ -38,6 +38,7 @@ class NoRateLimit:
     """An unlimited rate."""
 
     def allowance(self, now: float) -> int:
+        """The number of records that may be read now: any number."""
         return _MANY
 
     def consume(self, records: int) -> None:

@@ -8,7 +8,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from dotr.model.stream import Element
-from tests.support.properties import MOST, compiled, examples, oracle, reported, said, shown
+from tests.support.properties import MOST, compiled, examples, oracle, output_signatures, reported, shown
 from tests.support.running import run_engine
 from tests.support.strategies import STRATIFIED, ProgramText, programs, programs_of_expressions, programs_of_queries
 from tests.support.strategies_streams import streams
@@ -19,7 +19,7 @@ def assert_agreed(text: ProgramText, elements: list[Element]) -> None:
     program = compiled(text)
     expected = oracle(text, elements, program)
     found = run_engine(program, elements, text.clock)
-    assert said(found.outputs) == said(expected.outputs)
+    assert output_signatures(found.outputs) == output_signatures(expected.outputs)
     assert reported(found) == reported(expected)
 
 

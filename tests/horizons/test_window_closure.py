@@ -26,7 +26,7 @@ from dotr.queries.graph import Graph
 from dotr.store.mapped_index import MappedIndex
 from dotr.store.triples import TripleIndex, is_hidden
 from tests.horizons.test_horizons_entailment import data, schema
-from tests.oracle.content_entailment import said
+from tests.oracle.content_entailment import entailed_given
 from tests.support.properties import examples
 
 TEXTS = [
@@ -89,9 +89,9 @@ def test_windows_and_views(seed: int) -> None:
                     by_time: dict[int, list[Triple]] = {}
                     for at, element in content:
                         by_time.setdefault(at, []).extend(element)
-                    expected = {each for item in by_time.values() for each in said(item, given_static, own, entailment.value)}
+                    expected = {each for item in by_time.values() for each in entailed_given(item, given_static, own, entailment.value)}
                 case _:
-                    expected = set(said(together, given_static, own, entailment.value))
+                    expected = set(entailed_given(together, given_static, own, entailment.value))
                     assert window.contradictions() == recomputed.close(together).contradictions
             assert {each for each in window.index if not is_hidden(each[1])} == expected
             beyond = expected - set(knowledge.background.triples)

@@ -175,14 +175,14 @@ def difference(expected: Sequence[Signature], actual: Sequence[Output | Reported
 
     An expected output may leave out the attributes or the graph, alike for all of one label and time.
     """
-    said: dict[tuple[Micros, Label], set[tuple[bool, bool]]] = {}
+    forms: dict[tuple[Micros, Label], set[tuple[bool, bool]]] = {}
     for time, label, attributes, graph in expected:
-        said.setdefault((time, label), set()).add((attributes is not None, graph is not None))
-    assert all(len(kinds) == 1 for kinds in said.values()), "one label and time, two ways of saying what is expected"
+        forms.setdefault((time, label), set()).add((attributes is not None, graph is not None))
+    assert all(len(kinds) == 1 for kinds in forms.values()), "one label and time, two ways of saying what is expected"
     found: Counter[Signature] = Counter()
     for item in actual:
         label = item.event if isinstance(item, Output) else item.label
-        ((with_attributes, with_graph),) = said.get((item.time, label), {(True, False)})
+        ((with_attributes, with_graph),) = forms.get((item.time, label), {(True, False)})
         attributes = canonical([], item.attributes) if with_attributes else None
         graph = canonical(item.graph) if with_graph and isinstance(item, Output) else None
         found[(item.time, label, attributes, graph)] += 1

@@ -16,7 +16,7 @@ Step = tuple[frozenset[Triple], Triple]
 """Premises and a conclusion."""
 
 
-def said(what: Iterable[Triple], given: Iterable[Triple], rules: Sequence[DatalogRule], entailment: str) -> frozenset[Triple]:
+def entailed_given(what: Iterable[Triple], given: Iterable[Triple], rules: Sequence[DatalogRule], entailment: str) -> frozenset[Triple]:
     """V(what | given): `what`; conclusions of a rule with a premise in V; triples that the closure has only because of `what`."""
     what, given = frozenset(what), frozenset(given)
     if not rules and entailment == "none":

@@ -30,7 +30,7 @@ from dotr.model.terms import FALSE, TRUE, Term, Triple
 from dotr.model.time import Clock, Micros
 from tests.oracle.algebra import Dataset, Solution, selected
 from tests.oracle.closure import close
-from tests.oracle.content_entailment import said
+from tests.oracle.content_entailment import entailed_given
 from tests.oracle.match import Matching, Used
 from tests.oracle.program import by_appearance, renamed
 from tests.oracle.temporal import Output, instance
@@ -78,7 +78,7 @@ class Knowledge:
     origin: Micros = 0
 
     def says(self, what: Iterable[Triple], given: Iterable[Triple] = ()) -> frozenset[Triple]:
-        return said(what, self.background | frozenset(given), self.datalog, self.entailment)
+        return entailed_given(what, self.background | frozenset(given), self.datalog, self.entailment)
 
     def close(self, triples: Iterable[Triple]) -> frozenset[Triple]:
         return close(self.background | frozenset(triples), self.datalog, self.entailment)
@@ -182,7 +182,7 @@ def event_items(
 
 
 @dataclass
-class Asked:
+class ContinuousQueryState:
     """A query with its state. `before`: the solutions of its last report; `reported`: the content of each window's last report."""
 
     query: ContinuousQuery

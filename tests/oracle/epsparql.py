@@ -353,7 +353,7 @@ def place(found: Found, *, names: bool) -> tuple[Micros, Micros, tuple[tuple[Var
 
 
 @dataclass
-class Tracked:
+class IntervalUnitState:
     """A unit with its state."""
 
     unit: TemporalQuery

@@ -316,7 +316,7 @@ def in_strata(file: LarsFile) -> list[list[LarsRule]]:
 
 
 @dataclass
-class Watched:
+class LarsFileState:
     """A file with its state: `first` and `last` are the times of the first and the last instant."""
 
     file: LarsFile

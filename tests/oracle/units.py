@@ -15,14 +15,14 @@ from dotr.model.terms import Label, Triple
 from dotr.model.time import Micros
 from tests.oracle.algebra import NamesDecide, select
 from tests.oracle.closure import close
-from tests.oracle.continuous import Asked, Knowledge, Streams, named
-from tests.oracle.epsparql import EventMade, TooManyPairs, Tracked, View
+from tests.oracle.continuous import ContinuousQueryState, Knowledge, Streams, named
+from tests.oracle.epsparql import EventMade, IntervalUnitState, TooManyPairs, View
 from tests.oracle.epsparql import reads_now as present
-from tests.oracle.lars import Watched
+from tests.oracle.lars import LarsFileState
 from tests.oracle.program import World, fact_sources, multiples, untimed
 from tests.oracle.temporal import History, Output, fire, waits_for
 
-OracleUnit: TypeAlias = "Rule | Asked | Watched | Tracked"
+OracleUnit: TypeAlias = "Rule | ContinuousQueryState | LarsFileState | IntervalUnitState"
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ def run_units(
 ) -> UnitsResult:
     """The output of a program for its streams. The name of an element's stream is that of the queries. `most_pairs`: of solutions
     that one operator of `temporal` may try before it gives up."""
-    tracked = [Tracked(unit, most_pairs) for unit in temporal]
+    tracked = [IntervalUnitState(unit, most_pairs) for unit in temporal]
     try:
         return _run(world, queries, tracked, elements, origin, most, files)
     except NamesDecide:
@@ -59,7 +59,7 @@ def run_units(
 def _run(
     world: World,
     queries: Sequence[ContinuousQuery],
-    tracked: Sequence[Tracked],
+    tracked: Sequence[IntervalUnitState],
     elements: Iterable[tuple[StreamName, Element]],
     origin: Micros,
     most: int | None,
@@ -73,11 +73,11 @@ def _run(
         return UnitsResult(())
     first, last = min(instants), max(instants)
     known = Knowledge(world.background, world.datalog, world.entailment, world.clock, origin)
-    asked = [Asked(query, known) for query in queries]
+    asked = [ContinuousQueryState(query, known) for query in queries]
     history = History(world.clock, last, matches=world.limits.matches, probes=world.limits.probes)
     streams = Streams()
     background = known.close(())
-    watched = [Watched(file, background, world.clock, first, last) for file in files]
+    watched = [LarsFileState(file, background, world.clock, first, last) for file in files]
     ordered = in_order_of_reading([*world.rules, *asked, *watched, *tracked])
     sources = {source for rule in world.rules for source in fact_sources(rule)}
     ticks = {source: multiples(source.period, first, last) for source in sources if source.period is not None}
@@ -118,7 +118,7 @@ def _run(
         for unit in ordered:
             made = made_by(unit, now, history, streams, view)
             outputs += made
-            if not isinstance(unit, Tracked):
+            if not isinstance(unit, IntervalUnitState):
                 view.events += [EventMade(output.event, now, now, output.attributes) for output in made]
             if most is not None and len(outputs) > most:
                 return UnitsResult((), too_much=True)
@@ -128,7 +128,7 @@ def _run(
                     each_file.happened(output.event, now, output.attributes)
                 for name in names_of(unit, output.event):
                     streams.add(name, now, output.graph)
-            if isinstance(unit, Asked) and is_last(unit, now, last, ordered, history, streams):
+            if isinstance(unit, ContinuousQueryState) and is_last(unit, now, last, ordered, history, streams):
                 unit.is_done = True
         for each_tracked in tracked:
             each_tracked.settle(view)
@@ -144,11 +144,11 @@ def made_by(unit: OracleUnit, now: Micros, history: History, streams: Streams, v
     match unit:
         case Rule():
             return fire(unit, now, history)
-        case Asked():
+        case ContinuousQueryState():
             return unit.step(now, streams)
-        case Watched():
+        case LarsFileState():
             return unit.step(now)
-        case Tracked():
+        case IntervalUnitState():
             return unit.make(view)
 
 
@@ -157,11 +157,11 @@ def names_of(unit: OracleUnit, label: Label) -> set[StreamName]:
     match unit:
         case Rule():
             return {label}
-        case Asked():
+        case ContinuousQueryState():
             return {unit.query.name, label} if unit.query.makes_graphs else set()
-        case Watched():
+        case LarsFileState():
             return {label} if any(report.label == label and report.makes_graphs for report in unit.file.reports) else set()
-        case Tracked():
+        case IntervalUnitState():
             return {label} if unit.unit.makes_graphs else set()
 
 
@@ -169,11 +169,11 @@ def labels_of(unit: OracleUnit) -> list[Label]:
     match unit:
         case Rule():
             return [unit.event]
-        case Asked():
+        case ContinuousQueryState():
             return [unit.query.label]
-        case Watched():
+        case LarsFileState():
             return [report.label for report in unit.file.reports]
-        case Tracked():
+        case IntervalUnitState():
             return [unit.unit.label]
 
 
@@ -181,12 +181,12 @@ def reads_now(unit: OracleUnit, other: OracleUnit) -> bool:
     match unit:
         case Rule():
             return bool(waits_for(unit) & {*labels_of(other)})
-        case Asked():
+        case ContinuousQueryState():
             return any(window.stream in names_of(other, label) for window in unit.query.windows for label in labels_of(other))
-        case Watched():
+        case LarsFileState():
             return bool(unit.events_read & {*labels_of(other)})
-        case Tracked():
-            form = other.unit.form if isinstance(other, Tracked) else None
+        case IntervalUnitState():
+            form = other.unit.form if isinstance(other, IntervalUnitState) else None
             template = form.template if isinstance(form, ConstructedGraphs) else None
             return present(unit.unit, {*labels_of(other)}, template)
 
@@ -195,11 +195,11 @@ def name_of(unit: OracleUnit) -> str:
     match unit:
         case Rule():
             return unit.name
-        case Asked():
+        case ContinuousQueryState():
             return unit.query.label
-        case Watched():
+        case LarsFileState():
             return unit.file.name
-        case Tracked():
+        case IntervalUnitState():
             return unit.unit.label
 
 
@@ -215,7 +215,7 @@ def in_order_of_reading(units: Sequence[OracleUnit]) -> list[OracleUnit]:
     return ordered
 
 
-def is_last(unit: Asked, now: Micros, last: Micros, units: Sequence[OracleUnit], history: History, streams: Streams) -> bool:
+def is_last(unit: ContinuousQueryState, now: Micros, last: Micros, units: Sequence[OracleUnit], history: History, streams: Streams) -> bool:
     """Whether this is z or later: a time of WINDOW CLOSE or PERIODIC from which on the query's windows stay empty."""
     if now < last or unit.next_time(now - 1) != now or any(is_under_way(each, now, last, units, history) for each in feeders(unit, units)):
         return False
@@ -228,13 +228,13 @@ def feeders(unit: OracleUnit, units: Sequence[OracleUnit]) -> list[OracleUnit]:
 
 def is_under_way(unit: OracleUnit, now: Micros, last: Micros, units: Sequence[OracleUnit], history: History) -> bool:
     """Whether a unit may make events after this moment, which is not before the last instant."""
-    if isinstance(unit, Asked):
+    if isinstance(unit, ContinuousQueryState):
         if unit.is_done or unit.is_over:
             return False
         return unit.next_time(now) is not None or any(is_under_way(each, now, last, units, history) for each in feeders(unit, units))
-    if isinstance(unit, Watched):
+    if isinstance(unit, LarsFileState):
         return now < unit.times[-1]
-    if isinstance(unit, Tracked):
+    if isinstance(unit, IntervalUnitState):
         return any(is_under_way(each, now, last, units, history) for each in feeders(unit, units))
     if any(anchor.stands > now for anchor in history.anchors(unit)):
         return True

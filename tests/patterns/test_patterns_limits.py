@@ -31,7 +31,7 @@ from tests.oracle.temporal import Over
 from tests.oracle.triple_terms import anonymous
 from tests.patterns.test_patterns_semantics import PLAIN
 from tests.patterns.test_rule_templates import HEADER, crowded, dense, rules_of_one_template, thresholds
-from tests.support.properties import MOST, compiled, examples, said
+from tests.support.properties import MOST, compiled, examples, output_signatures
 from tests.support.running import Batched, by_time, outputs
 from tests.support.strategies import ProgramText, programs
 from tests.support.strategies_streams import streams
@@ -120,14 +120,14 @@ def check(rules: list[str], elements: list[Element], limits: Limits, cuts: list[
     exceeded: Counter[Over] = Counter()
     for rule in rules:
         fired, left = ran(program_of(HEADER + rule, limits), elements)
-        alone += said(outputs(fired))
+        alone += output_signatures(outputs(fired))
         exceeded += overs(left)
     assert overs(letters) == exceeded
-    assert said(outputs(firings)) == alone
+    assert output_signatures(outputs(firings)) == alone
     expected = by_brute_force(together, text, elements)
     if not expected.decided_by_names and not expected.too_much:
         assert nameless(overs(letters)) == nameless(expected.over)
-        assert said(outputs(firings)) == said(expected.outputs)
+        assert output_signatures(outputs(firings)) == output_signatures(expected.outputs)
     for buckets in (1, 3):
         fired, left = in_parts(together, elements, buckets, cuts)
         assert outputs(fired) == outputs(sorted(firings, key=output_order))
@@ -159,7 +159,7 @@ def test_random_rules_obey_the_limits(text: ProgramText, elements: list[Element]
     expected = by_brute_force(program, text, elements)
     if not expected.decided_by_names and not expected.too_much:
         assert nameless(overs(letters)) == nameless(expected.over)
-        assert said(outputs(firings)) == said(expected.outputs)
+        assert output_signatures(outputs(firings)) == output_signatures(expected.outputs)
 
 
 # --- by hand ---

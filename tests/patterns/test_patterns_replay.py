@@ -30,7 +30,7 @@ from dotr.model.stream import Element, Firing, Instant
 from dotr.model.time import Clock, Micros
 from tests.patterns.test_patterns_semantics import PLAIN
 from tests.patterns.test_rule_templates import HEADER, crowded, dense, rules_of_one_template, thresholds
-from tests.support.properties import compiled, oracle, said
+from tests.support.properties import compiled, oracle, output_signatures
 from tests.support.running import by_time, in_batches, outputs
 from tests.support.strategies import CORE, ProgramText, programs
 from tests.support.strategies_streams import SECOND, streams
@@ -78,7 +78,7 @@ class Scenario:
 
 def recorded(text: ProgramText, elements: Sequence[Element]) -> Scenario:
     program = compiled(text)
-    expected = said(oracle(text, elements, program).outputs)
+    expected = output_signatures(oracle(text, elements, program).outputs)
     sources = program.layout.streams
     facts = {}
     for time, graphs in by_time(elements).items():
@@ -154,6 +154,6 @@ def test_replay_equals_the_oracle(made: list[Scenario]) -> None:
     for number, scenario in enumerate(made):
         program = scenario.replayed()
         one = engine(program, scenario.elements, scenario.text.clock)
-        assert said(outputs(one)) == scenario.expected, scenario.text.rules
+        assert output_signatures(outputs(one)) == scenario.expected, scenario.text.rules
         cuts = [SECOND * (number % 9), 9 * SECOND // 2]
         assert in_batches(program, scenario.elements, scenario.text.clock, 1 + number % 4, cuts) == one, scenario.text.rules

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from dotr.model.stream import Element
 from dotr.model.time import Micros
-from tests.support.properties import MOST, compiled, examples, oracle, said, shown
+from tests.support.properties import MOST, compiled, examples, oracle, output_signatures, shown
 from tests.support.running import by_time, cut_into_stages, in_batches, outputs, run_engine
 from tests.support.strategies import Features, ProgramText, programs
 from tests.support.strategies_streams import SECOND, streams
@@ -27,7 +27,7 @@ def test_engine_equals_the_oracle(text: ProgramText, elements: list[Element]) ->
     program = compiled(text)
     expected = oracle(text, elements, program)
     found = run_engine(program, elements, text.clock)
-    assert said(found.outputs) == said(expected.outputs)
+    assert output_signatures(found.outputs) == output_signatures(expected.outputs)
     assert run_engine(program, elements, text.clock, reload=True) == found
 
 
@@ -53,6 +53,6 @@ def test_rules_of_one_instant_need_no_state(text: ProgramText, elements: list[El
     program = compiled(text)
     assert program.layout.stateful_operators == 0
     found = run_engine(program, elements, text.clock)
-    assert said(found.outputs) == said(oracle(text, elements, program).outputs)
+    assert output_signatures(found.outputs) == output_signatures(oracle(text, elements, program).outputs)
     alone = [run_engine(program, [Element(time, each) for each in graphs], text.clock) for time, graphs in by_time(elements).items()]
     assert [output for each in alone for output in each.outputs] == list(found.outputs)

@@ -29,7 +29,7 @@ from dotr.patterns.rule_templates import (
     group_rules,
     normal_form,
 )
-from tests.support.properties import compiled, examples, oracle, said
+from tests.support.properties import compiled, examples, oracle, output_signatures
 from tests.support.running import outputs, partitioned
 from tests.support.strategies import ProgramText
 from tests.support.strategies_streams import NUMBERS, TERMS, VALUES, streams
@@ -171,12 +171,12 @@ def test_grouped_rules_match_as_single_rules(rules: list[str], elements: list[El
     for element in elements:
         note(f"{element.time}: {' . '.join(map(' '.join, element.triples))}")
     program = compiled(text(rules))
-    together = said(outputs(partitioned(program, elements, 1)))
+    together = output_signatures(outputs(partitioned(program, elements, 1)))
     alone: Counter[tuple[object, ...]] = Counter()
     for rule in rules:
-        alone += said(outputs(partitioned(compiled(text([rule])), elements, 3, reload=True)))
+        alone += output_signatures(outputs(partitioned(compiled(text([rule])), elements, 3, reload=True)))
     assert together == alone
-    assert together == said(oracle(text(rules), elements, program).outputs)
+    assert together == output_signatures(oracle(text(rules), elements, program).outputs)
 
 
 def shapes_of(rules: str) -> list[tuple[int, ...]]:

@@ -150,8 +150,8 @@ def test_growing_with_new_and_empty_partitions(kafka: Broker, tmp_path: Path) ->
         kafka.add_partitions(topic, 3)
         kafka.produce_values(topic, [line(2, 1, 2), line(6, 1, 6), line(7, 1, 7)], partition=2)
         running.wait_until(lambda: _event_times(config) == [2, 3, 4, 7], 30)
-        assert running.stop() == 0, running.said
-    assert '"connected": true' in running.said
+        assert running.stop() == 0, running.stderr_text
+    assert '"connected": true' in running.stderr_text
     (dead,) = dead_letters(tmp_path / "out/dead.ndjson")
     assert (dead["reason"], dead["file"], dead["line"]) == ("idle", f"{topic}/2", 0)
 
@@ -189,7 +189,7 @@ def test_topic_replaced_while_it_is_read_ends_the_run(kafka: Broker, tmp_path: P
         kafka.create(topic)
         kafka.produce_values(topic, [line(n, 0, n) for n in range(1, 4)])
         assert running.process.wait(30) == 1
-        assert "S121" in running.said
+        assert "S121" in running.stderr_text
         assert _event_times(config) == [2]
 
 
@@ -255,8 +255,8 @@ def test_run_waits_for_an_unreachable_broker(tmp_path: Path) -> None:
     """The run prints a warning, and tries again until it is stopped."""
     config = write_config(tmp_path, '{ name: a, format: ndjson, kafka: { bootstrap.servers: "127.0.0.1:1", subscribe: a } }')
     with Running(config, "--engine", "local") as running:
-        running.wait_until(lambda: "no answer from 127.0.0.1:1" in running.said, 20)
-        assert "Connection refused" in running.said
+        running.wait_until(lambda: "no answer from 127.0.0.1:1" in running.stderr_text, 20)
+        assert "Connection refused" in running.stderr_text
         assert running.stop() == 0
 
 

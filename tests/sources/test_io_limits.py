@@ -458,9 +458,9 @@ def test_limits_of_the_configuration_reach_the_readers(project: Project) -> None
 
 def test_integer_times_beyond_the_year_3000_give_a_warning(project: Project) -> None:
     project.write("a.ndjson", ndjson(1_406_879_400_000, ":a a :A .") + ndjson(1_406_879_401_000, ":a a :A ."))
-    said = project.dotr("run", "c.yaml").err
+    stderr_text = project.dotr("run", "c.yaml").err
     warning = "I106 warning: an integer time of input a lies beyond the year 3000, as seconds: 1406879400000 (a.ndjson:1)"
-    assert said.count(warning) == 1
-    assert "If they are milliseconds, write time: { unit: ms }" in said
+    assert stderr_text.count(warning) == 1
+    assert "If they are milliseconds, write time: { unit: ms }" in stderr_text
     project.change("c.yaml", "engine: local", "engine: local\ntime: { unit: ms }")
     assert "I106" not in project.dotr("run", "c.yaml", "--fresh").err

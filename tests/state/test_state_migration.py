@@ -20,7 +20,7 @@ from dotr.state.state_migration import StateFate, StateMigrator, merge_parts, st
 from dotr.state.state_schema import StateSchema, knowledge_digests, state_schema
 from tests.support.properties import examples
 from tests.support.running import Batched
-from tests.support.stored_checkpoints import CUT, SMALL, Story, read, said
+from tests.support.stored_checkpoints import CUT, SMALL, Story, read, remaining_outputs
 from tests.support.stored_program import WHOLE
 
 S = 1_000_000
@@ -311,7 +311,7 @@ def test_checkpoint_of_every_release_opens(story: Story, path: Path) -> None:
     assert found.knowledge_warning is None
     run = Batched(program, Clock(), len(there.states[0]))
     run.states = there.states
-    assert said(run, story) == there.after
+    assert remaining_outputs(run, story) == there.after
     assert {rule for _, rule, _ in there.after} == {rule.name for rule in program.rules.rules}
 
 

@@ -84,10 +84,10 @@ def run(
 
 
 class Running:
-    """The command `dotr run` in the background; `said` is its output on stderr."""
+    """The command `dotr run` in the background; `stderr_text` is its output on stderr."""
 
     def __init__(self, config: Path, *options: str, environment: Mapping[str, str] | None = None) -> None:
-        self._log = config.with_suffix(".said")
+        self._log = config.with_suffix(".log")
         with self._log.open("ab") as log:
             self.process = subprocess.Popen(
                 [sys.executable, "-m", "dotr", "run", config.name, *options],
@@ -99,15 +99,15 @@ class Running:
             )
 
     @property
-    def said(self) -> str:
+    def stderr_text(self) -> str:
         return self._log.read_text()
 
     def wait_until(self, condition: Callable[[], bool], seconds: float = 60) -> None:
         """Wait for a condition while the command runs."""
         until = time.monotonic() + seconds
         while not condition():
-            assert self.process.poll() is None, self.said[-3000:]
-            assert time.monotonic() < until, f"nothing within {seconds} s: {self.said[-3000:]}"
+            assert self.process.poll() is None, self.stderr_text[-3000:]
+            assert time.monotonic() < until, f"nothing within {seconds} s: {self.stderr_text[-3000:]}"
             time.sleep(0.05)
 
     def stop(self, seconds: float = 60) -> int:

@@ -76,7 +76,7 @@ def oracle(text: ProgramText, elements: Sequence[Element], program: CompiledProg
     return result
 
 
-def said(outputs: Sequence[Output]) -> Counter[tuple[object, ...]]:
+def output_signatures(outputs: Sequence[Output]) -> Counter[tuple[object, ...]]:
     """Outputs up to the names of blank and generated nodes."""
     return Counter((o.time, o.rule, o.event, canonical(o.graph, o.attributes), o.dropped) for o in outputs)
 

@@ -50,12 +50,12 @@ class Machine:
         """Its output so far."""
         return (self.folder / "log").read_text(errors="replace")
 
-    def said(self, pattern: str) -> str:
+    def wait_for_line(self, pattern: str) -> str:
         """Waits until a pattern occurs in the output; returns its first group."""
         deadline = time.monotonic() + _PATIENCE_SECONDS
         while (found := re.search(pattern, self.log)) is None:
             if self.process.poll() is not None or time.monotonic() > deadline:
-                raise AssertionError(f"never said {pattern}: {self.log[-4_000:]}")
+                raise AssertionError(f"no line matches {pattern}: {self.log[-4_000:]}")
             time.sleep(0.05)
         return found[1]
 
@@ -92,7 +92,7 @@ def cluster(folder: Path, cores: Sequence[int] = (1, 1), memory: str = "1g") -> 
     try:
         deploy, here = "org.apache.spark.deploy", ("--host", "127.0.0.1", "--webui-port", "0")
         machines.append(master := _start(folder / "master", f"{deploy}.master.Master", *here, "--port", "0"))
-        url = master.said(r"Starting Spark master at (spark://127\.0\.0\.1:\d+)")
+        url = master.wait_for_line(r"Starting Spark master at (spark://127\.0\.0\.1:\d+)")
         options = (*here, "--memory", memory)
         for number, share in enumerate(cores, 1):
             own = folder / f"worker-{number}"
@@ -103,7 +103,7 @@ def cluster(folder: Path, cores: Sequence[int] = (1, 1), memory: str = "1g") -> 
                 )
             )  # fmt: skip
         for worker in machines[1:]:
-            worker.said(r"(Successfully registered with master)")
+            worker.wait_for_line(r"(Successfully registered with master)")
         yield Cluster(url, tuple(machines[1:]))
     finally:
         for machine in reversed(machines):

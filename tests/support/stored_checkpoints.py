@@ -95,7 +95,7 @@ class Kept:
     after: list[tuple[int, str, object]]
 
 
-def said(run: Batched, story: Story = SMALL) -> list[tuple[int, str, object]]:
+def remaining_outputs(run: Batched, story: Story = SMALL) -> list[tuple[int, str, object]]:
     """Output of a run over the rest of the stream."""
     firings = sorted(run.batch(story.halves()[1], LAST_MICRO), key=output_order)
     return [(firing.time, firing.rule, [list(triple) for triple in firing.graph or ()]) for firing in firings]
@@ -174,7 +174,7 @@ def main() -> None:
         run.batch(story.halves()[0], CUT)
         texts = [list(states) for states in run.states]
         contents = {"holdings": state_schema(there).to_json()}
-        after = said(run, story)
+        after = remaining_outputs(run, story)
         for name, key, states in (
             (f"format-{FORMAT}-state-{STATE_VERSION}.json", "states", [[text.decode() for text in states] for states in texts]),
             (f"format-{FORMAT}-logs-{HEAD_VERSION}.json", "logs", as_logs(there, texts, CUT)),

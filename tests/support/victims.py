@@ -51,8 +51,8 @@ class Run:
         self.config = config
         self.module = module
         self.found = found
-        self.said = ""
-        self._log = config.with_suffix(".said")
+        self.stderr_text = ""
+        self._log = config.with_suffix(".log")
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self, *options: str, standard: int = subprocess.DEVNULL) -> subprocess.Popen[bytes]:
@@ -103,10 +103,10 @@ class Run:
         deadline = time.monotonic() + 60
         while processes(self.process.pid) and time.monotonic() < deadline:
             time.sleep(0.05)
-        self.said = output = self._log.read_text(errors="replace")
+        self.stderr_text = output = self._log.read_text(errors="replace")
         for mark in ("Traceback", "\tat ", "fault of dotr's own"):
             if mark in output:
-                self.found.problems.append(f"it said {mark!r}: {output[-2000:]}")
+                self.found.problems.append(f"its log has {mark!r}: {output[-2000:]}")
         self.found.recoveries += output.count("It goes on from its checkpoint")
         self._log.unlink()
         return code

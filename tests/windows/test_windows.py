@@ -119,7 +119,7 @@ def reports_by_brute_force(
 ) -> bool:
     form = AskForm(Select((), Bgp(())))
     query = ContinuousQuery("q", "q", RelationToStream.RSTREAM, form, (window,), (), NOWHERE, NOWHERE)
-    state = brute.Asked(query, brute.Knowledge(origin=origin), reported={0: reported})
+    state = brute.ContinuousQueryState(query, brute.Knowledge(origin=origin), reported={0: reported})
     return state.window_reports(0, time, brute.Streams({"s": stream}))
 
 

@@ -39,6 +39,7 @@ class Lane:
 
     @property
     def total(self) -> int:
+        """The sum of the counts."""
         return sum(self.counts.values())
 
 
