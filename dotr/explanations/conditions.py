@@ -1,7 +1,7 @@
 """Conditions on events, with their outcome and the terms that decided it.
 
-Idea: each conjunct is compiled by itself (`dotr.expressions`), kept for later candidates, and
-called with the terms of one binding.
+Idea: each conjunct is compiled by itself (`dotr.expressions`) and called with the terms of one
+binding. Compiled conjuncts are cached, since all candidates of a clause share them.
 """
 
 from __future__ import annotations
