@@ -1,4 +1,4 @@
-"""Properties of explanations of queries without facts: the oracle agrees with all that they claim."""
+"""Properties of explanations of queries without facts: their stops and rules agree with the oracle."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from tests.support.strategies_streams import streams
 
 
 def assert_agreed(text: ProgramText, elements: list[Element]) -> None:
-    """Each stop of each query at each instant holds of the closed instant, by the oracle."""
+    """Each stop of each query at each instant agrees with the oracle's solutions."""
     shown(text, elements)
     program = compiled(text)
     queries: list[Select] = [shared.query for shared in program.rules.queries]

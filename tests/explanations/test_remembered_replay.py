@@ -59,7 +59,7 @@ def test_of_many_instants_the_latest_are_kept() -> None:
     assert [each.time for each in replay.replay.instants()] == list(range(10))
 
 
-def test_an_instant_that_was_not_read_yet_is_read() -> None:
+def test_instant_beyond_the_cache_is_read_from_the_stream() -> None:
     source = Source()
     replay = cached(source, 100)
     assert replay.instant(5) is not None

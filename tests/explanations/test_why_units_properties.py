@@ -1,5 +1,5 @@
-"""Every event of random programs with continuous queries has reasons, and the elements that they name give it: the brute force of the
-page, asked over these elements alone, has the solution."""
+"""Every event of random programs with continuous queries has reasons, and its evidence suffices: a brute-force evaluation over the elements
+of its evidence alone has the solution."""
 
 from __future__ import annotations
 
@@ -51,8 +51,8 @@ def replay_of(program: ContinuousProgram, spec: ProgramSpec) -> Replay:
     return Replay("random", compile_program(spec), Clock(), {}, read)
 
 
-def assert_given_by_what_is_named(reason: ReportReason, solution: SolutionReason, known: Knowledge) -> None:
-    """The solution is one over the elements alone that its proofs name."""
+def assert_evidence_suffices(reason: ReportReason, solution: SolutionReason, known: Knowledge) -> None:
+    """The oracle has the solution over the elements in its proofs alone."""
     dataset = reason.dataset
     form, time = dataset.query.form, dataset.report.time
     named = {(each.stream, each.time, each.number) for each in used_elements(iter(solution.proofs.values()))}
@@ -89,7 +89,7 @@ def assert_given_by_what_is_named(reason: ReportReason, solution: SolutionReason
 
 @given(continuous_programs())
 @examples(25)
-def test_events_of_queries_have_reasons_that_give_them(program: ContinuousProgram) -> None:
+def test_evidence_of_query_events_suffices_for_them(program: ContinuousProgram) -> None:
     note(program.queries)
     note(str(program))
     query_file, rule_file = Document("q.rspql", program.queries), Document("r.dotr", program.rules)
@@ -136,11 +136,11 @@ def test_events_of_queries_have_reasons_that_give_them(program: ContinuousProgra
                     for element in used_elements(iter(solution.proofs.values())):
                         assert_is_an_element(element, program)
                     if is_monotone and not (isinstance(reason.dataset.query.form, AskForm) and not solution.evidence):
-                        assert_given_by_what_is_named(reason, solution, known)
+                        assert_evidence_suffices(reason, solution, known)
 
 
 def assert_is_an_element(element: WindowElement, program: ContinuousProgram) -> None:
-    """An element of an input has the place of one with that many triples, at that time."""
+    """The place of an element of an input is that of an element with its time and number of triples."""
     if element.place is not None:
         at, _, turtle = program.elements[element.place.line - 1]
         assert at * SECOND == element.time
