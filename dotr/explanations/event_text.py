@@ -28,7 +28,7 @@ _UNIT_NAMES: Final = {
     Unit.HOUR: "h",
     Unit.DAY: "d",
 }
-_NUMBER: Final = re.compile(r"[+-]?[0-9]+(\\.[0-9]+)?")
+_NUMBER: Final = re.compile(r"[+-]?[0-9]+(\.[0-9]+)?")
 _DECIMAL_COMMA: Final = re.compile(r"[+-]?[0-9]+,[0-9]+")
 
 

@@ -159,6 +159,13 @@ def test_text_that_is_no_number(project: Project) -> None:
     ]
 
 
+def test_text_with_a_decimal_point_has_a_cast(project: Project) -> None:
+    write_project(project, [temp(0, '"20.5"'), temp(60, '"35.5"')])
+    assert why_not(project, "Rise")[1] == (
+        '  Now at 60, room :lab, v "35.5": Now.?v - Before.?v errs: "35.5" and "20.5" are text. xsd:decimal(?v) reads them.'
+    )
+
+
 def test_if_does_not_change_what_last_selects(project: Project) -> None:
     write_project(project, [temp(0, 20), temp(60, 27), temp(120, 31)])
     assert why_not(project, "Rise") == [
