@@ -259,7 +259,7 @@ class AnchorExplainer:
 
     def _shown(self, clause: ClauseEvaluation, evaluation: AnchorEvaluation) -> Sequence[CandidateEvaluation]:
         """The candidates to list. Outside the window, events of the match itself are left out, and
-        events that the rule makes at the time of the anchor.
+        composite events of the rule at the time of the anchor.
         """
         own, now = self.evaluator.rule.event, evaluation.order.due
 

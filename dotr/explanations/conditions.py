@@ -30,7 +30,7 @@ class ConditionOutcome:
         holds: its truth; None: it errs, which counts as false.
         operands: its variables, attributes and times with their terms, in the order of appearance.
         sides: of `A || B`, the outcome of each side; otherwise empty.
-        span: its place in the rule file, where known.
+        span: its place in the rule file; None: unknown.
     """
 
     expression: Expression

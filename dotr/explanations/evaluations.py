@@ -46,7 +46,7 @@ class ConsumedEvents:
         by = None if used is None else used.get((event.time, event.number))
         return by if by is not None and by < anchor else None
 
-    def forget(self, before: Micros) -> None:
+    def discard_before(self, before: Micros) -> None:
         """Remove the events before a time (µs since 1970)."""
         for used in self._by_label.values():
             for key in [key for key in used if key[0] < before]:
@@ -115,13 +115,13 @@ class ClauseEvaluation:
 
     Attributes:
         clause: the clause.
-        binding: what is bound before.
+        binding: the binding of the clauses before it.
         earliest, latest: the times in µs that its window accepts, both included; of an empty range
             the earliest is later.
         candidates: all examined events, in the order of time and ties, including those beyond the
             window up to the `reach` of the evaluation.
         value: the value of an aggregate; None: it has none, or the clause is no aggregate.
-        bindings: what is bound after it; empty: the clause stops this binding.
+        bindings: the bindings after it; empty: the clause stops this binding.
     """
 
     clause: Clause

@@ -1,4 +1,4 @@
-"""Reasons of an event: the evaluation of its rule at its anchor, and the reasons of what it binds.
+"""Reasons of an event: the evaluation of its rule at its anchor, and the reasons of its events.
 
 Idea: a replay (`dotr.explanations.firings`) finds the firing. The plain evaluator
 (`dotr.explanations.rule_evaluation`) gives the outcome of every condition along its match. Each

@@ -175,7 +175,7 @@ class FiringRecorder:
                 run.watch = self.records[name]
             else:
                 self._watch(name, run, done)
-        since_forgotten = 0
+        since_discard = 0
         for instant in self.replay.instants():
             if until is not None and instant.time > until:
                 for firings in engine.moments_until(until):
@@ -184,10 +184,10 @@ class FiringRecorder:
                 return
             done += self._of_units(instant.step(engine))
             yield from self._take(done)
-            since_forgotten += 1
-            if since_forgotten > 1_000 and self.horizon is not None and self._count() > _MOST_EVENTS:
-                since_forgotten = 0
-                self._forget(instant.time - self.horizon)
+            since_discard += 1
+            if since_discard > 1_000 and self.horizon is not None and self._count() > _MOST_EVENTS:
+                since_discard = 0
+                self._discard(instant.time - self.horizon)
         if self.replay.ended:
             for firings in engine.finish():
                 if until is not None and firings and firings[0].time > until:
@@ -241,11 +241,11 @@ class FiringRecorder:
         histories = sum(history.count() for history in (self.history, *self.inner.values()))
         return histories + sum(record.count() for record in self.records.values())
 
-    def _forget(self, before: Micros) -> None:
+    def _discard(self, before: Micros) -> None:
         for history in (self.history, *self.inner.values()):
-            history.forget(before)
+            history.discard_before(before)
         for record in self.records.values():
-            record.forget(before)
+            record.discard_before(before)
         for name, firings in self.firings.items():
             self.firings[name] = [each for each in firings if each.time >= before]
 

@@ -47,15 +47,15 @@ class _Stream:
     """Events of one stream.
 
     - `times`: the times of `events`, for bisection.
-    - `seen`: True after the first event, also when it is discarded.
+    - `has_occurred`: True after the first event, also when it is discarded.
     - `ordinals`: composite events by time and by their ordinal in the engine.
     """
 
-    __slots__ = ("events", "names", "ordinals", "seen", "times")
+    __slots__ = ("events", "has_occurred", "names", "ordinals", "times")
 
     def __init__(self, names: tuple[Variable, ...]) -> None:
         self.names = names
-        self.seen = False
+        self.has_occurred = False
         self.times: list[Micros] = []
         self.events: list[RecordedEvent] = []
         self.ordinals: dict[tuple[Micros, int], RecordedEvent] = {}
@@ -106,7 +106,7 @@ class History:
         """
         into = self._streams[stream]
         names = into.names
-        into.seen = into.seen or bool(events)
+        into.has_occurred = into.has_occurred or bool(events)
         if isinstance(stream, int):
             into.events += [RecordedEvent(stream, time, number, names, values) for number, (_, values) in enumerate(events)]
             into.times += [time] * len(events)
@@ -135,7 +135,7 @@ class History:
 
     def has_occurred(self, stream: Stream) -> bool:
         """True if the stream has had an event, discarded or not."""
-        return self._streams[stream].seen
+        return self._streams[stream].has_occurred
 
     def last_before(self, stream: Stream, time: Micros) -> RecordedEvent | None:
         """The latest event of a stream before a time (µs since 1970); None: there is none."""
@@ -152,7 +152,7 @@ class History:
         longest = max(self._streams.values(), key=lambda each: len(each.times))
         return longest.times[len(longest.times) // 2]
 
-    def forget(self, before: Micros) -> None:
+    def discard_before(self, before: Micros) -> None:
         """Remove the events before a time (µs since 1970)."""
         for each in self._streams.values():
             end = bisect_left(each.times, before)

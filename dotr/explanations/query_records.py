@@ -112,7 +112,7 @@ class QueryRecord:
         """The number of elements that are kept."""
         return sum(len(each.elements) for each in self._arrived)
 
-    def forget(self, before: Micros) -> None:
+    def discard_before(self, before: Micros) -> None:
         """Remove the elements before a time (µs since 1970)."""
         for each in self._arrived:
             count = bisect_left(each.elements, before, key=lambda element: element.time)

@@ -141,7 +141,7 @@ class Survey(Generic[_Explained]):
             self._note_consumed(step, consumes_aggregated)
             self._note(step)
             if self.recorder.history.count() > self._threshold:
-                self._forget(step.time)
+                self._discard(step.time)
         if not self.every:
             self._explain_furthest()
             if self._furthest is not None:
@@ -235,15 +235,15 @@ class Survey(Generic[_Explained]):
         if found is not None and (self._furthest is None or found[0] > self._furthest[0]):
             self._furthest = found[0], self.explain(found[1])
 
-    def _forget(self, now: Micros) -> None:
+    def _discard(self, now: Micros) -> None:
         """Discard the older half of the history, except events within the reach of later anchors."""
         history, rule = self.recorder.history, self.evaluator.rule
         if not self.every:
             self._explain_furthest()
         reach = max(each.far for each in lookbacks(rule)) + rule.anchor.delay
         before = min(history.middle(), now - reach)
-        history.forget(before)
-        self.evaluator.consumed.forget(before)
+        history.discard_before(before)
+        self.evaluator.consumed.discard_before(before)
         self._threshold = max(_MOST_EVENTS, 2 * history.count())
 
 
