@@ -67,24 +67,24 @@ class BackgroundOrigins:
         """The origins of triples of the closed background, found in one reading of the sources.
         If a source can no longer be read, they have neither place nor rule.
         """
-        wanted = [triple for triple in dict.fromkeys(triples) if triple not in self._known]
-        if wanted:
+        targets = [triple for triple in dict.fromkeys(triples) if triple not in self._known]
+        if targets:
             try:
-                self._known.update(self._found(wanted))
+                self._known.update(self._found(targets))
             except Refused:
-                self._known.update(dict.fromkeys(wanted, BackgroundOrigin(None, None)))
+                self._known.update(dict.fromkeys(targets, BackgroundOrigin(None, None)))
         return {triple: self._known[triple] for triple in triples}
 
-    def _found(self, wanted: Sequence[Triple]) -> Iterator[tuple[Triple, BackgroundOrigin]]:
-        places = self._places(wanted)
+    def _found(self, targets: Sequence[Triple]) -> Iterator[tuple[Triple, BackgroundOrigin]]:
+        places = self._places(targets)
         yield from ((triple, BackgroundOrigin(place, None)) for triple, place in places.items())
-        derived = [triple for triple in wanted if triple not in places]
+        derived = [triple for triple in targets if triple not in places]
         if derived:
             yield from self._derived(derived)
 
-    def _places(self, wanted: Collection[Triple]) -> dict[Triple, ElementPlace]:
+    def _places(self, targets: Collection[Triple]) -> dict[Triple, ElementPlace]:
         """The first place of each triple that a source states; derived triples are left out."""
-        remaining = set(wanted)
+        remaining = set(targets)
         places: dict[Triple, ElementPlace] = {}
         for triple, place in stated_triples(self._program):
             if triple in remaining:
@@ -101,10 +101,10 @@ class BackgroundOrigins:
                             places[triple] = rule_place(rule.rule)
         return places
 
-    def _derived(self, wanted: Sequence[Triple]) -> Iterator[tuple[Triple, BackgroundOrigin]]:
+    def _derived(self, targets: Sequence[Triple]) -> Iterator[tuple[Triple, BackgroundOrigin]]:
         """The rule of the last step of each triple."""
-        matches = self._matches_behind(wanted)
-        stated = self._places([triple for triple in matches if triple not in wanted])
+        matches = self._matches_behind(targets)
+        stated = self._places([triple for triple in matches if triple not in targets])
         given: dict[Triple, RuleMatch] = {}
         grown = True
         while grown:
@@ -114,17 +114,17 @@ class BackgroundOrigins:
                     if all(premise in stated or premise in given for premise in match.premises):
                         given[triple], grown = match, True
                         break
-        for triple in wanted:
+        for triple in targets:
             behind = [match for match in matches[triple] if triple not in match.premises]
             last = given.get(triple) or (behind[0] if behind else None)
             yield triple, BackgroundOrigin(None, None if last is None else last.rule.rule)
 
-    def _matches_behind(self, wanted: Sequence[Triple]) -> dict[Triple, list[RuleMatch]]:
+    def _matches_behind(self, targets: Sequence[Triple]) -> dict[Triple, list[RuleMatch]]:
         """The matches that conclude some triples, and transitively those that conclude their
         premises, by conclusion; each list is in the tie order.
         """
         matches: dict[Triple, list[RuleMatch]] = {}
-        pending = list(wanted)
+        pending = list(targets)
         for triple in pending:
             if triple in matches or len(matches) > _MAX_EXPANDED:
                 continue
