@@ -221,8 +221,8 @@ class ReportDataset:
 class DefaultProofs:
     """The default graph, with a proof of each triple.
 
-    It is the closure of the background with the default windows that are closed as one graph, and
-    the union of this closure with the graphs of default windows of other levels.
+    It is the union of the closure of the background with those default windows that are closed as
+    one graph, and of the graphs of default windows of other levels.
 
     Args:
         program: the program, with its background.
