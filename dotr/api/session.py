@@ -240,7 +240,7 @@ class Session:
         >>> print(session.why_not("R").text.splitlines()[0])
         R: 1 anchor, 0 after HighTemp
         """
-        from dotr.explanations.unit_why_not import anchor_attributes, why_no_event
+        from dotr.explanations.unit_why_not import question_attributes, why_no_event
         from dotr.explanations.why_not import Question
 
         replay = self.replay()
@@ -249,7 +249,7 @@ class Session:
             raise SessionError(f"there is no rule {rule}. {did_you_mean(rule, names) or 'The program has ' + ', '.join(names) + '.'}")
         moment = None if at is None else self._moment(at)
         label = next((each.anchor.label for each in self._program.rules.rules if each.name == rule), rule)
-        terms = self._terms(where or {}, anchor_attributes(replay, rule), label)
+        terms = self._terms(where or {}, question_attributes(replay, rule), label)
         answer = why_no_event(replay, rule, Question(moment, moment, terms, every))
         return Answer("\n".join(answer.lines()), answer.to_json())
 

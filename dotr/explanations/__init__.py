@@ -1,1 +1,1 @@
-"""Explanations of results: why an event came, why a rule did not fire, what holds at an instant."""
+"""Explanations of results: of an event, of a rule that did not fire, of the contents of an instant."""

@@ -1,8 +1,8 @@
-"""Explanation of one anchor at which a rule did not fire: what stopped it, and what would do.
+"""Explanation of one anchor at which a rule did not fire: the reason, and a change that suffices.
 
 Idea: the first clause (or `if`) that leaves no binding is the reason. Its candidates are ranked by
-the number of conditions that fail, then by their distance in time. The first one for which a
-single change is enough gives the last line.
+the number of conditions that fail, then by their distance in time. The last line names the single
+change of the rule that suffices for the best-ranked candidate that has one.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ _MOST_LISTED: Final = 3
 
 @dataclass(frozen=True, slots=True)
 class CandidateExplanation:
-    """A candidate in words.
+    """Text of a candidate.
 
     Attributes:
         event: the event.
-        conditions: the conditions that decide: those that fail; of one that refuses, all.
+        conditions: the conditions that fail; for an event that a negation matches, all conditions.
         reasons: sentences on the distance, on consumption, on another role; in the order of the
             text.
         failures: the number of conditions that fail.
@@ -63,25 +63,26 @@ class CandidateExplanation:
 
 @dataclass(frozen=True, slots=True)
 class AnchorExplanation:
-    """An anchor in words, and why the rule did not fire there.
+    """Text of an anchor, and the reason for which the rule did not fire there.
 
     Attributes:
         event: the anchor.
-        stands: the time at which a delayed anchor stands; None: it is not delayed.
-        bound: events of earlier clauses that the clause which stops it refers to.
-        stopped_by: the clause that stops it: a label, `not L`, `if`; empty: the anchor's own
+        due: the time at which a delayed anchor is due, as the output writes times; None: it is not
+            delayed.
+        bound: events of earlier clauses to which the stopping clause refers.
+        stopped_by: the stopping clause: a label, `not L`, `if`; empty for the anchor's own
             constraints.
-        reason: what stopped it, in words.
+        reason: a sentence on the stopping clause.
         conditions: the conditions of `if`, or of the anchor, that fail.
         candidates: the candidates of the clause, at most five.
         others: the number of further candidates.
-        too_far: where the clause's best candidate is too far back and fails nothing else: how far.
-        change: a change with which the rule fires here, in the syntax of rules; empty: none.
+        too_far: a sentence on the distance of the best candidate, if only its distance fails.
+        change: a change of the rule with which it fires here, in its syntax; empty: none is found.
         remarks: further sentences.
     """
 
     event: EventText
-    stands: str | int | None = None
+    due: str | int | None = None
     bound: tuple[EventText, ...] = ()
     stopped_by: str = ""
     reason: str = ""
@@ -94,8 +95,8 @@ class AnchorExplanation:
 
     def lines(self) -> list[str]:
         """The lines, indented by two spaces and more."""
-        stands = "" if self.stands is None else f", stands at {self.stands}"
-        head = "; ".join([f"{self.event}{stands}", *map(str, self.bound)])
+        due = "" if self.due is None else f", stands at {self.due}"
+        head = "; ".join([f"{self.event}{due}", *map(str, self.bound)])
         change = f"It fires with `{self.change}`." if self.change else ""
         if self.candidates or not self.reason.endswith("."):
             lines = [f"  {head}: {self.reason}"]
@@ -113,7 +114,7 @@ class AnchorExplanation:
         """The explanation as a JSON object."""
         return {
             **self.event.to_json(),
-            "stands": self.stands,
+            "stands": self.due,
             "bound": [each.to_json() for each in self.bound],
             "stopped_by": self.stopped_by or None,
             "reason": self.reason,
@@ -131,7 +132,7 @@ def with_place(line: str, place: str) -> str:
 
 
 def step_names(clauses: Sequence[Clause], *, has_condition: bool) -> list[str]:
-    """The clauses as a funnel names them: `Hot`, `not Other`, `?mean`, `if`."""
+    """The names of the clauses in a funnel, in their order: `Hot`, `not Other`, `?mean`, `if`."""
     names = []
     for clause in clauses:
         match clause:
@@ -146,7 +147,7 @@ def step_names(clauses: Sequence[Clause], *, has_condition: bool) -> list[str]:
 
 @dataclass(frozen=True)
 class AnchorExplainer:
-    """Maker of the explanations of one rule's anchors."""
+    """Explainer of the anchors of one rule."""
 
     evaluator: RuleEvaluator
     writer: EventWriter
@@ -162,21 +163,21 @@ class AnchorExplainer:
 
     def _anchor(self, evaluation: AnchorEvaluation) -> tuple[EventText, str | int | None]:
         delay = self.evaluator.rule.anchor.delay
-        return self.writer.event(evaluation.anchor, 0), self.writer.time(evaluation.order.stands) if delay else None
+        return self.writer.event(evaluation.anchor, 0), self.writer.time(evaluation.order.due) if delay else None
 
     # --- the anchor's own constraints ---
 
     def _own_constraints(self, evaluation: AnchorEvaluation) -> AnchorExplanation:
-        event, stands = self._anchor(evaluation)
+        event, due = self._anchor(evaluation)
         failing = [each for each in evaluation.conditions if each.holds is not True]
         conditions = tuple([self.writer.constraint(each) for each in failing])
         change = Changes(self.evaluator, self.writer).of_anchor(evaluation.anchor, failing[0]) if len(failing) == 1 else ""
-        return AnchorExplanation(event, stands, reason="; ".join(each.text for each in conditions), conditions=conditions, change=change)
+        return AnchorExplanation(event, due, reason="; ".join(each.text for each in conditions), conditions=conditions, change=change)
 
     # --- if ---
 
     def _final_condition(self, evaluation: AnchorEvaluation) -> AnchorExplanation:
-        event, stands = self._anchor(evaluation)
+        event, due = self._anchor(evaluation)
         final = min(reversed(evaluation.final), key=lambda each: sum(outcome.holds is not True for outcome in each.conditions))
         failing = [each for each in final.conditions if each.holds is not True]
         conditions = tuple([self.writer.final(each) for each in failing])
@@ -185,7 +186,7 @@ class AnchorExplainer:
         changes = Changes(self.evaluator, self.writer)
         remarks = self._aggregates(evaluation, final.binding)
         if any(each.holds is None for each in failing):
-            return AnchorExplanation(event, stands, (), "if", f"{reason}.", conditions, remarks=remarks)
+            return AnchorExplanation(event, due, (), "if", f"{reason}.", conditions, remarks=remarks)
         moved = changes.moved(evaluation, final)
         if moved is not None:
             label, writer = moved.clause.role.label, self.writer
@@ -195,19 +196,19 @@ class AnchorExplainer:
             word = "last" if moved.clause.mode is Mode.LAST else "first"
             reason += f"; {label} is the {word} one, at {writer.time(moved.chosen.time)}."
             reason += f" It would hold with that at {other.time}" + (f" ({values})." if values else ".")
-            stands_there = self._where_it_stands(moved.clause, moved.moved)
-            return AnchorExplanation(event, stands, (), "if", reason, conditions, remarks=(*remarks, stands_there))
+            placement = self._placement(moved.clause, moved.moved)
+            return AnchorExplanation(event, due, (), "if", reason, conditions, remarks=(*remarks, placement))
         change = changes.of_final(evaluation.anchor, failing[0]) if len(failing) == 1 else ""
-        return AnchorExplanation(event, stands, (), "if", f"{reason}.", conditions, change=change, remarks=remarks)
+        return AnchorExplanation(event, due, (), "if", f"{reason}.", conditions, change=change, remarks=remarks)
 
-    def _where_it_stands(self, clause: Choose, moved: Expression) -> str:
+    def _placement(self, clause: Choose, moved: Expression) -> str:
         role = clause.role
         if isinstance(role.source, FactSource) and role.label not in self.writer.shared and role.origin == role.label:
             return f"What chooses stands in the clause: FILTER({self.writer.expression(moved)}) in the query of {role.label}"
         return f"What chooses stands in the clause: {clause_text(clause, self.writer)}"
 
     def _aggregates(self, evaluation: AnchorEvaluation, binding: Binding) -> tuple[str, ...]:
-        """The values of aggregates, with the number of events that they are made of."""
+        """The values of aggregates, each with its number of events."""
         lines = []
         for clauses in evaluation.clauses:
             for each in clauses:
@@ -223,7 +224,7 @@ class AnchorExplainer:
     # --- clauses ---
 
     def _clause(self, evaluation: AnchorEvaluation, place: int) -> AnchorExplanation:
-        event, stands = self._anchor(evaluation)
+        event, due = self._anchor(evaluation)
         nearest = min(reversed(evaluation.clauses[place - 1]), key=_failures)
         clause = nearest.clause
         if not isinstance(clause, Absent) and not self._shown(nearest, evaluation):
@@ -231,10 +232,10 @@ class AnchorExplainer:
         name = step_names([clause], has_condition=False)[0]
         bound = self._referred(nearest, evaluation)
         if isinstance(clause, Absent):
-            return self._refused(evaluation, place, nearest, AnchorExplanation(event, stands, bound, name))
-        if nearest.chosen:  # more than one branch may have
+            return self._refused(evaluation, place, nearest, AnchorExplanation(event, due, bound, name))
+        if nearest.chosen:  # more events than `limits: { matches }` permits
             reason = f"{len(nearest.chosen):,} {clause.role.label} {self._range(nearest)}, more than `limits: {{ matches }}` allows."
-            return AnchorExplanation(event, stands, bound, name, reason)
+            return AnchorExplanation(event, due, bound, name, reason)
         ranked = sorted(self._shown(nearest, evaluation), key=lambda each: (each.failures, abs(each.distance), -each.event.number))
         shown = ranked[:_MOST_CANDIDATES]
         changes = Changes(self.evaluator, self.writer)
@@ -244,10 +245,10 @@ class AnchorExplainer:
         reason = f"nothing for {clause.role.label}{f' among {number:,}' if number else ''} {self._range(nearest)}"
         candidates = tuple([self._candidate(each, place, nearest) for each in shown])
         too_far = self._too_far(shown[0], nearest) if shown else ""
-        return AnchorExplanation(event, stands, bound, name, reason, (), candidates, len(ranked) - len(shown), too_far, change)
+        return AnchorExplanation(event, due, bound, name, reason, (), candidates, len(ranked) - len(shown), too_far, change)
 
     def _with_the_nearest(self, evaluation: AnchorEvaluation, place: int, clause: ClauseEvaluation) -> ClauseEvaluation:
-        """The clause with the nearest earlier event as a candidate, which is beyond the reach."""
+        """The evaluation of a clause with its latest event before the examined range as a candidate."""
         history = self.evaluator.history
         event = history.last_before(history.stream_of(clause.clause.role.source), clause.earliest)
         if event is None:
@@ -257,10 +258,10 @@ class AnchorExplainer:
         return min(reversed(farther.clauses[place - 1]), key=_failures)
 
     def _shown(self, clause: ClauseEvaluation, evaluation: AnchorEvaluation) -> Sequence[CandidateEvaluation]:
-        """The candidates that are worth a line: outside the window not those of the match itself,
-        nor what the rule makes at the time of the anchor.
+        """The candidates to list. Outside the window, events of the match itself are left out, and
+        composite events of the rule at the time of the anchor.
         """
-        own, now = self.evaluator.rule.event, evaluation.order.stands
+        own, now = self.evaluator.rule.event, evaluation.order.due
 
         def is_of_match(candidate: CandidateEvaluation) -> bool:
             event = candidate.event
@@ -269,14 +270,14 @@ class AnchorExplainer:
         return [each for each in clause.candidates if not each.outside or not is_of_match(each)]
 
     def _too_far(self, candidate: CandidateEvaluation, clause: ClauseEvaluation) -> str:
-        """`T at 0 is 132 s before, 12 s too far`; empty: that is not what fails, or not all."""
+        """`T at 0 is 132 s before, 12 s too far`; empty unless only the distance fails."""
         if candidate.failures != 1 or candidate.event.time >= clause.earliest or not isinstance(scope_of(clause.clause), Window):
             return ""
         event, clock = f"{clause.clause.role.origin} at {self.writer.time(candidate.event.time)}", self.evaluator.clock
         return f"{event} is {distance_text(candidate.distance, clock)} before, {distance_text(candidate.outside, clock)} too far"
 
     def _referred(self, clause: ClauseEvaluation, evaluation: AnchorEvaluation) -> tuple[EventText, ...]:
-        """Events of earlier clauses that a clause refers to, the anchor aside."""
+        """Events of earlier clauses to which a clause refers, without the anchor."""
         rule = self.evaluator.rule
         labels = {part.label for part in parameters_of(clause.clause.role.constraints) if isinstance(part, Attribute | TimeOf)}
         match scope_of(clause.clause):
@@ -294,20 +295,20 @@ class AnchorExplainer:
         if len(refusing) == 1 and self._is_anchor(refusing[0], evaluation, clause):
             distance = distance_text(refusing[0].distance, self.evaluator.clock)
             reason = f"refused by itself, {distance} before." if refusing[0].distance else "refused by itself."
-            return AnchorExplanation(start.event, start.stands, start.bound, start.stopped_by, reason, change=change)
+            return AnchorExplanation(start.event, start.due, start.bound, start.stopped_by, reason, change=change)
         shown = refusing[:_MOST_CANDIDATES]
         number = len(clause.inside)
         reason = f"refused by {len(refusing):,}{f' among {number:,}' if number > len(refusing) else ''} {self._range(clause)}"
         candidates = tuple([self._candidate(each, place, clause) for each in shown])
         return AnchorExplanation(
-            start.event, start.stands, start.bound, start.stopped_by, reason, (), candidates, len(refusing) - len(shown), "", change
+            start.event, start.due, start.bound, start.stopped_by, reason, (), candidates, len(refusing) - len(shown), "", change
         )
 
     def _is_anchor(self, candidate: CandidateEvaluation, evaluation: AnchorEvaluation, clause: ClauseEvaluation) -> bool:
         return candidate.event == evaluation.anchor and clause.clause.role.origin == self.evaluator.rule.anchor.origin
 
     def _range(self, clause: ClauseEvaluation) -> str:
-        """The times that a clause accepts: `in [12, 132)`."""
+        """The range of times of a clause: `in [12, 132)`."""
         scope = scope_of(clause.clause)
         if isinstance(scope, Between):
             return f"between {self.writer.time(clause.earliest - 1)} and {self.writer.time(clause.latest + 1)}"
@@ -339,7 +340,7 @@ class AnchorExplainer:
         elif isinstance(clause.clause, Absent):
             reasons.append(self._how_far(candidate, clause))
         if candidate.consumed_by is not None:
-            consumed_at = self.writer.time(candidate.consumed_by.stands)
+            consumed_at = self.writer.time(candidate.consumed_by.due)
             reasons.append(f"used up by the firing at {consumed_at} (consuming {clause.clause.role.label})")
         if candidate.taken_as is not None:
             reasons.append(f"it is {candidate.taken_as} already")
@@ -370,7 +371,7 @@ class AnchorExplainer:
         return f"{how_far}, {distance_text(beyond, clock)} too {'far' if is_far else 'near'}" if beyond else f"{how_far}, {left_out}"
 
     def _written(self, scope: Window) -> str:
-        """The window as it is most simply written."""
+        """The window in its shortest form: `within 2 min`, not `within (0, 2 min]`."""
         interval = scope.interval
         if interval.low == 0 and not interval.low_closed and interval.high_closed:
             return scope_text(scope).replace("(0, ", "").replace("]", "").rpartition(" from ")[0]

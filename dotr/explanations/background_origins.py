@@ -1,9 +1,9 @@
 """Origins of background triples: a file, or the rule that derived the triple.
 
 Idea: a compiled background keeps neither, so the sources are read again. A triple that no source
-states was derived: rules are asked back from it over the closed background, as far as a bounded
-number of triples, until stated triples give it; the first of them is the last step. A whole
-proof down to stated triples closes the background once more (`close_background_in_rounds`).
+states is derived. Backward chaining over the closed background, up to a bounded number of triples,
+finds a derivation from stated triples; the rule of its last step is the origin. A whole proof down
+to stated triples closes the background once more (`close_background_in_rounds`).
 
 Cost: one or two readings of the sources, about 2 µs a triple of theirs.
 """
@@ -29,21 +29,21 @@ from dotr.model.terms import Term, Triple
 from dotr.store.triples import TripleIndex
 
 _A_LINE_EACH: Final = (".nt", ".nq", ".nt.gz", ".nq.gz")
-"""Syntaxes with a statement a line."""
+"""Extensions of syntaxes with one statement per line."""
 _MAX_EXPANDED: Final = 2_000
-"""Number of triples that the search for a last step looks at, at most."""
+"""Maximum number of triples that backward chaining expands."""
 _MAX_MATCHES: Final = 100
-"""Number of matches of a rule that the search for a last step looks at, at most."""
+"""Maximum number of matches of a rule for one triple."""
 
 
 class BackgroundOrigin(NamedTuple):
     """The origin of a background triple.
 
     Attributes:
-        place: the file that states it, with the line where its syntax has a statement a line; None
-            for a derived triple. A fact of a Datalog file has the file and line of the fact.
-        rule: the rule of the last step that derives it; None for a stated triple, and where no
-            source gives it any more.
+        place: the file that states it, with the line if its syntax has one statement per line;
+            None for a derived triple. A fact of a Datalog file has its file and line.
+        rule: the rule of the last step that derives it; None for a stated triple, and for a triple
+            that the sources no longer entail.
     """
 
     place: ElementPlace | None
@@ -51,7 +51,7 @@ class BackgroundOrigin(NamedTuple):
 
 
 class BackgroundOrigins:
-    """Origins of the background triples of a program; those that were asked for are kept.
+    """Origins of the background triples of a program, each found once and cached.
 
     Args:
         program: the program.
@@ -64,27 +64,27 @@ class BackgroundOrigins:
         self._known: dict[Triple, BackgroundOrigin] = {}
 
     def of(self, triples: Collection[Triple]) -> Mapping[Triple, BackgroundOrigin]:
-        """The origins of triples of the closed background; the sources are read for all at once.
-        Where a source can be read no more, they have neither place nor rule.
+        """The origins of triples of the closed background, found in one reading of the sources.
+        If a source can no longer be read, they have neither place nor rule.
         """
-        wanted = [triple for triple in dict.fromkeys(triples) if triple not in self._known]
-        if wanted:
+        targets = [triple for triple in dict.fromkeys(triples) if triple not in self._known]
+        if targets:
             try:
-                self._known.update(self._found(wanted))
+                self._known.update(self._found(targets))
             except Refused:
-                self._known.update(dict.fromkeys(wanted, BackgroundOrigin(None, None)))
+                self._known.update(dict.fromkeys(targets, BackgroundOrigin(None, None)))
         return {triple: self._known[triple] for triple in triples}
 
-    def _found(self, wanted: Sequence[Triple]) -> Iterator[tuple[Triple, BackgroundOrigin]]:
-        places = self._places(wanted)
+    def _found(self, targets: Sequence[Triple]) -> Iterator[tuple[Triple, BackgroundOrigin]]:
+        places = self._places(targets)
         yield from ((triple, BackgroundOrigin(place, None)) for triple, place in places.items())
-        derived = [triple for triple in wanted if triple not in places]
+        derived = [triple for triple in targets if triple not in places]
         if derived:
             yield from self._derived(derived)
 
-    def _places(self, wanted: Collection[Triple]) -> dict[Triple, ElementPlace]:
-        """The first place that states each triple, of those that a source states."""
-        remaining = set(wanted)
+    def _places(self, targets: Collection[Triple]) -> dict[Triple, ElementPlace]:
+        """The first place of each triple that a source states; derived triples are left out."""
+        remaining = set(targets)
         places: dict[Triple, ElementPlace] = {}
         for triple, place in stated_triples(self._program):
             if triple in remaining:
@@ -101,10 +101,10 @@ class BackgroundOrigins:
                             places[triple] = rule_place(rule.rule)
         return places
 
-    def _derived(self, wanted: Sequence[Triple]) -> Iterator[tuple[Triple, BackgroundOrigin]]:
+    def _derived(self, targets: Sequence[Triple]) -> Iterator[tuple[Triple, BackgroundOrigin]]:
         """The rule of the last step of each triple."""
-        matches = self._matches_behind(wanted)
-        stated = self._places([triple for triple in matches if triple not in wanted])
+        matches = self._matches_behind(targets)
+        stated = self._places([triple for triple in matches if triple not in targets])
         given: dict[Triple, RuleMatch] = {}
         grown = True
         while grown:
@@ -114,17 +114,17 @@ class BackgroundOrigins:
                     if all(premise in stated or premise in given for premise in match.premises):
                         given[triple], grown = match, True
                         break
-        for triple in wanted:
+        for triple in targets:
             behind = [match for match in matches[triple] if triple not in match.premises]
             last = given.get(triple) or (behind[0] if behind else None)
             yield triple, BackgroundOrigin(None, None if last is None else last.rule.rule)
 
-    def _matches_behind(self, wanted: Sequence[Triple]) -> dict[Triple, list[RuleMatch]]:
-        """The matches that conclude some triples, and those behind their premises, each list in the
-        tie order.
+    def _matches_behind(self, targets: Sequence[Triple]) -> dict[Triple, list[RuleMatch]]:
+        """The matches that conclude some triples, and transitively those that conclude their
+        premises, by conclusion; each list is in the tie order.
         """
         matches: dict[Triple, list[RuleMatch]] = {}
-        pending = list(wanted)
+        pending = list(targets)
         for triple in pending:
             if triple in matches or len(matches) > _MAX_EXPANDED:
                 continue
@@ -157,9 +157,9 @@ def rule_place(rule: DatalogRule) -> ElementPlace:
 
 
 def stated_triples(program: CompiledProgram) -> Iterator[tuple[Triple, ElementPlace]]:
-    """The triples of a program's graphs with their places, in their order, read again.
+    """The triples of a program's graphs with their places, in their order, read from the files.
 
-    Raises `Refused` where a graph cannot be read any more.
+    Raises `Refused` if a graph can no longer be read.
     """
     terms: dict[Term, Term] = {}
     for number, path in enumerate(program.spec.graphs):
@@ -172,20 +172,26 @@ def stated_triples(program: CompiledProgram) -> Iterator[tuple[Triple, ElementPl
 
 
 def _shown(path: str) -> str:
-    """A path from the working directory, if that is shorter."""
+    """A path relative to the working directory, if that is shorter."""
     relative = os.path.relpath(path)
     return relative if len(relative) < len(path) else path
 
 
 def _statement_lines(path: str) -> list[int]:
-    """The line of each statement of a file with a statement a line."""
+    """The line of each statement of a file with one statement per line, counted from 1."""
     with gzip.open(path, "rb") if path.lower().endswith(".gz") else open(path, "rb") as file:
         return [number for number, line in enumerate(file, 1) if (text := line.strip()) and not text.startswith(b"#")]
 
 
 def close_background_in_rounds(program: CompiledProgram, rules: ProvingRules) -> tuple[RoundsClosure, dict[Triple, ElementPlace]]:
-    """The background closed once more, with the derivation of least height of each triple, and the
-    place of each stated triple.
+    """Close the background of a program once more, in rounds.
+
+    Returns:
+        The closure with a derivation of least height of each triple, and the place of each stated
+        triple.
+
+    Raises:
+        Refused: a graph can no longer be read.
     """
     places: dict[Triple, ElementPlace] = {}
     for triple, place in stated_triples(program):

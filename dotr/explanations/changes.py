@@ -1,6 +1,8 @@
 """Single changes of a rule with which it fires at an anchor: a window, a bound, a condition moved.
 
-Invariant: each change is tried: the changed rule is evaluated again at the anchor and fires.
+Idea: the nearest miss proposes the change, such as `?v >= 75` for `?v > 75` and a value of 75.
+Invariant: every proposed change is verified: the changed rule is evaluated at the anchor and fires.
+Cost: one evaluation of the rule at the anchor for each change.
 """
 
 from __future__ import annotations
@@ -14,7 +16,7 @@ from dotr.explanations.evaluations import AnchorEvaluation, CandidateEvaluation,
 from dotr.explanations.event_text import EventWriter, distance_text
 from dotr.explanations.history import RecordedEvent
 from dotr.explanations.rendering import duration_text
-from dotr.explanations.rule_evaluation import RuleEvaluator, wide_clause, wide_role
+from dotr.explanations.rule_evaluation import RuleEvaluator, clause_with_filters, role_with_filters
 from dotr.layout.retention import scope_of
 from dotr.model.algebra import Attribute, Call, Const, Expression, TimeOf, Var, chain
 from dotr.model.rules import Absent, Choose, Clause, FactSource, Mode, Role, Rule, Window
@@ -27,14 +29,14 @@ _MIRRORED: Final = {"<": ">", ">": "<", "<=": ">=", ">=": "<=", "=": "=", "!=": 
 
 @dataclass(frozen=True, slots=True)
 class MovedCondition:
-    """A condition of `if` that belongs into the clause that chooses.
+    """A condition of `if` as a constraint of the clause that selects the event.
 
     Attributes:
-        clause: the clause, with the condition in it.
-        place: the place of the clause in the rule, from 1 on.
-        chosen: the event that the clause chose without it.
-        other: the event that it chooses with it.
-        moved: the condition as it stands in the clause.
+        clause: the clause with the added constraint.
+        place: the position of the clause in the rule, from 1 on.
+        chosen: the event that the clause selects without the constraint.
+        other: the event that it selects with the constraint.
+        moved: the condition as a constraint of the clause.
     """
 
     clause: Choose
@@ -63,7 +65,7 @@ class Changes:
     # --- windows and bounds of clauses ---
 
     def of_candidate(self, anchor: RecordedEvent, place: int, clause: ClauseEvaluation, candidate: CandidateEvaluation) -> str:
-        """The text of a change of a clause with which a candidate is chosen; empty: none is enough."""
+        """The text of a change of a clause with which a candidate is chosen; empty if none suffices."""
         if candidate.failures != 1:
             return ""
         tried = self._of_window(clause, candidate) if candidate.outside else self._of_bound(clause, candidate)
@@ -90,18 +92,18 @@ class Changes:
 
     def _of_bound(self, clause: ClauseEvaluation, candidate: CandidateEvaluation) -> Iterator[tuple[str, Clause]]:
         source = clause.clause.role.source
-        wide = self.evaluator.unfiltered.get(source) if isinstance(source, FactSource) else None
+        unfiltered = self.evaluator.unfiltered.get(source) if isinstance(source, FactSource) else None
         for outcome in candidate.failing:
             looser = looser_bound(outcome)
             if looser is not None:
-                filtered = wide is not None and outcome.expression in wide.filters
-                before = wide_clause(clause.clause, wide) if wide is not None and filtered else clause.clause
+                filtered = unfiltered is not None and outcome.expression in unfiltered.filters
+                before = clause_with_filters(clause.clause, unfiltered) if unfiltered is not None and filtered else clause.clause
                 yield self.writer.expression(looser), replace(before, role=_with_constraint(before.role, outcome.expression, looser))
 
     # --- negations ---
 
     def of_refusal(self, anchor: RecordedEvent, place: int, clause: ClauseEvaluation) -> str:
-        """The text of a window of a negation that leaves out what refuses; empty: there is none."""
+        """The text of a window of a negation without the events that it matches; empty: there is none."""
         scope, clock = scope_of(clause.clause), self.evaluator.clock
         if not isinstance(clause.clause, Absent) or not isinstance(scope, Window):
             return ""
@@ -109,7 +111,7 @@ class Changes:
         nearest, farthest = min(distances), max(distances)
         shorter = replace(interval, high=nearest, high_closed=False)
         tried = [shorter]
-        if interval.low == 0 and any(each.event == anchor for each in clause.chosen):  # as the language's guide writes it
+        if interval.low == 0 and any(each.event == anchor for each in clause.chosen):  # `[0, 10 min)`, as in the language's guide
             tried = [replace(shorter, low_closed=True), shorter]
         if farthest < interval.high:
             tried.append(replace(interval, low=farthest, low_closed=False))
@@ -124,21 +126,21 @@ class Changes:
     # --- the anchor's own constraints, and `if` ---
 
     def of_anchor(self, anchor: RecordedEvent, failing: ConditionOutcome) -> str:
-        """The text of a bound with which a fact is an anchor and the rule fires; empty: none is
-        enough.
+        """The text of a bound with which a fact is an anchor and the rule fires; empty if none
+        suffices.
         """
         looser = looser_bound(failing)
         if looser is None:
             return ""
         source = self._rule.anchor.source
-        wide = self.evaluator.unfiltered.get(source) if isinstance(source, FactSource) else None
-        filtered = wide is not None and failing.expression in wide.filters
-        before = wide_role(self._rule.anchor, wide) if wide is not None and filtered else self._rule.anchor
+        unfiltered = self.evaluator.unfiltered.get(source) if isinstance(source, FactSource) else None
+        filtered = unfiltered is not None and failing.expression in unfiltered.filters
+        before = role_with_filters(self._rule.anchor, unfiltered) if unfiltered is not None and filtered else self._rule.anchor
         role = _with_constraint(before, failing.expression, looser)
         return self.writer.expression(looser) if self._fires(replace(self._rule, anchor=role), anchor) else ""
 
     def of_final(self, anchor: RecordedEvent, failing: ConditionOutcome) -> str:
-        """The text of a bound in `if` with which the rule fires; empty: none is enough."""
+        """The text of a bound in `if` with which the rule fires; empty if none suffices."""
         looser = looser_bound(failing)
         if looser is None or self._rule.condition is None:
             return ""
@@ -147,8 +149,8 @@ class Changes:
         return self.writer.expression(looser) if self._fires(changed, anchor) else ""
 
     def moved(self, evaluation: AnchorEvaluation, final: FinalCondition) -> MovedCondition | None:
-        """A condition of `if` that lets the rule fire where it stands in the clause that chooses,
-        for `last` and `first`; None: there is none.
+        """A condition of `if` with which the rule fires once it is a constraint of a `last` or
+        `first` clause; None: there is none.
         """
         failing = [each.expression for each in final.conditions if each.holds is not True]
         rule = self._rule
@@ -171,7 +173,7 @@ class Changes:
 
 
 _MOST: Final = 200
-"""Bindings of a clause that are followed where a change is tried."""
+"""Maximum number of bindings of a clause that the evaluation of a change follows."""
 
 
 def within_text(interval: Interval, clock: Clock, written: Interval) -> str:
@@ -192,7 +194,9 @@ def within_text(interval: Interval, clock: Clock, written: Interval) -> str:
 
 
 def looser_bound(outcome: ConditionOutcome) -> Expression | None:
-    """A comparison with a constant that holds just so; None: the condition is none that is false.
+    """The tightest comparison of the same kind that holds: `?v >= 70` for `?v > 75` and 70.
+
+    None unless the outcome is false and compares with a constant by <, <=, > or >=.
 
     >>> from dotr.model.terms import XSD
     >>> seventy = f'"70"^^<{XSD}integer>'
@@ -221,7 +225,7 @@ def clause_text(clause: Choose, writer: EventWriter) -> str:
 
 
 def solved(condition: Expression) -> Expression:
-    """A comparison of sums with its only variable alone on the left; others unchanged.
+    """A comparison of sums, solved for its only variable; other conditions are unchanged.
 
     >>> ten = Const('"10"')
     >>> solved(Call(">=", (Call("-", (Attribute("Now", "v"), Var("v"))), ten)))
@@ -259,7 +263,7 @@ def _own(condition: Expression, label: str) -> Expression:
 
 
 def _labels(condition: Expression) -> set[str]:
-    """The labels that a condition names; for a variable of an aggregate a text that is no label."""
+    """The labels that a condition names; `?`, which is no label, for a variable of an aggregate."""
     return {part.label if isinstance(part, Attribute | TimeOf) else "?" for part in parameters_of([condition])}
 
 

@@ -1,7 +1,7 @@
 """Conditions on events, with their outcome and the terms that decided it.
 
-Idea: each conjunct is compiled by itself (`dotr.expressions`), kept for later candidates, and
-called with the terms of one binding.
+Idea: each conjunct is compiled by itself (`dotr.expressions`) and called with the terms of one
+binding. Compiled conjuncts are cached, since all candidates of a clause share them.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class ConditionOutcome:
         holds: its truth; None: it errs, which counts as false.
         operands: its variables, attributes and times with their terms, in the order of appearance.
         sides: of `A || B`, the outcome of each side; otherwise empty.
-        span: its place in the rule file, where known.
+        span: its place in the rule file; None: unknown.
     """
 
     expression: Expression

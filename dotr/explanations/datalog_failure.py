@@ -1,8 +1,9 @@
-"""Reasons for which Datalog rules do not give the triples that a pattern lacks.
+"""Reasons for which Datalog rules do not derive a triple that matches a pattern.
 
-Idea: a head is unified with the pattern and a partial answer; then the body is joined like a query
-(`dotr.explanations.partial_joins`), and its first item that leaves nothing is what the rule lacks.
-Where other rules could give a missing atom, they are asked in turn.
+Idea: a head is unified with the pattern and a partial answer. The body is then joined like a query
+(`dotr.explanations.partial_joins`); the first item that leaves no row is the reason. Rules whose
+heads unify with a missing atom are explained in the same way, to a bounded depth.
+Cost: one query for each atom of a body, for at most 20 partial answers.
 """
 
 from __future__ import annotations
@@ -13,11 +14,11 @@ from itertools import islice
 from typing import Final, assert_never
 
 from dotr.explanations.failed_conditions import failed_condition_text
-from dotr.explanations.near_misses import TermsBrought
 from dotr.explanations.partial_joins import ClosedGraph, PatternSolver, join_greedily
 from dotr.explanations.pattern_text import atom_text, body_item_text, name_bound_blanks
 from dotr.explanations.rendering import brief_text
 from dotr.explanations.rule_matches import instance
+from dotr.explanations.stream_vocabulary import StreamVocabulary
 from dotr.explanations.term_writer import TermWriter
 from dotr.joins.limits import LimitExceeded
 from dotr.model.algebra import Bgp, Call, Const, Expression, Extend, Filter, Group, Pattern, Slot, TriplePattern, Var, slots_of
@@ -32,23 +33,23 @@ from dotr.store.triples import TripleIndex
 
 _MAX_NAMES: Final = 5
 MAX_ROWS: Final = 20
-"""Partial answers for which a rule is asked."""
+"""Maximum number of partial answers for which a rule is explained."""
 _MAX_RULES: Final = 5
 _MAX_DEPTH: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
 class UnfulfilledRule:
-    """A Datalog rule that could give a triple, and does not.
+    """A Datalog rule whose head matches a missing triple, and whose body does not hold.
 
     - `rule`: its file and line.
-    - `head`: the head that could give it, as an author writes it.
+    - `head`: the head that matches, as in a Datalog file.
     - `held`: the atoms of the body that hold, with their terms, and whether each is given, derived
       or known.
-    - `lacks`: the first item that does not hold, and what is there instead.
-    - `further`: the rules that could give that item, and do not.
-    - `premises`, `missing`: the atoms that hold as triples; the one that does not, where the first
-      such item is an atom.
+    - `lacks`: the first item that does not hold, and the nearest triples that do.
+    - `further`: the rules whose heads match that item, and whose bodies do not hold.
+    - `premises`: the atoms that hold, as triples.
+    - `missing`: the atom that does not hold; None if the item is no atom.
     """
 
     rule: str
@@ -60,7 +61,7 @@ class UnfulfilledRule:
     missing: TriplePattern | None = None
 
     def lines(self) -> Iterator[str]:
-        """The explanation, the rules asked in turn indented by two spaces each."""
+        """The lines of the explanation; rules for a missing atom are indented by two more spaces."""
         yield f"{self.rule} gives {self.head}: {''.join(f'{each}; ' for each in [', '.join(self.held)] if each)}{self.lacks}"
         for failure in self.further:
             yield from (f"  {line}" for line in failure.lines())
@@ -83,17 +84,17 @@ class UnfulfilledRules:
         rules: the Datalog rules of the program; rows of a rule set are left out.
         closed: the instant.
         given: the triples of the instant's elements.
-        brought: the predicates and classes of all elements.
+        vocabulary: the predicates and classes of all elements.
         writer: the writer of the explanation.
     """
 
     def __init__(
-        self, rules: Iterable[DatalogRule], closed: ClosedGraph, given: Iterable[Triple], brought: TermsBrought, writer: TermWriter
+        self, rules: Iterable[DatalogRule], closed: ClosedGraph, given: Iterable[Triple], vocabulary: StreamVocabulary, writer: TermWriter
     ) -> None:
         self._rules = [rule for rule in rules if not rule.of_rule_set and rule.body]
         self._closed = closed
         self._given = frozenset(given)
-        self._brought = brought
+        self._vocabulary = vocabulary
         self._writer = writer
         self._solver = PatternSolver()
 
@@ -103,15 +104,17 @@ class UnfulfilledRules:
         return self._closed.background
 
     def of_pattern(self, pattern: TriplePattern, rows: Sequence[Mapping[Variable, Term]]) -> tuple[UnfulfilledRule, ...]:
-        """The failure of each rule that could give a triple of a pattern, for the partial answer
-        for which it comes furthest; the rules that come furthest first.
+        """The failures of the rules whose heads match a pattern.
+
+        Each rule is explained for the partial answer of `rows` for which most items of its body
+        hold. The rules with the most such items are first.
         """
         return self._failures(pattern, rows, frozenset())
 
     def _failures(
-        self, pattern: TriplePattern, rows: Sequence[Mapping[Variable, Term]], asked: frozenset[tuple[str, str]]
+        self, pattern: TriplePattern, rows: Sequence[Mapping[Variable, Term]], ancestors: frozenset[tuple[str, str]]
     ) -> tuple[UnfulfilledRule, ...]:
-        if len(asked) >= _MAX_DEPTH:
+        if len(ancestors) >= _MAX_DEPTH:
             return ()
         found: list[tuple[int, UnfulfilledRule]] = []
         if not isinstance(pattern.predicate, Const):
@@ -124,8 +127,8 @@ class UnfulfilledRules:
                 best = max((each for each in attempts if each is not None), key=lambda each: each.passed)
                 text = atom_text(head, self._writer)
                 key = (rule.name, best.lacks)
-                if key not in asked:
-                    further = () if best.atom is None else self._failures(best.atom, [EMPTY], asked | {key})
+                if key not in ancestors:
+                    further = () if best.atom is None else self._failures(best.atom, [EMPTY], ancestors | {key})
                     held = tuple(self.held_text(each) for each in best.held)
                     found.append((best.passed, UnfulfilledRule(rule.name, text, held, best.lacks, further, best.held, best.atom)))
         found.sort(key=lambda each: -each[0])
@@ -138,7 +141,7 @@ class UnfulfilledRules:
         return f"{atom_text(TriplePattern(subject, predicate, value), self._writer)} is {origin}"
 
     def _attempt(self, rule: DatalogRule, bound: Mapping[Variable, Term]) -> _Attempt | None:
-        """The item at which a body stops under bindings of its head; None where nothing stops it."""
+        """The first item of a body that fails under bindings of its head; None if all items hold."""
         atoms = [(item, substituted(item, bound)) for item in rule.body if isinstance(item, TriplePattern)]
         try:
             joined, rows, missing = join_greedily([atom for _, atom in atoms], self._closed, self._solver)
@@ -155,7 +158,7 @@ class UnfulfilledRules:
         return self._attempt_rest(rule.body, [{**bound, **each} for each in rows], held)
 
     def _attempt_rest(self, body: Sequence[BodyItem], rows: list[Solution], held: tuple[Triple, ...]) -> _Attempt | None:
-        """The same for the items that are no atoms, over the rows of the atoms."""
+        """The first item other than an atom that fails over the rows of the atoms; None: all hold."""
         passed = len(held)
         rest = [item for item in body if not isinstance(item, TriplePattern)]
         for kind in (GroupAggregate, Bind, FilterItem, Not):
@@ -176,7 +179,7 @@ class UnfulfilledRules:
         return instance(atom, row)
 
     def after(self, item: BodyItem, rows: list[Solution]) -> list[Solution]:
-        """The rows that an item leaves, with what it binds."""
+        """The rows that satisfy an item, extended by the variables that it binds."""
         graph = self._closed.graph()
         match item:
             case TriplePattern():
@@ -199,7 +202,7 @@ class UnfulfilledRules:
                 assert_never(item)
 
     def lacking_item(self, item: BodyItem, rows: list[Solution]) -> str:
-        """Text for an item that leaves none of some rows."""
+        """The text for an item that no row satisfies."""
         match item:
             case TriplePattern():
                 return self.lacking_atom(substituted(item, rows[0]))
@@ -225,7 +228,7 @@ class UnfulfilledRules:
                 assert_never(item)
 
     def lacking_atom(self, atom: TriplePattern) -> str:
-        """Text for an atom that nothing matches: what of its predicate is there instead."""
+        """The text for an atom that nothing matches, with the terms that its predicate does have."""
         writer = self._writer
         text = atom_text(atom, writer)
         if not isinstance(atom.predicate, Const):
@@ -243,11 +246,11 @@ class UnfulfilledRules:
             return f"{start}: it is known of {self._listed(subjects)}"
         if subject is None and value is not None and not is_class and (values := self._values(predicate)):
             return f"{start}: known values are {self._listed(values)}"
-        return start + self._brought.near_miss(predicate, value, self._closed.background, writer, before=": ")
+        return start + self._vocabulary.near_miss(predicate, value, self._closed.background, writer, before=": ")
 
     def known_of(self, predicate: Term, subject: Slot, value: Slot, rows: Sequence[Mapping[Variable, Term]]) -> str:
-        """`:floor is known of :attic, :cellar` for a pattern that no row matches; empty where there
-        is no triple of its predicate.
+        """`:floor is known of :attic, :cellar` for a pattern that no row matches; empty if no triple
+        has its predicate.
         """
         name = self._writer.predicate(predicate)
         if isinstance(value, Const) and not isinstance(subject, Const):
@@ -279,7 +282,7 @@ class UnfulfilledRules:
 
 @dataclass(frozen=True, slots=True)
 class _Attempt:
-    """A body under bindings: the number of items that hold, and the first one that does not."""
+    """A body under bindings: the number of items that hold, and the first item that fails."""
 
     passed: int
     held: tuple[Triple, ...]
@@ -288,7 +291,7 @@ class _Attempt:
 
 
 def _few(terms: Iterable[Term]) -> list[Term]:
-    """The first distinct terms, one more than are shown."""
+    """The first distinct terms, up to one more than are shown."""
     found: dict[Term, None] = {}
     for term in islice(terms, 10_000):
         found[term] = None
@@ -298,19 +301,21 @@ def _few(terms: Iterable[Term]) -> list[Term]:
 
 
 def head_bindings(head: TriplePattern, pattern: TriplePattern, rows: Sequence[Mapping[Variable, Term]]) -> Iterator[dict[Variable, Term]]:
-    """The terms of a head's variables where it gives a triple of a pattern for a partial answer."""
+    """The bindings of a head that unify it with a pattern, one for each partial answer that permits
+    it.
+    """
     for row in rows:
         bound: dict[Variable, Term] = {}
-        for own, asked in zip(slots_of(head), slots_of(pattern), strict=True):
-            term = asked.term if isinstance(asked, Const) else row.get(asked.name)
-            if term is not None and (own.term if isinstance(own, Const) else bound.setdefault(own.name, term)) != term:
+        for head_slot, slot in zip(slots_of(head), slots_of(pattern), strict=True):
+            term = slot.term if isinstance(slot, Const) else row.get(slot.name)
+            if term is not None and (head_slot.term if isinstance(head_slot, Const) else bound.setdefault(head_slot.name, term)) != term:
                 break
         else:
             yield bound
 
 
 def substituted(atom: TriplePattern, bound: Mapping[Variable, Term]) -> TriplePattern:
-    """An atom with the terms of the variables that are bound."""
+    """An atom in which bound variables are replaced by their terms."""
 
     def slot(each: Slot) -> Slot:
         return Const(bound[each.name]) if isinstance(each, Var) and each.name in bound else each
@@ -323,7 +328,7 @@ def _compiled(expression: Expression) -> CompiledExpression:
 
 
 def is_ready(bind: Bind, rows: list[Solution], produced: set[Variable]) -> bool:
-    """True where no other BIND that waits gives a variable of the expression."""
+    """True if no pending BIND produces a variable of the expression."""
     return all(name in rows[0] or name not in produced for name in free_variables(bind.expression))
 
 

@@ -1,4 +1,4 @@
-"""Values of the evaluation of one anchor: its bindings, and all candidates with what decided them."""
+"""Results of the evaluation of a rule at one anchor: bindings, and candidates with their outcomes."""
 
 from __future__ import annotations
 
@@ -14,40 +14,40 @@ from dotr.model.time import Micros
 
 
 class AnchorOrder(NamedTuple):
-    """Order in which the anchors of a rule are taken: the time in µs at which an anchor stands, and
-    its place among those of that time.
+    """Position of an anchor in the order of evaluation.
+
+    - `due`: its time plus the delay of the anchor, in µs since 1970.
+    - `number`: its place among the events of its time.
     """
 
-    stands: Micros
+    due: Micros
     number: int
 
 
 EventKey: TypeAlias = tuple[Micros, int]
-"""The time and the number of an event of a known stream."""
+"""The time (µs since 1970) and the number of an event within its stream."""
 
 
 class ConsumedEvents:
-    """Events that firings of one rule have used up, by label, with the anchor of the first such
-    firing.
-    """
+    """Events consumed by the firings of one rule, by label, with the anchor of the first firing."""
 
     def __init__(self) -> None:
         self._by_label: dict[Label, dict[EventKey, AnchorOrder]] = {}
 
     def add(self, label: Label, event: RecordedEvent, by: AnchorOrder) -> None:
-        """Note that the firing of an anchor used up an event."""
+        """Record that the firing of an anchor consumes an event."""
         self._by_label.setdefault(label, {}).setdefault((event.time, event.number), by)
 
     def before(self, label: Label, event: RecordedEvent, anchor: AnchorOrder) -> AnchorOrder | None:
-        """The anchor, before another one, whose firing used up an event under a label; None: the
-        event is not used up.
+        """The anchor before `anchor` whose firing consumed an event under a label; None: the event
+        is not consumed.
         """
         used = self._by_label.get(label)
         by = None if used is None else used.get((event.time, event.number))
         return by if by is not None and by < anchor else None
 
-    def forget(self, before: Micros) -> None:
-        """Remove the events with times (µs) before a time."""
+    def discard_before(self, before: Micros) -> None:
+        """Remove the events before a time (µs since 1970)."""
         for used in self._by_label.values():
             for key in [key for key in used if key[0] < before]:
                 del used[key]
@@ -55,13 +55,13 @@ class ConsumedEvents:
 
 @dataclass(frozen=True)
 class Binding:
-    """A match on its way.
+    """A partial match.
 
     Attributes:
         events: the event of each positive role so far, by label; the anchor first.
         aggregates: the value of each aggregate with a value, by its variable.
         results: for each aggregated label its variable and value, if there is one.
-        used: the events of each label, aggregated ones included: what `consuming` uses up.
+        used: the events of each label, aggregated ones included, as `consuming` consumes them.
         branches: the product of the numbers of events that the clauses have chosen.
     """
 
@@ -74,7 +74,7 @@ class Binding:
 
 @dataclass(frozen=True, slots=True)
 class CandidateEvaluation:
-    """An event that a clause looks at.
+    """An event that a clause examines.
 
     Attributes:
         event: the event.
@@ -82,11 +82,11 @@ class CandidateEvaluation:
             `between`: before the later of both events.
         outside: how far it is outside of the window, in µs; 0: inside.
         conditions: the outcome of each constraint, in the order written.
-        consumed_by: the anchor whose firing has used it up; None: it can be used.
+        consumed_by: the anchor whose firing has consumed it; None: it is not consumed.
         taken_as: the label under which the match has this event already; always None for negations
-            and aggregates, which look at every event.
+            and aggregates, which read every event.
         has_value: False if it lacks the attribute that the clause aggregates.
-        chosen: True if the clause chooses it, refuses for it, or aggregates it.
+        chosen: True if the clause selects it, matches it in a negation, or aggregates it.
     """
 
     event: RecordedEvent
@@ -115,13 +115,13 @@ class ClauseEvaluation:
 
     Attributes:
         clause: the clause.
-        binding: what is bound before.
+        binding: the binding of the clauses before it.
         earliest, latest: the times in µs that its window accepts, both included; of an empty range
             the earliest is later.
-        candidates: all events looked at, in the order of time and ties, those beyond the window
-            included as far as was asked.
+        candidates: all examined events, in the order of time and ties, including those beyond the
+            window up to the `reach` of the evaluation.
         value: the value of an aggregate; None: it has none, or the clause is no aggregate.
-        bindings: what is bound after it; empty: the clause stops this binding.
+        bindings: the bindings after it; empty: the clause stops this binding.
     """
 
     clause: Clause
@@ -139,13 +139,13 @@ class ClauseEvaluation:
 
     @property
     def chosen(self) -> Sequence[CandidateEvaluation]:
-        """The candidates that it chooses, refuses for, or aggregates."""
+        """The candidates that the clause selects, matches in a negation, or aggregates."""
         return [each for each in self.candidates if each.chosen]
 
 
 @dataclass(frozen=True)
 class FinalCondition:
-    """`if` for a complete binding, with the outcome of each conjunct; without `if` there is none."""
+    """The outcomes of the conjuncts of `if` for a complete binding; no conjunct without `if`."""
 
     binding: Binding
     conditions: tuple[ConditionOutcome, ...]
@@ -168,10 +168,10 @@ class AnchorEvaluation:
 
     Attributes:
         anchor: the event.
-        order: when the anchor stands, and its place among those of that time.
+        order: its position in the order of evaluation.
         conditions: the outcome of each of the anchor's own constraints. If one fails, the event is
             no anchor, and no clause is evaluated.
-        clauses: for each clause its evaluation for each binding that reached it.
+        clauses: for each clause its evaluation for each binding of the clauses before it.
         final: for each binding of all clauses the outcome of `if`.
         bindings: the bindings with which the rule fires.
     """
@@ -200,5 +200,5 @@ class AnchorEvaluation:
 
     @property
     def passed(self) -> int:
-        """The number of clauses, counted without gap, that leave a binding; with `if`, one more."""
+        """The number of leading clauses that leave a binding; one more if `if` leaves one."""
         return next((place for place, number in enumerate(self.reached) if not number), len(self.reached))

@@ -1,8 +1,8 @@
-"""Reasons of an event: the evaluation of its rule at its anchor, and the reasons of what it binds.
+"""Reasons of an event: the evaluation of its rule at its anchor, and the reasons of its events.
 
-Idea: a firing is found by a replay (`dotr.explanations.firings`). The plain evaluator gives the
-outcome of every condition on the way of its match; each fact that it binds has a proof, each
-composite event the reasons of the firing that made it.
+Idea: a replay (`dotr.explanations.firings`) finds the firing. The plain evaluator
+(`dotr.explanations.rule_evaluation`) gives the outcome of every condition along its match. Each
+fact that the match binds has a proof, and each composite event the reasons of its own firing.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from dotr.engine.driver import close_instant
+from dotr.explanations.cached_replay import CachedReplay
 from dotr.explanations.evaluations import AnchorEvaluation, Binding, ClauseEvaluation, ConsumedEvents
 from dotr.explanations.firings import AnyFiring, FiringRecorder, NamedFiring
 from dotr.explanations.history import RecordedEvent
 from dotr.explanations.proofs import InstantProofs, TripleProof, program_rules
 from dotr.explanations.query_proof import prove_fact, used_triples
 from dotr.explanations.reasons import FactReason, FiringReason, SourceReason, UnitReason
-from dotr.explanations.remembered_replay import RememberedReplay
 from dotr.explanations.replay import ReplayedInstant
 from dotr.explanations.rule_evaluation import RuleEvaluator
 from dotr.explanations.rule_matches import ProvingRules
@@ -32,14 +32,14 @@ class ProofsByTime:
     """Proofs at the instants of a replay; each instant is closed once.
 
     Args:
-        remembered: the replay.
-        further: makes a proof longer, such as beyond the triples of the background.
+        cached: the replay.
+        extend: extends a proof, such as by the derivations of background triples.
     """
 
-    def __init__(self, remembered: RememberedReplay, further: Callable[[TripleProof], TripleProof] = lambda proof: proof) -> None:
-        self._remembered = remembered
-        self._program = remembered.replay.program
-        self.further = further
+    def __init__(self, cached: CachedReplay, extend: Callable[[TripleProof], TripleProof] = lambda proof: proof) -> None:
+        self._cached = cached
+        self._program = cached.replay.program
+        self.extend = extend
         self._rules: ProvingRules | None = None
         self._instants: dict[Micros, InstantProofs] = {}
 
@@ -51,13 +51,13 @@ class ProofsByTime:
         return self._rules
 
     def at(self, time: Micros) -> InstantProofs:
-        """Proofs at a time in µs; where there is no instant, of the background alone.
+        """Proofs at a time in µs since 1970; of the background alone if there is no instant.
 
-        Elements that the instant leaves out are no part of it.
+        Elements that a run leaves out of the instant are left out here too.
         """
         found = self._instants.get(time)
         if found is None:
-            instant = self._remembered.instant(time) or ReplayedInstant(time, (), ())
+            instant = self._cached.instant(time) or ReplayedInstant(time, (), ())
             left_out = {each.element for each in close_instant(self._program, time, instant.graphs).rejected} if instant.graphs else set()
             if 0 < len(left_out) < len(instant.graphs):
                 numbers = [number for number in range(len(instant.graphs)) if number not in left_out]
@@ -75,18 +75,18 @@ class ProofsByTime:
         names = set(source.query.projection)
         attributes = {name: term for name, term in event.attributes.items() if name in names}
         evidence = prove_fact(source.query, attributes, graph, lambda triple: closed.heights.get(triple, 0)) or ()
-        found = {triple: self.further(proof) for triple in used_triples(evidence) if (proof := proofs.proof(triple)) is not None}
+        found = {triple: self.extend(proof) for triple in used_triples(evidence) if (proof := proofs.proof(triple)) is not None}
         return FactReason(event, source, evidence, found)
 
 
 @dataclass(frozen=True, eq=False)
 class ReasonFinder:
-    """Base of finders of the reasons of events that a recorder has seen, one for each language.
+    """Base of the finders of reasons of recorded events, one for each language.
 
     Attributes:
-        recorder: the recorder.
+        recorder: the recorder, after the instant of the event.
         proofs: proofs at the instants of the replay.
-        follow: the reason of another event; None where it is not followed further.
+        follow: the reason of another event; None beyond the maximum depth.
     """
 
     recorder: FiringRecorder
@@ -96,10 +96,10 @@ class ReasonFinder:
 
 @dataclass(frozen=True, eq=False)
 class EventReasons(ReasonFinder):
-    """Finder of the reasons of firings that a recorder has seen."""
+    """Finder of the reasons of recorded firings of rules."""
 
     def of(self, firing: NamedFiring) -> FiringReason:
-        """The reasons of a firing. Composite events are followed as far as `follow` goes."""
+        """The reasons of a firing. Composite events are followed to the depth of `follow`."""
         rule = firing.rule
         evaluator = self._evaluator(rule)
         anchor = firing.events[rule.anchor.label]
@@ -121,7 +121,7 @@ class EventReasons(ReasonFinder):
         )
 
     def _consume(self, evaluator: RuleEvaluator, until: NamedFiring) -> None:
-        """Note what earlier firings of the rule have used up."""
+        """Record the events that earlier firings of the rule have consumed."""
         rule = evaluator.rule
         labels = [label for label in rule.consuming if label != rule.anchor.label]
         if not labels:
@@ -154,7 +154,7 @@ class EventReasons(ReasonFinder):
     def _source(self, rule: Rule, role: Role, event: RecordedEvent) -> SourceReason | None:
         if isinstance(role.source, FactSource):
             return self.proofs.fact(event, role.source)
-        made = self.recorder.made(event, rule)
+        made = self.recorder.firing_of_event(event, rule)
         return None if made is None else self.follow(made)
 
 

@@ -1,4 +1,4 @@
-"""Events, distances and conditions in the words of explanations."""
+"""Text of events, distances and conditions in explanations."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _UNIT_NAMES: Final = {
     Unit.HOUR: "h",
     Unit.DAY: "d",
 }
-_NUMBER: Final = re.compile(r"[+-]?[0-9]+(\\.[0-9]+)?")
+_NUMBER: Final = re.compile(r"[+-]?[0-9]+(\.[0-9]+)?")
 _DECIMAL_COMMA: Final = re.compile(r"[+-]?[0-9]+,[0-9]+")
 
 
@@ -42,8 +42,8 @@ def unit_name(unit: Unit) -> str:
 
 
 def distance_text(length: Micros, clock: Clock) -> str:
-    """A length of time in µs as the times of the pipeline suggest: in the unit of integer times,
-    otherwise in all units.
+    """The text of a length of time in µs: in the unit of the clock if its times are integers,
+    otherwise in mixed units.
 
     >>> distance_text(132_000_000, Clock()), distance_text(132_000_000, Clock(dated=True))
     ('132 s', '2 min 12 s')
@@ -63,7 +63,7 @@ def place_text(span: Span | None) -> str:
 
 @dataclass(frozen=True, slots=True)
 class EventText:
-    """An event in words: its label, its time as the pipeline writes it, and its attributes."""
+    """Text of an event: its label, its time as the output writes it, and its attributes."""
 
     label: Label
     time: str | int
@@ -84,7 +84,7 @@ class EventText:
 
 @dataclass(frozen=True, slots=True)
 class ConditionText:
-    """A condition in words: its outcome, and its place in the rule file, where known."""
+    """Text of a condition with its outcome (None: an error) and its place in the rule file, if known."""
 
     text: str
     holds: bool | None
@@ -97,7 +97,15 @@ class ConditionText:
 
 @dataclass(frozen=True)
 class EventWriter:
-    """Writer of the events and conditions of one rule. `shared`: the labels of shared queries."""
+    """Writer of the events and conditions of one rule.
+
+    Attributes:
+        rule: the rule.
+        places: the places of its roles and conditions in the rule file.
+        clock: the form of times in the text.
+        terms: the writer of terms.
+        shared: the labels of shared queries.
+    """
 
     rule: Rule
     places: RulePlaces
@@ -106,12 +114,14 @@ class EventWriter:
     shared: Set[Label] = frozenset()
 
     def time(self, time: Micros) -> str | int:
-        """A time in µs since 1970 as the pipeline writes it."""
+        """A time in µs since 1970 as the output writes it."""
         return format_time(time, self.clock)
 
     def event(self, event: RecordedEvent, place: int, label: Label | None = None) -> EventText:
-        """An event of the role at a place (0: the anchor), under the role's label unless another
-        is given.
+        """The text of an event of the role at a position of the rule (0: the anchor, 1: the first
+        clause).
+
+        `label`: the label in the text; None: that of the role.
         """
         role = self.rule.anchor if place == 0 else self.rule.clauses[place - 1].role
         attributes = event.attributes
@@ -125,7 +135,7 @@ class EventWriter:
     # --- conditions ---
 
     def expression(self, expression: Expression) -> str:
-        """An expression as in a rule file; variables of aggregates have no label."""
+        """An expression as in a rule file; variables of aggregates are written without a label."""
         aggregates = {clause.role.label for clause in self.rule.clauses if isinstance(clause, Aggregate)}
 
         def plain(part: Expression) -> Expression:
@@ -197,7 +207,7 @@ def _is_text(term: Term) -> bool:
 
 
 def _cast(texts: Sequence[tuple[Expression, Term]]) -> str:
-    """A cast that reads texts as numbers; empty where none does."""
+    """A hint on the cast that reads texts as numbers; empty if there is none."""
     lexical = [literal_parts(term)[0] for _, term in texts]
     names = {part.name for part, _ in texts if isinstance(part, Var | Attribute)}
     variable = f"?{names.pop()}" if len(names) == 1 else "…"

@@ -1,8 +1,8 @@
 """Contents of each instant: given, derived and known triples, and facts of interest.
 
-Idea: each instant is decided as in a run (`dotr.engine.driver.close_instant`). Its derived triples
-come from the closure in rounds (`dotr.explanations.proofs`), which keeps the rule of each. Places
-of background triples are found by reading the sources again, for many instants at once.
+Idea: each instant is closed as in a run (`dotr.engine.driver.close_instant`). Its derived triples
+come from the closure in rounds (`dotr.explanations.proofs`), which keeps the rule of each. The
+places of background triples are found by reading the sources again, once for many instants.
 
 Cost: some milliseconds an instant; memory: that of a thousand instants.
 """
@@ -39,18 +39,18 @@ from dotr.queries.operators import EMPTY, AlgebraOperator
 from dotr.store.triples import NO_TERMS, TripleIndex
 
 SHOWN: Final = 10
-"""Derived triples, and known ones, that are shown of an instant."""
+"""Maximum number of derived triples, and of known ones, that are shown of an instant."""
 _MAX_CHUNK: Final = 1_000
-"""Instants for which the sources of the background are read at once."""
+"""Maximum number of instants per reading of the background's sources."""
 _TRIPLES: Final = ("given", "derived", "retracted", "known")
-"""Labels that are written once for all lines of theirs."""
+"""Labels that are written only on the first of their lines."""
 QUERY: Final = "query"
 """The label of the rows of an ad hoc query."""
 
 
 @dataclass(frozen=True, slots=True)
 class ShownTriple:
-    """A triple as Turtle, with the rule that derived it or the file that states it; may be empty."""
+    """A triple as Turtle. `origin`: the rule that derived it or the file that states it; may be empty."""
 
     text: str
     origin: str
@@ -61,8 +61,10 @@ class ShownTriple:
 
 @dataclass(frozen=True, slots=True)
 class ShownFact:
-    """A fact of interest, or a row of an ad hoc query: its label, and its attributes as Turtle in
-    the order of the SELECT, without those that are unbound.
+    """A fact of interest, or a row of an ad hoc query.
+
+    - `label`: the label of its query.
+    - `attributes`: the bound attributes as Turtle, in the order of the SELECT.
     """
 
     label: Label
@@ -77,15 +79,15 @@ class InstantFactsView:
     """Contents of an instant.
 
     Attributes:
-        time: in µs since 1970. `at`: the same as text.
+        time: in µs since 1970.
+        at: the same as text.
         places: the file and line of each element.
         given: the statements of the elements in Turtle.
-        derived, known: triples that rules derive, and triples of the background on the IRIs that
-            the instant names.
+        derived, known: triples that rules derive, and background triples of the instant's IRIs.
         more_derived, more_known: the numbers of those that are left out.
         retracted: conclusions of the background that do not hold at the instant.
         facts: the facts of interest by label, or the rows of an ad hoc query.
-        remarks: words on an instant that is rejected, or contradicts itself.
+        remarks: labels and texts about a rejected, failed or inconsistent instant.
     """
 
     time: Micros
@@ -144,18 +146,18 @@ class _Draft:
 
 
 class FactsReader:
-    """Reader of what holds at the instants of a replay.
+    """Reader of the contents of the instants of a replay.
 
     Args:
         replay: the program and its stream.
         query: an ad hoc query, whose rows are shown alone; None: everything is shown.
-        everything: all derived and known triples are shown, not `SHOWN` of each.
+        everything: show all derived and known triples, not at most `SHOWN` of each.
 
     Attributes:
         width: the width of the column of labels, the same for all instants.
         instants: the number of instants read by `views`.
-        passed: the time of the last of them in µs since 1970; None without any.
-        rejected: the numbers of elements that inputs rejected, by the reason.
+        passed: the time of the last of them in µs since 1970; None if there is none.
+        rejected: the number of elements that inputs rejected, by reason.
     """
 
     def __init__(self, replay: Replay, query: Select | None = None, everything: bool = False) -> None:
@@ -172,11 +174,11 @@ class FactsReader:
         self.width = max(map(len, [QUERY] if query is not None else ["derived", *self._names])) + 3
 
     def views(self, at: Micros | None = None, head: int | None = None) -> Iterator[InstantFactsView]:
-        """The instants in the order of time; those without a row of an ad hoc query are left out.
+        """The instants in the order of time. With an ad hoc query, instants without a row are left out.
 
         Args:
             at: the only time to show, in µs since 1970.
-            head: the number of instants to read, from the first one on.
+            head: the number of instants to read, from the first one on; None: all.
         """
         self.instants = 0
         self.rejected.clear()
@@ -241,7 +243,7 @@ class FactsReader:
         derived = self._derived(used, closure, instant.triples)
         statements.see(triple for graph in graphs for triple in graph)
         statements.see(triple for triple, _ in derived)
-        known = _said_of(instant.triples, closure.background)
+        known = _background_about(instant.triples, closure.background)
         shown = None if self.everything else SHOWN
         ordered = _by_label(facts, self._names)
         shown_facts = tuple(self._fact(fact.type, self._names[fact.type], fact.attributes, statements) for fact in ordered)
@@ -294,9 +296,9 @@ class FactsReader:
 
     def _finished(self, drafts: Sequence[_Draft]) -> Iterator[InstantFactsView]:
         """The views of some drafts, with the origins of their known triples."""
-        wanted = dict.fromkeys(triple for draft in drafts for triple in draft.known)
+        known_triples = dict.fromkeys(triple for draft in drafts for triple in draft.known)
         try:
-            origins = self._origins.of(wanted) if wanted else {}
+            origins = self._origins.of(known_triples) if known_triples else {}
         except Refused:  # a source that has changed since
             origins = {}
         for draft in drafts:
@@ -309,7 +311,7 @@ class FactsReader:
 
 
 def places_text(places: Sequence[ElementPlace]) -> str:
-    """The places of elements; lines of one file that follow each other are a range.
+    """The text of the places of elements; consecutive lines of one file are a range.
 
     >>> places_text([ElementPlace("a.csv", 2), ElementPlace("a.csv", 3), ElementPlace("a.csv", 4), ElementPlace("b.csv", 7)])
     'a.csv:2-4, b.csv:7'
@@ -330,8 +332,8 @@ def _inconsistency_text(inconsistency: Inconsistency, statements: StatementWrite
 
 
 def written_attributes(replay: Replay) -> dict[Label, tuple[Variable, ...]]:
-    """The labels of facts of interest in the order of the rule files, each with the attributes that
-    its facts can have, in the order of the SELECT.
+    """The labels of facts of interest in the order of the rule files, each with the possible
+    attributes of its facts, in the order of the SELECT.
     """
     program = replay.program
     names: dict[Label, dict[Variable, None]] = {}
@@ -356,9 +358,9 @@ def _by_label(facts: Sequence[Fact], names: Mapping[Label, Sequence[Variable]]) 
     return sorted(facts, key=lambda fact: (number[fact.type], [fact.attributes.get(name, "") for name in names[fact.type]]))
 
 
-def _said_of(given: Sequence[Triple], background: TripleIndex) -> list[Triple]:
-    """Background triples of the IRIs that an instant names: triples with them as subject,
-    then as object, then those of its classes and predicates.
+def _background_about(given: Sequence[Triple], background: TripleIndex) -> list[Triple]:
+    """Background triples about the IRIs of an instant: first those with one of its nodes as subject,
+    then as object, then those about its classes and predicates.
     """
     ends = dict.fromkeys(term for s, p, o in given for term in ((s,) if p == RDF_TYPE else (s, o)) if _is_named(term))
     schema = dict.fromkeys(term for _, p, o in given for term in ((p, o) if p == RDF_TYPE else (p,)) if _is_named(term))
@@ -377,5 +379,5 @@ def _said_of(given: Sequence[Triple], background: TripleIndex) -> list[Triple]:
 
 
 def _is_named(term: Term) -> bool:
-    """True for an IRI of the user's, not one of RDF, RDFS, OWL or XSD."""
+    """True for an IRI outside the namespaces of RDF, RDFS, OWL and XSD."""
     return is_iri(term) and not term.startswith(tuple(f"<{namespace}" for namespace in (RDF, RDFS, OWL, XSD)))

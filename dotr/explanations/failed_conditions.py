@@ -1,4 +1,4 @@
-"""Text of a condition of a query or of a Datalog rule that is not true: its values, or its error."""
+"""Text of a failed condition of a query or of a Datalog rule: its values, or its error."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ def failed_condition_text(
     name: str = "",
     texts: Mapping[Variable, str] = _NO_TEXTS,
 ) -> str:
-    """Text of a condition that is false of some rows, or errs at the first of them.
+    """The text of a condition that is false for some rows, or an error for the first of them.
 
     Args:
         condition: the condition.
-        rows: the terms of its variables, a row each; of many, the first few are shown.
-        errs: the condition is an error of the first row.
+        rows: the terms of its variables, at least one row; only the first few are shown.
+        errs: True if the condition is an error for the first row.
         writer: the writer of the explanation.
-        name: a word before the condition, such as `FILTER`; then it stands in parentheses.
-        texts: the text of variables that the parser made, such as `AVG(?v)`.
+        name: a keyword before the condition in parentheses, such as `FILTER`; empty: neither.
+        texts: the text of variables that the parser introduced, such as `AVG(?v)`.
 
     >>> from dotr.model.algebra import Call, Const
     >>> from dotr.model.terms import XSD
@@ -65,7 +65,7 @@ def _values_text(names: Sequence[Variable], row: Mapping[Variable, Term], writer
 
 
 def _error_text(names: Sequence[Variable], condition: Expression, row: Mapping[Variable, Term], writer: TermWriter) -> str:
-    """The cause of an error, where it is known: a variable without a term, or text in arithmetic."""
+    """The cause of an error, an unbound variable or text in arithmetic; empty if it is unknown."""
     missing = [name for name in names if name not in row]
     if missing:
         return f"?{missing[0]} is unbound"
@@ -84,7 +84,7 @@ def _error_text(names: Sequence[Variable], condition: Expression, row: Mapping[V
 
 
 def _is_compared(name: Variable, condition: Expression) -> bool:
-    """True where a variable is an operand of a comparison or of arithmetic, not of a function."""
+    """True if a variable is an operand of a comparison or of arithmetic, not of a function."""
     return any(
         isinstance(part, Call) and Var(name) in part.arguments and not part.function[:1].isalpha() and not part.function.startswith("<h")
         for part in subexpressions(condition)

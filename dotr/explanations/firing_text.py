@@ -1,4 +1,4 @@
-"""Firings in words: a match as a tree of reasons."""
+"""Text of firings: a match as a tree of reasons."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from dotr.model.terms import Label, Term, Variable
 from dotr.model.time import Micros
 
 _MOST_REASONS: Final = 3
-"""Number of different reasons that a negation lists."""
+"""Maximum number of distinct reasons that a negation lists."""
 _MOST_LISTED: Final = 1_000
-"""Number of events of an aggregate or a negation that are listed as details."""
+"""Maximum number of events of an aggregate or a negation that are listed as details."""
 _WORDS: Final = {Mode.LAST: "the latest", Mode.FIRST: "the earliest", Mode.EACH: "one"}
 
 
@@ -36,8 +36,8 @@ class FiringWriter:
     Args:
         replay: the replay, for the form of times and the places of rules.
         reasons: the writer of facts and triples.
-        places: the places of the elements of a time.
-        of: writes the reason of another unit's event.
+        places: the places of the elements at a time in µs since 1970.
+        of: writes the reasons of another unit's event.
     """
 
     replay: Replay
@@ -157,7 +157,7 @@ class FiringWriter:
     def _failures(self, candidate: CandidateEvaluation) -> list[str]:
         reasons = [outcome_text(each, self.reasons.terms) for each in candidate.failing]
         if candidate.consumed_by is not None:
-            reasons.append(f"used up by the firing at {self._time(candidate.consumed_by.stands)}")
+            reasons.append(f"used up by the firing at {self._time(candidate.consumed_by.due)}")
         if candidate.taken_as is not None:
             reasons.append(f"it is {candidate.taken_as}")
         return reasons
@@ -182,7 +182,7 @@ class FiringWriter:
         return f"{length} {'before' if candidate.distance > 0 else 'after'}{of}"
 
     def _attributes_of(self, rule: Rule, place: int, event: RecordedEvent) -> list[tuple[Variable, Term]]:
-        """The attributes of an event that a user knows, in the order of the SELECT or of `with`."""
+        """The visible attributes of an event, in the order of the SELECT or of `with`."""
         places = self.replay.program.rules.places.get(rule.name)
         bound = event.attributes
         names = places.roles[place].attributes if places is not None else tuple(bound)
@@ -205,7 +205,7 @@ class FiringWriter:
         return format_time(time, self.replay.clock)
 
     def _clock_time(self, time: Micros, evaluation: ClauseEvaluation | None) -> str:
-        """A time without its date, where that is the date of the window's end."""
+        """A time, without its date if that equals the date of the window's end."""
         text = str(self._time(time))
         date, separator, clock = text.partition("T")
         if separator and evaluation is not None and str(self._time(evaluation.latest)).startswith(date):
@@ -214,7 +214,7 @@ class FiringWriter:
 
 
 def event_attributes(firing: NamedFiring) -> list[tuple[Variable, Term]]:
-    """The attributes of an event in the order of `with`."""
+    """The bound attributes of an event in the order of `with`."""
     order = [each.variable for each in firing.rule.assignments]
     return [(name, firing.attributes[name]) for name in order if name in firing.attributes]
 
@@ -225,7 +225,7 @@ def _joined(head: str, parts: Sequence[str]) -> str:
 
 
 def _choice(clause: Choose, evaluation: ClauseEvaluation) -> str:
-    """The reason of a choice of an event: `the only one`, `the latest of 3`."""
+    """The text for the selection of an event: `the only one`, `the latest of 3`."""
     fitting = sum(not each.failures for each in evaluation.inside)
     if fitting == 1:
         return "the only one"

@@ -1,9 +1,10 @@
-"""Replay of units that keeps each of their firings, with its events and the names that it makes.
+"""Replay of units that keeps each of their firings, with its events and its fresh names.
 
-Idea: as in `dotr.explanations.recording`, a program of these units and of those that they read is
-run by the engine, and what arrives at a layer is recorded. Here all firings are kept, so that an
-event can be followed to the firing that made it. Queries are watched (`query_records`).
-Memory: the history forgets what no window can reach.
+Idea: as in `dotr.explanations.recording`, the engine runs a program of these units and of those
+that they read, and the arrivals at each layer are recorded. Here all firings are kept, so that an
+event can be followed to its firing. Units of other languages notify their records
+(`query_records`, `lars_records`, `interval_records`).
+Memory: beyond 400,000 events, those that no window can reach are discarded.
 """
 
 from __future__ import annotations
@@ -35,14 +36,14 @@ from dotr.patterns.events import Match
 from dotr.patterns.operator import Arrivals
 from dotr.patterns.state import State
 
-if TYPE_CHECKING:  # loaded where a program has such units
+if TYPE_CHECKING:  # loaded only for programs with such units
     from dotr.engine.unit_runs import UnitRun
     from dotr.explanations.interval_records import IntervalRecord
     from dotr.explanations.lars_records import LarsRecord
 
 _FRESH: Final = "<urn:dotr:"
 _MOST_EVENTS: Final = 400_000
-"""Number of events of a history beyond which it forgets."""
+"""Number of recorded events above which those beyond the horizon are discarded."""
 
 
 class NamedFiring(NamedTuple):
@@ -53,9 +54,9 @@ class NamedFiring(NamedTuple):
         time: in µs since 1970.
         ordinal: its number in the engine among the events of its label and time.
         events: the event of each positive role, by label.
-        attributes: the bound attributes of the event that it makes.
-        names: the fresh IRIs of its output graph, the first of the template first.
-        graph: its output graph where a unit reads it.
+        attributes: the bound attributes of its composite event.
+        names: the fresh IRIs of its output graph, in the order of the template.
+        graph: its output graph; None unless a unit reads it.
     """
 
     rule: Rule
@@ -81,8 +82,8 @@ class UnitFiring(NamedTuple):
         time: in µs since 1970.
         attributes: the bound attributes of the event.
         graph: its graph; None without one.
-        names: the fresh IRIs of its graph, the first of the template first.
-        start: of EP-SPARQL, the start of its interval in µs since 1970; None of other languages.
+        names: the fresh IRIs of its graph, in the order of the template.
+        start: for EP-SPARQL, the start of its interval in µs since 1970; None for other languages.
     """
 
     unit: StreamUnit
@@ -95,28 +96,28 @@ class UnitFiring(NamedTuple):
 
     @property
     def unit_name(self) -> str:
-        """The label, by which a unit is asked about."""
+        """The label, which identifies the unit in questions."""
         return self.label
 
 
 AnyFiring: TypeAlias = NamedFiring | UnitFiring
-"""An event with what made it."""
+"""An event with the rule or other unit that produced it."""
 
 
 @dataclass(frozen=True)
 class FiringRecorder:
-    """The program of some units and of those that they read, with the history that `run` fills.
+    """Recorder of the firings of some units and of those that they read; `run` fills it.
 
     Attributes:
         replay: the replay, of the whole program.
-        program: the program that is run.
-        history: the events seen so far.
+        program: the program of these units alone.
+        history: the events so far.
         firings: the firings so far of each unit, by its name, in the order of time.
-        records: what came to each query, and its reports, by label.
+        records: the elements and reports of each query, by label.
         lars: the points of each LARS file, by the file's name.
         intervals: the events of each unit of EP-SPARQL, by label.
-        inner: the events that each rule within a component of EP-SPARQL has seen, by its name.
-        horizon: how far back in µs the windows of all units together reach; None: without a bound.
+        inner: the events read by each rule within a component of EP-SPARQL, by the rule's name.
+        horizon: the summed lengths of the windows of all units in µs; None: unbounded.
     """
 
     replay: Replay
@@ -131,7 +132,10 @@ class FiringRecorder:
 
     @staticmethod
     def of(replay: Replay, names: Iterable[str], further: Sequence[StreamUnit] = ()) -> FiringRecorder:
-        """A recorder for rules and other units, by their names; `further` units run beside them."""
+        """A recorder for rules and other units, by their names; `further` units run beside them.
+
+        Units whose events or graphs they read are included.
+        """
         units = read_units(replay.program, names)
         units = units._replace(units=[*units.units, *further])
         program = program_of(replay.program, units)
@@ -154,12 +158,13 @@ class FiringRecorder:
         )
 
     def run(self, until: Micros | None = None) -> Iterator[Sequence[AnyFiring]]:
-        """Run the replay from the first instant on; the firings of each instant, those of timers, of
-        delayed anchors and of reports before it included. The history then holds all that they have
-        seen.
+        """Run the replay from the first instant on, and yield the firings of each instant.
+
+        Firings of timers, delayed anchors and reports since the instant before are included. When
+        firings are yielded, the history holds all events that they read.
 
         Args:
-            until: the last time in µs that is run; None: to the end.
+            until: the last time in µs since 1970 that is run; None: the end of the stream.
         """
         done: list[AnyFiring] = []
         program = self.program
@@ -170,7 +175,7 @@ class FiringRecorder:
                 run.watch = self.records[name]
             else:
                 self._watch(name, run, done)
-        since_forgotten = 0
+        since_discard = 0
         for instant in self.replay.instants():
             if until is not None and instant.time > until:
                 for firings in engine.moments_until(until):
@@ -179,10 +184,10 @@ class FiringRecorder:
                 return
             done += self._of_units(instant.step(engine))
             yield from self._take(done)
-            since_forgotten += 1
-            if since_forgotten > 1_000 and self.horizon is not None and self._count() > _MOST_EVENTS:
-                since_forgotten = 0
-                self._forget(instant.time - self.horizon)
+            since_discard += 1
+            if since_discard > 1_000 and self.horizon is not None and self._count() > _MOST_EVENTS:
+                since_discard = 0
+                self._discard(instant.time - self.horizon)
         if self.replay.ended:
             for firings in engine.finish():
                 if until is not None and firings and firings[0].time > until:
@@ -191,7 +196,7 @@ class FiringRecorder:
                 yield from self._take(done)
 
     def _watch(self, name: str, run: UnitRun, done: list[AnyFiring]) -> None:
-        """Watch a unit of a language that is loaded only where a program has one."""
+        """Connect a unit of a lazily loaded language to its record."""
         from dotr.engine.interval_component import ComponentRun
         from dotr.engine.interval_run import IntervalRun
         from dotr.engine.lars_run import LarsRun
@@ -210,7 +215,7 @@ class FiringRecorder:
                 pass
 
     def _of_units(self, firings: Iterable[Firing]) -> Iterator[UnitFiring]:
-        """The firings of units other than rules, whose layers record their own."""
+        """The firings of units other than rules; layers record those of rules."""
         makers = units_by_label(self.program.units)
         written = {rule.name for rule in self.program.rules.rules}
         equal: Counter[tuple[Label, Micros, object, object]] = Counter()
@@ -236,20 +241,20 @@ class FiringRecorder:
         histories = sum(history.count() for history in (self.history, *self.inner.values()))
         return histories + sum(record.count() for record in self.records.values())
 
-    def _forget(self, before: Micros) -> None:
+    def _discard(self, before: Micros) -> None:
         for history in (self.history, *self.inner.values()):
-            history.forget(before)
+            history.discard_before(before)
         for record in self.records.values():
-            record.forget(before)
+            record.discard_before(before)
         for name, firings in self.firings.items():
             self.firings[name] = [each for each in firings if each.time >= before]
 
     def history_of(self, rule: Rule) -> History:
-        """The events that a rule has seen."""
+        """The recorded events that a rule reads."""
         return self.inner.get(rule.name, self.history)
 
-    def made(self, event: RecordedEvent, reader: Rule) -> AnyFiring | None:
-        """The firing that made a composite event that a rule has read; None where it is forgotten."""
+    def firing_of_event(self, event: RecordedEvent, reader: Rule) -> AnyFiring | None:
+        """The firing of a composite event that the rule `reader` has read; None if it is discarded."""
         for each in self._at(str(event.stream), event.time):
             match each:
                 case NamedFiring() if each.rule.name not in self.inner and reader.name not in self.inner:
@@ -260,15 +265,15 @@ class FiringRecorder:
                         return each
         return None
 
-    def maker(self, label: Label, time: Micros, attributes: Mapping[Variable, Term]) -> AnyFiring | None:
-        """The first firing of a label and a time in µs whose event has some attributes; None where it
-        is forgotten.
+    def firing_with(self, label: Label, time: Micros, attributes: Mapping[Variable, Term]) -> AnyFiring | None:
+        """The first firing of a label at a time in µs since 1970 whose event has these attributes;
+        None if it is discarded.
         """
         return next((each for each in self._at(label, time) if attributes.items() <= each.attributes.items()), None)
 
-    def maker_of(self, element: WindowElement) -> AnyFiring | None:
-        """The firing whose graph an element of a window is; None for an element of an input, and where
-        the firing is forgotten.
+    def firing_of_element(self, element: WindowElement) -> AnyFiring | None:
+        """The firing whose graph is an element of a window; None for an element of an input, or if
+        the firing is discarded.
         """
         if not isinstance(element.stream, MadeGraphs):
             return None
@@ -276,7 +281,7 @@ class FiringRecorder:
         return next((each for each in found if each.graph is not None and tuple(dict.fromkeys(each.graph)) == element.triples), None)
 
     def _at(self, label: Label, time: Micros) -> Iterator[AnyFiring]:
-        """The firings that made events of a label at a time."""
+        """The firings of events with a label at a time in µs, the latest first."""
         names = [rule.name for rule in self.program.rules.rules if rule.event == label]
         for name in dict.fromkeys([*names, label]):
             for each in reversed(self.firings.get(name, ())):
@@ -304,7 +309,7 @@ def _interval_records(program: CompiledProgram) -> dict[Label, IntervalRecord]:
 
 
 def _fresh_names(firing: Firing, known: Iterable[Term | None]) -> tuple[Term, ...]:
-    """The fresh IRIs of a firing's graph, the first of the template first."""
+    """The fresh IRIs of a firing's graph, in the order of the template, without known terms."""
     given = {*known, *(term for _, term in firing.attributes)}
     fresh = [term for triple in firing.graph or () for term in triple if term.startswith(_FRESH) and term not in given]
     return tuple(dict.fromkeys(fresh))
@@ -315,10 +320,10 @@ class _FiringLayer(RecordedLayer):
 
     Args:
         recorder: the recorder.
-        done: takes the firings.
-        history, layer, recorded, above, attributes: as those of `RecordedLayer`.
+        done: the list to which firings are appended.
+        history, layer, recorded, above, attributes: as for `RecordedLayer`.
         rules: the rules of the layer as they are written.
-        keeps_graphs: all firings are kept with their graphs.
+        keeps_graphs: keep the graphs of all firings, not only of those that a unit reads.
     """
 
     def __init__(
@@ -352,7 +357,7 @@ class _FiringLayer(RecordedLayer):
     def of_member(
         recorder: FiringRecorder, done: list[AnyFiring], rule: Rule, layout: Layout, attributes: Mapping[Label, tuple[Variable, ...]]
     ) -> _FiringLayer:
-        """The layer of a rule within a component, with a history of its own."""
+        """The layer of a rule within a component, with its own history."""
         (layer,) = layout.layers
         labels = {port.stream: port.attributes for port in layer.ports if isinstance(port.stream, str)}
         history = recorder.inner[rule.name] = History({source: number for number, source in enumerate(layout.streams)}, labels)
@@ -370,7 +375,7 @@ class _FiringLayer(RecordedLayer):
         ended: bool = False,
         emit: EmitFirings | None = None,
     ) -> LayerResult:
-        """The result of a moment, which is recorded."""
+        """Step the layer at one time, and record its arrivals and firings."""
         self.record_arrivals(time, arrivals)
         self._written.clear()
         result = super().step(state, time, arrivals, partition, ended=ended, emit=emit)
@@ -380,7 +385,7 @@ class _FiringLayer(RecordedLayer):
         return result
 
     def write_firings(self, time: Micros, matched: Sequence[Match], repeats: dict[bytes, int]) -> LayerResult:
-        """The firings of matches, which are kept with them."""
+        """Write the firings of matches, and keep each with its match."""
         result = super().write_firings(time, matched, repeats)
         if len(result.firings) == len(matched):
             self._written += zip(matched, result.firings, strict=True)

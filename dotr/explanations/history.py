@@ -1,7 +1,8 @@
-"""Events that a rule can see, of a replay so far: facts of its queries, composite events, ticks.
+"""Recorded events of a replay: facts of queries, composite events and ticks.
 
 Invariant: the events of a stream are in the order of time, those of one time in the tie order
 (semantics.md, section 4).
+Cost: a range of times is found by bisection.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from dotr.model.time import Micros
 
 
 class RecordedEvent(NamedTuple):
-    """An event of a stream.
+    """A recorded event of a stream.
 
     - `stream`: the number of a stream of facts, or the label of composite events.
     - `time`: in µs since 1970, without the delay of an anchor.
@@ -43,13 +44,18 @@ class RecordedEvent(NamedTuple):
 
 
 class _Stream:
-    """Events of one stream; `times` are those of `events`."""
+    """Events of one stream.
 
-    __slots__ = ("events", "names", "ordinals", "seen", "times")
+    - `times`: the times of `events`, for bisection.
+    - `has_occurred`: True after the first event, also when it is discarded.
+    - `ordinals`: composite events by time and by their ordinal in the engine.
+    """
+
+    __slots__ = ("events", "has_occurred", "names", "ordinals", "times")
 
     def __init__(self, names: tuple[Variable, ...]) -> None:
         self.names = names
-        self.seen = False
+        self.has_occurred = False
         self.times: list[Micros] = []
         self.events: list[RecordedEvent] = []
         self.ordinals: dict[tuple[Micros, int], RecordedEvent] = {}
@@ -60,10 +66,10 @@ class History:
 
     Args:
         streams: the number of the stream of each query.
-        events: the attributes of each composite event, sorted.
+        events: the sorted attributes of each composite event, by label.
 
     Attributes:
-        passed: the time of the last instant in µs since 1970; None: there was none.
+        passed: the time of the last instant in µs since 1970; None before the first.
     """
 
     def __init__(self, streams: Mapping[FactSource, int], events: Mapping[str, tuple[Variable, ...]]) -> None:
@@ -90,12 +96,17 @@ class History:
         return [stream for stream in self._streams if isinstance(stream, str)]
 
     def record(self, stream: Stream, time: Micros, events: Sequence[tuple[int, AttributeValues]]) -> None:
-        """Add the events of a stream at a time (µs), not earlier than any before, each with its
-        ordinal in the engine. Facts come all at once, in the tie order.
+        """Append the events of a stream at a time, each with its ordinal in the engine.
+
+        Args:
+            stream: the stream.
+            time: in µs since 1970, not before that of any recorded event.
+            events: for a stream of facts all facts of the time, in the tie order. Composite events
+                of one time may be recorded in several calls, and are sorted here.
         """
         into = self._streams[stream]
         names = into.names
-        into.seen = into.seen or bool(events)
+        into.has_occurred = into.has_occurred or bool(events)
         if isinstance(stream, int):
             into.events += [RecordedEvent(stream, time, number, names, values) for number, (_, values) in enumerate(events)]
             into.times += [time] * len(events)
@@ -109,25 +120,25 @@ class History:
         into.ordinals.update({(time, ordinal): each for (ordinal, _), each in zip(ordered, into.events[start:], strict=True)})
 
     def find(self, stream: Stream, time: Micros, ordinal: int) -> RecordedEvent:
-        """The event with an ordinal of the engine; raises `LookupError`."""
+        """The event at a time (µs since 1970) with an ordinal of the engine; raises `LookupError`."""
         into = self._streams[stream]
         if isinstance(stream, str):
             return into.ordinals[time, ordinal]
         return into.events[bisect_left(into.times, time) + ordinal]
 
     def between(self, stream: Stream, earliest: Micros, latest: Micros) -> Sequence[RecordedEvent]:
-        """The events of a stream with times (µs) from the earliest to the latest, both included, in
-        the order of time and ties.
+        """The events of a stream from `earliest` to `latest` (µs since 1970, both included), in the
+        order of time and ties.
         """
         into = self._streams[stream]
         return into.events[bisect_left(into.times, earliest) : bisect_right(into.times, latest)]
 
-    def has_seen(self, stream: Stream) -> bool:
-        """True if the stream has had an event, forgotten or not."""
-        return self._streams[stream].seen
+    def has_occurred(self, stream: Stream) -> bool:
+        """True if the stream has had an event, discarded or not."""
+        return self._streams[stream].has_occurred
 
     def last_before(self, stream: Stream, time: Micros) -> RecordedEvent | None:
-        """The latest event of a stream before a time (µs); None: there is none."""
+        """The latest event of a stream before a time (µs since 1970); None: there is none."""
         into = self._streams[stream]
         place = bisect_left(into.times, time)
         return into.events[place - 1] if place else None
@@ -137,12 +148,12 @@ class History:
         return sum(len(each.events) for each in self._streams.values())
 
     def middle(self) -> Micros:
-        """The time in µs before which half of the events of the longest stream lie."""
+        """The median time of the longest stream, in µs since 1970."""
         longest = max(self._streams.values(), key=lambda each: len(each.times))
         return longest.times[len(longest.times) // 2]
 
-    def forget(self, before: Micros) -> None:
-        """Remove the events with times (µs) before a time."""
+    def discard_before(self, before: Micros) -> None:
+        """Remove the events before a time (µs since 1970)."""
         for each in self._streams.values():
             end = bisect_left(each.times, before)
             if end:

@@ -1,8 +1,11 @@
-"""Answer to the question why a unit of EP-SPARQL made no event.
+"""Explanation of a unit of EP-SPARQL without an event.
 
-Idea: each part of its pattern, an operand, an operator or the end of a chain, runs as a unit of its
-own beside it in a replay, so that the engine says how many solutions it has. The first part without
-one, inner ones first, is to blame; of an operator the nearest miss is named.
+Idea: each part of its pattern (an operand, an operator, the end of a chain) runs as a unit of its
+own beside it in a replay, so that the engine counts the solutions of each part. The first part
+without a solution, inner ones first, is the cause; for an operator the nearest miss is shown.
+Example: of `A SEQ B` the parts are `A`, `B` and the operator. If `A` and `B` have solutions and SEQ
+has none, the pair of solutions that is closest to a sequence is shown.
+Cost: one replay with all parts.
 """
 
 from __future__ import annotations
@@ -11,10 +14,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
+from dotr.explanations.cached_replay import CachedReplay
 from dotr.explanations.conditions import truth_in
 from dotr.explanations.firings import FiringRecorder, UnitFiring
 from dotr.explanations.interval_records import RecordedInterval
-from dotr.explanations.remembered_replay import RememberedReplay
 from dotr.explanations.rendering import duration_text
 from dotr.explanations.replay import Replay
 from dotr.explanations.term_writer import TermWriter
@@ -52,9 +55,9 @@ class IntervalWhyNot:
     Attributes:
         case: the case of a rule test; empty otherwise.
         rule: the label.
-        events: the number of events within what was asked.
+        events: the number of requested events.
         parts: a line for each part of the pattern, with its number of solutions.
-        stop: the reason why the first part without a solution has none; may be empty.
+        stop: the reason for which the first part without a solution has none; may be empty.
     """
 
     case: str
@@ -65,7 +68,7 @@ class IntervalWhyNot:
 
     @property
     def fired(self) -> bool:
-        """True if there was an event within what was asked."""
+        """True if there is a requested event."""
         return self.events > 0
 
     def lines(self) -> list[str]:
@@ -94,13 +97,13 @@ class _PatternPart(NamedTuple):
 
 
 def why_no_interval(replay: Replay, unit: StreamUnit, label: Label, question: Question | None = None) -> IntervalWhyNot:
-    """The reason why a unit of EP-SPARQL made no event.
+    """The reason for which a unit of EP-SPARQL produced no event.
 
     Args:
         replay: the program and its stream.
         unit: the unit, or the component that it is a part of.
         label: the label of its events.
-        question: the times asked about, and the attributes of the events; None: all.
+        question: the requested times, and the attributes of the events; None: all.
 
     >>> from dotr.workbench.replays import open_replays
     >>> [replay] = open_replays("tests/explanations/temporal.yaml", "1")
@@ -112,10 +115,10 @@ def why_no_interval(replay: Replay, unit: StreamUnit, label: Label, question: Qu
 
 
 class _IntervalInquiry:
-    """The parts of one answer."""
+    """Search for the answer to one question."""
 
     def __init__(self, replay: Replay, unit: StreamUnit, label: Label, question: Question) -> None:
-        self._replay = RememberedReplay(replay).replay
+        self._replay = CachedReplay(replay).replay
         members = unit.members if isinstance(unit, IntervalComponent) else (unit,)
         self._unit = next((each for each in members if isinstance(each, IntervalUnit) and each.name == label), None)
         self._label = label
@@ -123,36 +126,36 @@ class _IntervalInquiry:
         self._terms = TermWriter(replay.prefixes)
 
     def answer(self) -> IntervalWhyNot:
-        """Replay, and put the answer together."""
+        """Run the replay, and build the answer."""
         parts = [] if self._unit is None else list(_parts(self._unit))
         recorder = FiringRecorder.of(self._replay, [self._label], [part.unit for part in parts])
-        events = sum(self._is_asked(each) for firings in recorder.run() for each in firings if isinstance(each, UnitFiring))
+        events = sum(self._is_requested(each) for firings in recorder.run() for each in firings if isinstance(each, UnitFiring))
         found = IntervalWhyNot(self._replay.case, self._label, events)
         if events or self._unit is None:
             return found
         if not parts:
             return replace(found, stop="its query has no answer at any instant")
         solutions = {part.label: self._until(recorder.intervals[part.label].events) for part in parts}
-        blamed = _blamed(parts[-1].pattern, {part.pattern for part in parts if solutions[part.label]})
+        failing_part = _failing_part(parts[-1].pattern, {part.pattern for part in parts if solutions[part.label]})
         stop = "the whole has solutions, none at the times or with the attributes asked about"
-        if blamed is not None:
-            stop = self._stop(blamed, parts, solutions)
+        if failing_part is not None:
+            stop = self._stop(failing_part, parts, solutions)
         return replace(found, parts=tuple(self._line(part.pattern, solutions[part.label]) for part in parts), stop=stop)
 
     def _until(self, events: Sequence[RecordedInterval]) -> list[RecordedInterval]:
-        """The solutions up to the last time asked about."""
+        """The solutions up to the last requested time."""
         last = LAST_MICRO if self._question.last is None else self._question.last
         return [each for each in events if each.end <= last]
 
-    def _is_asked(self, event: UnitFiring) -> bool:
+    def _is_requested(self, event: UnitFiring) -> bool:
         first, last = self._question.first, self._question.last
 
         def value(part: object) -> Term | None:
             return event.attributes.get(part.name) if isinstance(part, Var) else None
 
-        asked = (Call("=", (Var(name), Const(term))) for name, term in self._question.where)
+        conditions = (Call("=", (Var(name), Const(term))) for name, term in self._question.where)
         is_covered = (first is None or first <= event.time) and (last is None or event.time <= last)
-        return event.label == self._label and is_covered and all(truth_in(each, value) is True for each in asked)
+        return event.label == self._label and is_covered and all(truth_in(each, value) is True for each in conditions)
 
     # --- texts ---
 
@@ -171,7 +174,7 @@ class _IntervalInquiry:
         return f"{text}: {counted(len(solutions), noun)}{last}"
 
     def _stop(self, pattern: IntervalPattern, parts: Sequence[_PatternPart], solutions: dict[Label, list[RecordedInterval]]) -> str:
-        """The reason why a part has no solution."""
+        """The reason for which a part has no solution."""
         match pattern:
             case EventRead(label):
                 return f"there is no event {label} then: {self._replay.why_not_command(label)}"
@@ -186,7 +189,7 @@ class _IntervalInquiry:
                 return ""
 
     def _miss(self, pattern: Combination, left: Sequence[RecordedInterval], right: Sequence[RecordedInterval]) -> str:
-        """The pair of solutions that comes nearest to a combination."""
+        """A sentence on the pair of solutions that is nearest to a combination."""
         common = sorted({*visible_variables(pattern.left)} & {*visible_variables(pattern.right)})
         pairs = [(one, other) for other in right[-_MOST_RIGHT:] for one in left[-_MOST_LEFT:]]
         agreeing = [pair for pair in pairs if all(_agree(*pair, name) for name in common)]
@@ -235,13 +238,13 @@ def _is_related(operator: TemporalOperator, one: RecordedInterval, other: Record
 
 
 def _agree(one: RecordedInterval, other: RecordedInterval, name: Variable) -> bool:
-    """True if two solutions have one term of a variable, or one of them has none."""
+    """True unless two solutions bind a variable to different terms."""
     terms = {each.attributes[name] for each in (one, other) if name in each.attributes}
     return len(terms) < 2
 
 
-def _blamed(pattern: IntervalPattern, with_solutions: set[IntervalPattern]) -> IntervalPattern | None:
-    """The innermost part without a solution on which the whole depends; None: the whole has some."""
+def _failing_part(pattern: IntervalPattern, with_solutions: set[IntervalPattern]) -> IntervalPattern | None:
+    """The innermost part without a solution on which the whole depends; None: the whole has one."""
     if pattern in with_solutions:
         return None
     needed: tuple[IntervalPattern, ...] = ()
@@ -256,7 +259,7 @@ def _blamed(pattern: IntervalPattern, with_solutions: set[IntervalPattern]) -> I
             needed = (inner,)
         case _:
             pass
-    return next((found for each in needed if (found := _blamed(each, with_solutions)) is not None), pattern)
+    return next((found for each in needed if (found := _failing_part(each, with_solutions)) is not None), pattern)
 
 
 def _length(one: RecordedInterval, other: RecordedInterval) -> Micros:

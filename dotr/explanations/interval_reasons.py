@@ -1,8 +1,8 @@
-"""Reasons of the events of EP-SPARQL: each part of an event, with the fact or event that it is.
+"""Reasons of the events of EP-SPARQL: each part of an event, with its fact or event.
 
-Idea: in a replay the units tell the parts of their events (`dotr.explanations.interval_records`). A
-part of a plain group is a fact of its query at the instant of its time, or a solution over the
-graph of a STREAM; a part of an EVENT is an event of its label.
+Idea: in a replay the units record the parts of their events (`dotr.explanations.interval_records`).
+A part of a plain group is a fact of its query at the instant of its time, or a solution over the
+graph of a STREAM. A part of an EVENT is an event of its label.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from dotr.store.triples import TripleIndex
 
 @dataclass(frozen=True, eq=False)
 class IntervalReasons(ReasonFinder):
-    """Finder of the reasons of events of EP-SPARQL that a recorder has seen."""
+    """Finder of the reasons of recorded events of EP-SPARQL."""
 
     def of(self, firing: UnitFiring) -> IntervalReason:
         """The reasons of an event."""
@@ -72,7 +72,7 @@ class IntervalReasons(ReasonFinder):
     def _source(
         self, unit: IntervalUnit, operand: InstantGroup | EventRead, inputs: tuple[OperandInput, ...], part: EventPart
     ) -> SourceReason | None:
-        """The parts that a part is made of."""
+        """The reasons of a part: its fact, or the event that it reads; None: not found."""
         bound = dict(part.attributes)
         names = sorted(visible_variables(operand))
         for given in inputs:
@@ -87,8 +87,8 @@ class IntervalReasons(ReasonFinder):
                         if place in columns and columns[place] in bound
                     }
                     read = tuple([name for place, name in enumerate(stream.attributes) if place in columns])
-                    narrow = replace(stream, query=replace(stream.query, projection=read), attributes=read)
-                    fact = self._fact(narrow, part.end, attributes) if part.start == part.end else None
+                    projected = replace(stream, query=replace(stream.query, projection=read), attributes=read)
+                    fact = self._fact(projected, part.end, attributes) if part.start == part.end else None
                     if fact is not None:
                         return fact
                 case IntervalEvents(label, None):
@@ -98,30 +98,30 @@ class IntervalReasons(ReasonFinder):
                             return self.follow(maker)
                 case EventSource(label) | IntervalEvents(label):
                     assert isinstance(operand, EventRead)
-                    wanted = {attribute: bound[name] for attribute, name in operand.attributes if name in bound}
-                    maker = self._event(label, part, wanted)
+                    attributes = {attribute: bound[name] for attribute, name in operand.attributes if name in bound}
+                    maker = self._event(label, part, attributes)
                     return None if maker is None else self.follow(maker)
                 case _:
                     pass
         return None
 
     def _fact(self, source: FactSource, time: Micros, attributes: Mapping[Variable, Term]) -> SourceReason | None:
-        """A fact at an instant; None where its query does not give it there."""
+        """The reason of a fact at a time in µs since 1970; None if its query does not return it there."""
         names = source.attributes
         reason = self.proofs.fact(RecordedEvent(0, time, 0, names, tuple([attributes.get(name) for name in names])), source)
         return reason if reason.evidence else None
 
-    def _event(self, label: str, part: EventPart, wanted: Mapping[Variable, Term]) -> AnyFiring | None:
-        """The event that an EVENT reads: of a unit of this language with the same start."""
+    def _event(self, label: str, part: EventPart, attributes: Mapping[Variable, Term]) -> AnyFiring | None:
+        """The event that an EVENT reads; for a unit of EP-SPARQL also its start is compared."""
         record = self.recorder.intervals.get(label)
         if record is not None:
             for each in record.at(part.end):
-                if each.start == part.start and wanted.items() <= each.attributes.items():
+                if each.start == part.start and attributes.items() <= each.attributes.items():
                     return UnitFiring(record.unit, label, part.end, each.attributes, each.graph, (), each.start)
-        return self.recorder.maker(label, part.end, wanted)
+        return self.recorder.firing_with(label, part.end, attributes)
 
     def _graphs(self, label: str, operand: InstantGroup, part: EventPart, bound: Mapping[Variable, Term]) -> Iterator[AnyFiring]:
-        """The events of a STREAM in whose graph a plain group has a solution."""
+        """The events of a STREAM over whose graph a plain group has the solution `bound`."""
         record = self.recorder.intervals.get(label)
         matcher = AlgebraCompiler().compile(query_with_lengths(operand.query))
         if record is None:
@@ -135,7 +135,7 @@ class IntervalReasons(ReasonFinder):
 
 
 def _optional(pattern: IntervalPattern, operator: TemporalOperator | None) -> Iterator[tuple[InstantGroup | EventRead, TemporalOperator]]:
-    """The operands that a solution may lack, each with the operator that lets it be so."""
+    """The optional operands of a pattern, each with the operator that makes it optional."""
     match pattern:
         case InstantGroup() | EventRead():
             if operator is not None:

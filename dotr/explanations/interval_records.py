@@ -13,7 +13,7 @@ from dotr.model.time import Micros
 
 
 class RecordedInterval(NamedTuple):
-    """An event with its start and its end in µs, and its parts in the order of the text."""
+    """An event with its start and its end in µs since 1970, and its parts in the order of the text."""
 
     start: Micros
     end: Micros
@@ -23,14 +23,14 @@ class RecordedInterval(NamedTuple):
 
 
 class IntervalRecord:
-    """Record of the events of a unit so far; it is a `PartsWatch`."""
+    """Record of the events of a unit so far; it implements `PartsWatch`."""
 
     def __init__(self, unit: IntervalUnit) -> None:
         self.unit = unit
         self._events: dict[Micros, list[RecordedInterval]] = {}
 
     def made(self, firing: Firing, start: Micros, parts: Sequence[EventPart]) -> None:
-        """Note an event with its start in µs and its parts."""
+        """Record an event with its start in µs since 1970 and its parts."""
         event = RecordedInterval(start, firing.time, dict(firing.attributes), firing.graph, parts)
         self._events.setdefault(firing.time, []).append(event)
 
@@ -40,11 +40,11 @@ class IntervalRecord:
         return [each for time in sorted(self._events) for each in self._events[time]]
 
     def at(self, time: Micros) -> Sequence[RecordedInterval]:
-        """The events of a time in µs."""
+        """The events that end at a time in µs since 1970."""
         return self._events.get(time, ())
 
     def start(self, firing: Firing, number: int) -> Micros | None:
-        """The start of an event by its number among equal ones."""
+        """The start of an event in µs since 1970; `number` is its position among equal events."""
         attributes = dict(firing.attributes)
         equal = [each for each in self.at(firing.time) if each.attributes == attributes and each.graph == firing.graph]
         return equal[number].start if number < len(equal) else None
@@ -52,8 +52,9 @@ class IntervalRecord:
     def find(
         self, time: Micros, attributes: Mapping[Variable, Term], graph: tuple[Triple, ...] | None, start: Micros | None
     ) -> RecordedInterval | None:
-        """The first event of a time that has these attributes and this graph, and this start where it
-        is known.
+        """The first event that ends at a time with these attributes and this graph.
+
+        `start`: its start in µs since 1970; None: any.
         """
         equal = (each for each in self.at(time) if each.attributes == attributes and each.graph == graph)
         return next((each for each in equal if start is None or each.start == start), None)

@@ -1,4 +1,4 @@
-"""Events of EP-SPARQL in words: each part with its interval, down to the elements of its instant."""
+"""Text of events of EP-SPARQL: each part with its interval, down to the elements of its instant."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from dotr.model.traverse import free_variables
 from dotr.patterns.intervals.conditions import duration_term
 
 _LONGEST: Final = 40
-"""Number of characters of an operand that stand in the text."""
+"""Maximum number of characters of an operand in the text."""
 
 
 class IntervalWriter(UnitEventWriter):
@@ -91,7 +91,7 @@ class IntervalWriter(UnitEventWriter):
     # --- the ends of chains ---
 
     def _conditions(self, pattern: IntervalPattern, parts: Sequence[PartReason]) -> Iterator[WhyTree]:
-        """The BINDs and FILTERs of the chains that the parts are of, and of optional operands."""
+        """The BINDs and FILTERs of the chains and optional operands to which the parts belong."""
         here = _parts_of(pattern, parts)
         if not here:
             return
@@ -121,12 +121,12 @@ class IntervalWriter(UnitEventWriter):
                 pass
 
     def _filter(self, expression: Expression, values: Mapping[Expression, Term | None]) -> Iterator[WhyTree]:
-        """A FILTER with its values, where it has a variable."""
+        """A FILTER with its values; nothing if it has no variable."""
         if free_variables(expression):
             yield WhyTree(ReasonKind.CONDITION, with_values(expression, values, self._reasons.terms))
 
     def _values(self, parts: Sequence[PartReason]) -> dict[Expression, Term | None]:
-        """The terms of the variables of some parts, and of their interval."""
+        """The terms of the variables of some parts, with the start, end and length of their interval."""
         start, end, clock = min(each.start for each in parts), max(each.end for each in parts), self._replay.clock
         found: dict[Expression, Term | None] = {Var(name): term for part in parts for name, term in part.attributes.items()}
         times: dict[Variable, Term] = {START: time_term(start, clock), END: time_term(end, clock), DURATION: duration_term(end - start)}
@@ -139,12 +139,12 @@ class IntervalWriter(UnitEventWriter):
 
 
 def _parts_of(pattern: IntervalPattern, parts: Sequence[PartReason]) -> list[PartReason]:
-    """The parts that are of the operands of a pattern."""
+    """The parts that belong to the operands of a pattern."""
     spans = {each.operand.span for each in operand_reads(pattern)}
     return [part for part in parts if isinstance(part.operand, InstantGroup | EventRead) and part.operand.span in spans]
 
 
 def _shortened(span: Span) -> str:
-    """An operand in one line, cut where it is long."""
+    """An operand in one line, cut to 40 characters."""
     text = " ".join(span.text.split())
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"

@@ -1,4 +1,4 @@
-"""Atoms of LARS files without variables, and the bindings with which an atom is one of them."""
+"""Ground atoms of LARS files, and their unification with atoms."""
 
 from __future__ import annotations
 
@@ -14,9 +14,11 @@ from dotr.model.terms import RDF_TYPE, Term, Triple, Variable
 
 
 class GroundAtom(NamedTuple):
-    """An atom without variables: its terms as `slots_of_atom` orders them.
+    """An atom without variables.
 
-    - `names`: of an event the attributes of its terms.
+    - `predicate`: its predicate.
+    - `terms`: its terms, in the order of `slots_of_atom`.
+    - `names`: for an event, the attributes of its terms.
     """
 
     predicate: LarsPredicate
@@ -25,14 +27,14 @@ class GroundAtom(NamedTuple):
 
     @property
     def triple(self) -> Triple | None:
-        """The triple; None of an own atom or an event."""
+        """The triple; None for an atom of an own relation and for an event."""
         if not isinstance(self.predicate, PropertyName | ClassName):
             return None
         return self.terms[0], self.terms[1], self.terms[2]
 
 
 def ground(rows: AtomRows, row: FactRow) -> GroundAtom:
-    """The atom of a row.
+    """The ground atom of a row of a relation.
 
     >>> ground(AtomRows(PropertyName("<e:p>")), ("<e:a>", '"1"')).triple
     ('<e:a>', '<e:p>', '"1"')
@@ -49,7 +51,7 @@ def ground(rows: AtomRows, row: FactRow) -> GroundAtom:
 
 
 def unified(atom: LarsAtom, given: GroundAtom, bound: Mapping[Variable, Term]) -> dict[Variable, Term] | None:
-    """The bindings, those before included, with which an atom is a given one; None: there are none.
+    """The bindings `bound`, extended so that an atom equals a ground atom; None: there are none.
 
     >>> from dotr.model.algebra import Var
     >>> given = ground(AtomRows(OwnRelation("Near")), ("<e:a>", "<e:b>"))

@@ -1,10 +1,10 @@
-"""Answer to the question why a LARS file made no event of a label.
+"""Explanation of a label of a LARS file without an event.
 
-Idea: the file is replayed (`dotr.explanations.firings`), and the rules that conclude the reported
-atom are taken apart: further rules, one for each part of a body, tell at each point how many rows
-it has (`dotr.explanations.lars_probes`). The point at which a rule comes furthest is explained: the
-item with which nothing is left. A conclusion that a file makes itself is taken apart in the same
-way.
+Idea: the file is replayed (`dotr.explanations.firings`). For each rule that concludes the reported
+atom, probe rules count the rows of each prefix of its body at every point
+(`dotr.explanations.lars_probes`). The point at which the longest prefix has rows is explained, by
+the next item. Rules for an atom that the file derives itself are explained in the same way.
+Cost: for each rule, the models of all points once more.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from dotr.explanations.cached_replay import CachedReplay
 from dotr.explanations.conditions import truth_in
 from dotr.explanations.firings import FiringRecorder, UnitFiring
 from dotr.explanations.lars_probes import BodyPart, with_parts
 from dotr.explanations.lars_records import LarsRecord
 from dotr.explanations.reason_text import with_values
-from dotr.explanations.remembered_replay import RememberedReplay
 from dotr.explanations.rendering import brief_text
 from dotr.explanations.replay import Replay
 from dotr.explanations.term_writer import TermWriter
@@ -47,9 +47,9 @@ from dotr.model.terms import Label, Term, Variable
 from dotr.model.time import Micros
 
 _MOST_RULES: Final = 5
-"""Number of rules that are taken apart for one label."""
+"""Maximum number of rules that are explained for one atom."""
 _DEEPEST: Final = 3
-"""Number of conclusions of the file itself that are followed in each other."""
+"""Maximum depth of explanations of atoms that the file derives itself."""
 
 
 @dataclass(frozen=True)
@@ -59,9 +59,10 @@ class PointWhyNot:
     Attributes:
         case: the case of a rule test; empty otherwise.
         rule: the label.
-        points: the number of points evaluated within what was asked; `events`: of events.
-        stops: what stops each rule, or why a row makes no event: lines, those below a rule
-            indented.
+        points: the number of requested points that were evaluated.
+        events: the number of requested events.
+        stops: lines with the item that stops each rule, or the reason for which a row is no event;
+            lines below a rule are indented.
     """
 
     case: str
@@ -72,7 +73,7 @@ class PointWhyNot:
 
     @property
     def fired(self) -> bool:
-        """True if there was an event within what was asked."""
+        """True if there is a requested event."""
         return self.events > 0
 
     def lines(self) -> list[str]:
@@ -94,8 +95,11 @@ class PointWhyNot:
 
 @dataclass(frozen=True)
 class _RuleReached:
-    """A rule at the point at which it came furthest: the number of rows of each part of its body, and
-    a row of the last part that has one.
+    """The evaluation of a rule at the point at which the longest prefix of its body has rows.
+
+    - `parts`, `counts`: the prefixes of the body, and the number of rows of each.
+    - `row`: a row of the longest prefix with rows.
+    - `whole`: the rows of the whole body.
     """
 
     point: Point
@@ -105,19 +109,19 @@ class _RuleReached:
     whole: tuple[Mapping[Variable, Term], ...]
 
     @property
-    def far(self) -> int:
-        """The number of parts that have rows."""
+    def passed(self) -> int:
+        """The number of leading parts that have rows."""
         return next((number for number, count in enumerate(self.counts) if not count), len(self.counts))
 
 
 def why_no_point(replay: Replay, unit: LarsUnit, label: Label, question: Question | None = None) -> PointWhyNot:
-    """The reason why a file made no event of a label.
+    """The reason for which a file produced no event of a label.
 
     Args:
         replay: the program and its stream.
         unit: a file of the program.
         label: the label of one of its REPORTs.
-        question: the points asked about, and the attributes of their events; None: all.
+        question: the requested points, and the attributes of their events; None: all.
 
     >>> from dotr.workbench.replays import open_replays
     >>> [replay] = open_replays("tests/explanations/temporal.yaml", "1")
@@ -129,10 +133,10 @@ def why_no_point(replay: Replay, unit: LarsUnit, label: Label, question: Questio
 
 
 class _PointInquiry:
-    """The parts of one answer."""
+    """Search for the answer to one question."""
 
     def __init__(self, replay: Replay, unit: LarsUnit, label: Label, question: Question) -> None:
-        self._replay = RememberedReplay(replay).replay
+        self._replay = CachedReplay(replay).replay
         self._unit = unit
         self._report = next(report for report in unit.file.reports if report.label == label)
         self._question = question
@@ -140,24 +144,24 @@ class _PointInquiry:
         self._record: LarsRecord
 
     def answer(self) -> PointWhyNot:
-        """Replay, and put the answer together."""
+        """Run the replay, and build the answer."""
         label = self._report.label
         recorder = FiringRecorder.of(self._replay, [label])
-        events = [each for firings in recorder.run() for each in firings if isinstance(each, UnitFiring) and self._is_asked(each)]
+        events = [each for firings in recorder.run() for each in firings if isinstance(each, UnitFiring) and self._is_requested(each)]
         record = self._record = recorder.lars[self._unit.name]
         points = [each.point for each in record.points if self._covers(each.point)]
         if events or record.first is None or not record.points:
             return PointWhyNot(self._replay.case, label, len(points), len(events), () if events else ("no instant came",))
         try:
-            stops = tuple(self._stops(self._report.atom, self._asked(self._report.atom), 0))
+            stops = tuple(self._stops(self._report.atom, self._requested_terms(self._report.atom), 0))
         except LimitExceeded as error:
             stops = (f"a point goes over a limit: {error}",)
         return PointWhyNot(self._replay.case, label, len(points), 0, stops)
 
-    # --- what is asked ---
+    # --- the question ---
 
     def _covers(self, point: Point) -> bool:
-        """True for a point whose times are asked about."""
+        """True for a point with a requested time."""
         first, last, length = self._question.first, self._question.last, self._record_length
         return (first is None or first <= point * length) and (last is None or (point - 1) * length < last)
 
@@ -165,16 +169,16 @@ class _PointInquiry:
     def _record_length(self) -> Micros:
         return self._unit.file.resolution
 
-    def _is_asked(self, event: UnitFiring) -> bool:
+    def _is_requested(self, event: UnitFiring) -> bool:
         def value(part: object) -> Term | None:
             return event.attributes.get(part.name) if isinstance(part, Var) else None
 
-        asked = (Call("=", (Var(name), Const(term))) for name, term in self._question.where)
+        conditions = (Call("=", (Var(name), Const(term))) for name, term in self._question.where)
         is_covered = self._covers(event.time // self._record_length)
-        return event.label == self._report.label and is_covered and all(truth_in(each, value) is True for each in asked)
+        return event.label == self._report.label and is_covered and all(truth_in(each, value) is True for each in conditions)
 
-    def _asked(self, atom: LarsAtom) -> dict[int, Term]:
-        """The terms asked about, by their places in the reported atom."""
+    def _requested_terms(self, atom: LarsAtom) -> dict[int, Term]:
+        """The requested terms, by their positions in the reported atom."""
         where = dict(self._question.where)
         slots = enumerate(slots_of_atom(atom))
         return {
@@ -185,25 +189,25 @@ class _PointInquiry:
 
     # --- rules ---
 
-    def _stops(self, atom: LarsAtom, asked: Mapping[int, Term], depth: int) -> Iterator[str]:
-        """The reasons that stop each rule that concludes an atom; `asked`: terms at places of the atom."""
-        rules = [(rule, bound) for rule in self._unit.file.rules if (bound := _bound_by_head(rule, atom, asked)) is not None]
+    def _stops(self, atom: LarsAtom, terms: Mapping[int, Term], depth: int) -> Iterator[str]:
+        """Lines on the item that stops each rule for an atom; `terms`: terms by position of the atom."""
+        rules = [(rule, bound) for rule in self._unit.file.rules if (bound := _bound_by_head(rule, atom, terms)) is not None]
         if not rules:
-            yield f"no rule concludes {self._atom_text(atom)}{self._with(asked, atom)}"
+            yield f"no rule concludes {self._atom_text(atom)}{self._with(terms, atom)}"
         for rule, bound in rules[:_MOST_RULES]:
             reached = self._reached(rule, bound)
             if reached is None:
                 yield f"{rule.name}: no point is evaluated then"
                 continue
-            if reached.far == len(reached.counts):
+            if reached.passed == len(reached.counts):
                 yield f"{rule.name}: {self._not_new(reached)}" if depth == 0 else f"{rule.name}: {self._concluded(rule, reached)}"
                 continue
             yield f"{rule.name}: {self._stop(reached)}"
-            item = reached.parts[reached.far].item
+            item = reached.parts[reached.passed].item
             yield from (f"  {line}" for line in self._further(item, reached, depth))
 
     def _reached(self, rule: LarsRule, bound: Mapping[Variable, Term]) -> _RuleReached | None:
-        """The latest point at which a rule comes furthest."""
+        """The evaluation of a rule at the point with the longest prefix; of several, at the latest."""
         file, parts = with_parts(self._unit.file, rule)
         last = self._record.points[-1].point
         best: _RuleReached | None = None
@@ -219,14 +223,14 @@ class _PointInquiry:
                     rows[part.relation].append(part.bindings(fact[1]))
             counts = tuple(len(rows[part.relation]) for part in parts)
             found = _RuleReached(model.point, tuple(parts), counts, {}, ())
-            if best is None or found.far >= best.far:
-                chosen = rows[parts[found.far - 1].relation] if found.far else []
+            if best is None or found.passed >= best.passed:
+                chosen = rows[parts[found.passed - 1].relation] if found.passed else []
                 row = min(chosen, key=lambda each: sorted(each.items()), default={})
                 best = _RuleReached(model.point, tuple(parts), counts, row, tuple(rows[parts[-1].relation]))
         return best
 
     def _not_new(self, reached: _RuleReached) -> str:
-        """The reason why a row that holds makes no event."""
+        """The reason for which a row that holds is no event."""
         time = self._time(reached.point)
         if self._report.kind is ReportKind.ENDED:
             return f"it holds at {time}, and has not ended then: REPORT ENDED tells what held at the point before"
@@ -235,7 +239,7 @@ class _PointInquiry:
         return f"it holds at {time}, and its atom has no event"
 
     def _concluded(self, rule: LarsRule, reached: _RuleReached) -> str:
-        """The points to which a rule that holds puts its conclusions."""
+        """The points at which a rule that holds concludes its heads."""
         at = next((head.at for head in rule.heads if head.at is not None), None)
         if at is None:
             return f"it holds at {self._time(reached.point)}"
@@ -246,13 +250,13 @@ class _PointInquiry:
     # --- texts ---
 
     def _stop(self, reached: _RuleReached) -> str:
-        """The item with which nothing is left, behind those that hold."""
-        item = self._item_text(reached.parts[reached.far].item)
+        """The first item without a row, after the items that hold."""
+        item = self._item_text(reached.parts[reached.passed].item)
         at = f"at {self._time(reached.point)}"
-        if not reached.far:
+        if not reached.passed:
             return f"{at}, {item} never holds"
-        passed = ", ".join(self._item_text(part.item) for part in reached.parts[: reached.far])
-        count = reached.counts[reached.far - 1]
+        passed = ", ".join(self._item_text(part.item) for part in reached.parts[: reached.passed])
+        count = reached.counts[reached.passed - 1]
         return f"{at}, {passed} holds {'once' if count == 1 else f'{count:,} times'}; with {item}, never"
 
     def _further(self, item: LarsItem, reached: _RuleReached, depth: int) -> Iterator[str]:
@@ -271,7 +275,7 @@ class _PointInquiry:
                     yield from self._about(atom, reached, depth)
 
     def _about(self, atom: LarsAtom, reached: _RuleReached, depth: int) -> Iterator[str]:
-        """Remarks on an atom that a window lacks: when the stream had one, or the rules for it."""
+        """Remarks on an atom missing from a window: its last time in the stream, or the rules for it."""
         file = self._unit.file
         if file.is_background(atom):
             yield f"the background is asked alone for {self._atom_text(atom)}"
@@ -279,15 +283,15 @@ class _PointInquiry:
         if file.may_be_streamed(atom):
             yield self._last(atom, reached)
         if file.may_be_derived(atom) and depth < _DEEPEST:
-            asked = {
+            terms = {
                 place: slot.term if isinstance(slot, Const) else reached.row[slot.name]
                 for place, slot in enumerate(slots_of_atom(atom))
                 if isinstance(slot, Const) or slot.name in reached.row
             }
-            yield from self._stops(atom, asked, depth + 1)
+            yield from self._stops(atom, terms, depth + 1)
 
     def _last(self, atom: LarsAtom, reached: _RuleReached) -> str:
-        """The last time, up to a point, at which the stream had an atom of a predicate."""
+        """The last time, up to the point, at which the stream had an atom of the predicate."""
         if isinstance(atom, EventAtom):
             points = [each.atoms.events for each in self._record.points if each.point <= reached.point]
             times = [time for events in points for time in events.get(atom.label, {}).values()]
@@ -311,7 +315,7 @@ class _PointInquiry:
                 return f"BIND({brief_text(expression, self._terms.prefixes)} AS ?{variable})"
 
     def _atom_text(self, atom: LarsAtom) -> str:
-        """An atom as the file has it."""
+        """The text of an atom in the file."""
         for rule in self._unit.file.rules:
             for literal in (*rule.literals, *rule.negated):
                 if literal.atom == atom:
@@ -326,9 +330,9 @@ class _PointInquiry:
         words = text.split(" AS ")[0].split()
         return " ".join(word for word in words if word not in ("REPORT", *(kind.value for kind in ReportKind)))
 
-    def _with(self, asked: Mapping[int, Term], atom: LarsAtom) -> str:
+    def _with(self, terms: Mapping[int, Term], atom: LarsAtom) -> str:
         slots = slots_of_atom(atom)
-        bound = [(slot.name, asked[place]) for place, slot in enumerate(slots) if isinstance(slot, Var) and place in asked]
+        bound = [(slot.name, terms[place]) for place, slot in enumerate(slots) if isinstance(slot, Var) and place in terms]
         given = [f"?{name} = {self._terms.text(term)}" for name, term in bound]
         return f" with {', '.join(given)}" if given else ""
 
@@ -336,14 +340,14 @@ class _PointInquiry:
         return format_time(point * self._record_length, self._replay.clock)
 
 
-def _bound_by_head(rule: LarsRule, atom: LarsAtom, asked: Mapping[int, Term]) -> dict[Variable, Term] | None:
-    """The terms of a rule's variables with which a head gives an atom; None: it never does."""
+def _bound_by_head(rule: LarsRule, atom: LarsAtom, terms: Mapping[int, Term]) -> dict[Variable, Term] | None:
+    """The terms of a rule's variables that unify a head with an atom; None: no head unifies."""
     for head in rule.heads:
         slots = slots_of_atom(head.atom)
         if not may_share(predicate_of(head.atom), predicate_of(atom)) or len(slots) != len(slots_of_atom(atom)):
             continue
         found: dict[Variable, Term] = {}
-        for place, term in asked.items():
+        for place, term in terms.items():
             slot = slots[place]
             if (slot.term if isinstance(slot, Const) else found.setdefault(slot.name, term)) != term:
                 break

@@ -1,7 +1,7 @@
-"""LARS files with further rules, whose rows tell how far another rule comes.
+"""Probe rules for LARS files, whose rows count the solutions of each prefix of a body.
 
-Idea: the engine itself says what each part of a body finds: windows, NOT and recursion included.
-The rule `Q(?x) :- A(?x) IN [5 s], B(?x), NOT C(?x)` gets three more:
+Idea: the engine itself evaluates the prefixes, with windows, NOT and recursion. For the rule
+`Q(?x) :- A(?x) IN [5 s], B(?x), NOT C(?x)` the file gets three probe rules:
 
     part 1 (?x) :- A(?x) IN [5 s]
     part 2 (?x) :- A(?x) IN [5 s], B(?x)
@@ -23,10 +23,11 @@ from dotr.model.traverse import free_variables
 
 
 class BodyPart(NamedTuple):
-    """The items of a body up to one of them, as a relation.
+    """A prefix of a body as a relation.
 
-    - `relation`: its name in a closure; `names`: its columns.
-    - `item`: the last of its items.
+    - `relation`: its name in a closure.
+    - `names`: its columns.
+    - `item`: its last item.
     """
 
     relation: str
@@ -38,13 +39,14 @@ class BodyPart(NamedTuple):
         return dict(zip(self.names, row, strict=True))
 
     def agrees(self, row: FactRow, bound: Mapping[Variable, Term]) -> bool:
-        """True if a row has the terms of the variables that are bound."""
+        """True unless a row has another term for a bound variable."""
         return all(bound.get(name, term) == term for name, term in self.bindings(row).items())
 
 
 def with_parts(file: LarsFile, rule: LarsRule) -> tuple[LarsFile, list[BodyPart]]:
-    """A file with a rule for each part of a body, and these parts in the order of its items. A
-    condition comes behind the items that bind its variables.
+    """A file with a probe rule for each prefix of a body, and these prefixes, the shortest first.
+
+    Conditions are moved behind the items that bind their variables.
     """
     items = in_order(rule.body)
     parts, rules = [], []
@@ -57,7 +59,7 @@ def with_parts(file: LarsFile, rule: LarsRule) -> tuple[LarsFile, list[BodyPart]
 
 
 def with_negated(file: LarsFile, rule: LarsRule, item: LarsNot) -> tuple[LarsFile, BodyPart]:
-    """A file with a rule for what stands under a NOT."""
+    """A file with a probe rule for the literals under a NOT, and that rule's body."""
     part, probe = _probe(rule, "under NOT", item.literals, _bound_by(item.literals))
     return replace(file, rules=(*file.rules, probe)), part
 
@@ -68,7 +70,7 @@ def _probe(rule: LarsRule, name: str, items: Sequence[LarsItem], names: tuple[Va
 
 
 def in_order(body: Sequence[LarsItem]) -> list[LarsItem]:
-    """The items of a body, each condition behind the items that bind its variables."""
+    """The items of a body, with each condition after the items that bind its variables."""
     everything = set(_bound_by(body))
     ordered: list[LarsItem] = []
     waiting = list(body)
@@ -81,7 +83,7 @@ def in_order(body: Sequence[LarsItem]) -> list[LarsItem]:
 
 
 def _needed(item: LarsItem) -> set[Variable]:
-    """The variables that a condition needs, where the rest of the body binds them."""
+    """The variables that an item reads before it can be evaluated."""
     match item:
         case FilterItem(condition):
             return set(free_variables(condition))

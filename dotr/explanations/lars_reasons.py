@@ -1,9 +1,9 @@
 """Reasons of the events of a LARS file: a derivation at a point, down to elements with their times.
 
-Idea: the model of the point is made again (`dotr.explanations.lars_records`), and one derivation of
-the reported row is taken from it (`dotr.horizons.lars_proof`). An atom of the stream is followed to
-the instant of its point that brings it, with the proof that it has there; an event to the reason of
-its unit. An ENDED row is derived at the point before, and what of that has ended is named.
+Idea: the model of the point is computed again (`dotr.explanations.lars_records`), and one
+derivation of the reported row is taken from it (`dotr.horizons.lars_proof`). A streamed triple is
+followed to its instant, where it has a proof; an event to the reasons of its unit. A row of REPORT
+ENDED is derived at the point before; its premises that no longer hold are the reason of its end.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ from dotr.model.terms import Term, Variable
 from dotr.model.time import Micros
 
 MOST_POINTS: Final = 100
-"""Number of points of an atom that holds at each of them that are followed."""
+"""Maximum number of points that are followed for an atom that holds at each of several points."""
 
 
 @dataclass(frozen=True, eq=False)
 class LarsReasons(ReasonFinder):
-    """Finder of the reasons of events of LARS files that a recorder has seen."""
+    """Finder of the reasons of recorded events of LARS files."""
 
     def of(self, firing: UnitFiring) -> LarsEventReason:
         """The reasons of an event."""
@@ -52,31 +52,36 @@ class LarsReasons(ReasonFinder):
         model = record.model(held)
         proof = LarsProof(model)
         reason, leaves = proof.of_report(number, row), proof.leaves_of_report(number, row)
-        scene = _PointScene(self, record, firing.time)
-        node = None if reason is None else scene.node(reason)
-        gone: list[LarsNode] = []
+        nodes = _NodeBuilder(self, record, firing.time)
+        node = None if reason is None else nodes.node(reason)
+        ended: list[LarsNode] = []
         refuted: list[tuple[LarsNot, tuple[LarsNode, ...]]] = []
         if report.kind is ReportKind.ENDED:
             later = record.model(point)
             static = later.closure.static
-            lost = [leaf for fact, leaf in leaves if later.closure.horizon(fact) is None and fact not in static]
-            gone = [scene.node(leaf) for leaf in dict.fromkeys(lost)]
-            if not gone and node is not None:
-                refuted = list(scene.refuted(node, point))
+            missing = [leaf for fact, leaf in leaves if later.closure.horizon(fact) is None and fact not in static]
+            ended = [nodes.node(leaf) for leaf in dict.fromkeys(missing)]
+            if not ended and node is not None:
+                refuted = list(nodes.refuted(node, point))
         is_first = record.first == point
-        return LarsEventReason(firing, report, (point - 1) * record.resolution, is_first, node, tuple(gone), tuple(refuted))
+        return LarsEventReason(firing, report, (point - 1) * record.resolution, is_first, node, tuple(ended), tuple(refuted))
 
 
 @dataclass(frozen=True, eq=False)
-class _PointScene:
-    """The derivations of one file, as they are written down."""
+class _NodeBuilder:
+    """Builder of the nodes of one event's derivations.
+
+    - `reasons`: the finder, for proofs and events of other units.
+    - `record`: the record of the file.
+    - `time`: the time of the event in µs since 1970, for background atoms.
+    """
 
     reasons: LarsReasons
     record: LarsRecord
     time: Micros
 
     def node(self, reason: LarsReason) -> LarsNode:
-        """A derivation with the elements, and the events, at which it ends."""
+        """The node of a derivation, with the elements and events at its leaves."""
         atom = ground(reason.rows, reason.row)
         if reason.rule is None:
             return LarsNode(reason, atom, None, {}, tuple(self._points(reason, atom)), (), self._fact_span(reason))
@@ -86,7 +91,7 @@ class _PointScene:
         return LarsNode(reason, atom, rule, self._bindings(rule, reason, atom), (), tuple(map(self.node, reason.premises)), None, time)
 
     def refuted(self, node: LarsNode, point: Point) -> Iterator[tuple[LarsNot, tuple[LarsNode, ...]]]:
-        """Atoms that stood under NOT in a derivation and hold at a later point."""
+        """The NOT items of a derivation that fail at a later point, with the atoms that now hold."""
         for item in node.rule.body if node.rule is not None else ():
             if isinstance(item, LarsNot) and node.rule is not None:
                 file, part = with_negated(self.record.unit.file, node.rule, item)
@@ -96,15 +101,15 @@ class _PointScene:
                 reason = LarsProof(model).of_fact((part.relation, agreeing[0])) if agreeing else None
                 if reason is not None:
                     yield item, tuple(map(self.node, reason.premises))
-        for below in node.below:
-            yield from self.refuted(below, point)
+        for premise in node.premises:
+            yield from self.refuted(premise, point)
 
     # --- atoms ---
 
     def _points(self, reason: LarsReason, atom: GroundAtom) -> Iterator[PointAtom]:
         if reason.first is None or reason.last is None:
             proof = self.reasons.proofs.at(self.time).proof(atom.triple) if atom.triple is not None else None
-            yield PointAtom(None, None if proof is None else self.reasons.proofs.further(proof), None)
+            yield PointAtom(None, None if proof is None else self.reasons.proofs.extend(proof), None)
             return
         for point in range(reason.first, min(reason.last, reason.first + MOST_POINTS - 1) + 1):
             yield self._at(reason, atom, point)
@@ -117,7 +122,7 @@ class _PointScene:
             if time is None:
                 return PointAtom(point * self.record.resolution, None, None)
             proof = self.reasons.proofs.at(time).proof(atom.triple)
-            return PointAtom(time, None if proof is None else self.reasons.proofs.further(proof), None)
+            return PointAtom(time, None if proof is None else self.reasons.proofs.extend(proof), None)
         label = reason.rows.predicate
         assert isinstance(label, EventName), "own atoms have no origin in the stream"
         for event, time in sorted(atoms.events.get(label.label, {}).items()):
@@ -127,16 +132,16 @@ class _PointScene:
         return PointAtom(point * self.record.resolution, None, None)
 
     def _made(self, label: str, time: Micros, attributes: Mapping[Variable, Term]) -> SourceReason | None:
-        """The reason of an event that the file reads."""
+        """The reason of an event that the file reads; `time`: in µs since 1970."""
         source = dict(self.record.unit.events)[label]
         if isinstance(source, FactSource):
             names = source.attributes
             return self.reasons.proofs.fact(RecordedEvent(0, time, 0, names, tuple([attributes.get(name) for name in names])), source)
-        maker = self.reasons.recorder.maker(label, time, attributes)
+        maker = self.reasons.recorder.firing_with(label, time, attributes)
         return None if maker is None else self.reasons.follow(maker)
 
     def _fact_span(self, reason: LarsReason) -> Span | None:
-        """The place of a fact of the file."""
+        """The place of a fact of the file; None for an atom of the stream."""
         if reason.first is not None:
             return None
         terms = ground(reason.rows, reason.row).terms
@@ -148,7 +153,7 @@ class _PointScene:
     # --- bindings ---
 
     def _bindings(self, rule: LarsRule, reason: LarsReason, atom: GroundAtom) -> Mapping[Variable, Term]:
-        """The terms of a rule's variables in a match, as far as its premises tell them."""
+        """The terms of a rule's variables in a match, as far as its head and premises bind them."""
         found: dict[Variable, Term] = {}
         for head in rule.heads:
             given = unified(head.atom, atom, {})
@@ -168,7 +173,7 @@ class _PointScene:
     def _matched(
         self, literals: tuple[LarsLiteral, ...], premises: tuple[LarsReason, ...], bound: Mapping[Variable, Term]
     ) -> Mapping[Variable, Term] | None:
-        """Bindings with which each literal is one of the premises."""
+        """Bindings that unify each literal with one of the premises; None: there are none."""
         if not literals:
             return bound
         literal, *rest = literals

@@ -1,9 +1,9 @@
-"""Records of LARS files in a replay: the atoms of each point, and the model of any point again.
+"""Records of LARS files in a replay: the atoms of each point, and the models computed from them.
 
-Idea: a file that runs in the replay's engine is watched (`dotr.engine.lars_run`), and the atoms of
-each point that it evaluates are kept. The model of a point is made again from these, in the order
-of time, so that a question about a later point goes on from the model of an earlier one.
-Memory: the atoms of the points, which are not forgotten.
+Idea: the run of a file in the replay's engine passes the atoms of each evaluated point to its
+record (`dotr.engine.lars_run`). The model of a point is computed from these atoms, in the order of
+time; for a later point the computation continues from the model of the earlier one.
+Memory: the atoms of all points, which are never discarded.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from dotr.model.time import Clock, Micros
 
 
 class EvaluatedPoint(NamedTuple):
-    """A point that was evaluated, with its atoms; without any where they go over a limit."""
+    """An evaluated point with its atoms; without atoms if they exceeded a limit."""
 
     point: Point
     atoms: PointAtoms
 
 
 class LarsRecord:
-    """Record of the points of a LARS file so far; it is a `PointWatch`.
+    """Record of the points of a LARS file so far; it implements `PointWatch`.
 
     Args:
         unit: the file.
@@ -41,8 +41,8 @@ class LarsRecord:
         clock: the form of times in terms.
 
     Attributes:
-        first: the first point of the line; None before it.
-        points: the points that were evaluated, in their order.
+        first: the first point of the timeline; None before it.
+        points: the evaluated points, in their order.
     """
 
     def __init__(self, unit: LarsUnit, program: CompiledProgram, clock: Clock) -> None:
@@ -54,7 +54,7 @@ class LarsRecord:
         self._line: LarsLine | None = None
 
     def evaluated(self, first: Point, point: Point, atoms: PointAtoms) -> None:
-        """Note a point with its atoms."""
+        """Record a point with its atoms."""
         self.first = first
         self.points.append(EvaluatedPoint(point, atoms))
 
@@ -64,23 +64,23 @@ class LarsRecord:
         return self.unit.file.resolution
 
     def atoms_at(self, point: Point) -> PointAtoms:
-        """The atoms of a point; none where nothing came."""
+        """The atoms of a point; no atoms if it was not evaluated."""
         place = bisect_left(self.points, point, key=lambda each: each.point)
         return self.points[place].atoms if place < len(self.points) and self.points[place].point == point else NO_ATOMS
 
     def with_atoms(self, first: Point, last: Point) -> Sequence[EvaluatedPoint]:
-        """The points evaluated from one point to another, both included."""
+        """The evaluated points from one point to another, both included."""
         start = bisect_left(self.points, first, key=lambda each: each.point)
         return self.points[start : bisect_right(self.points, last, key=lambda each: each.point)]
 
     def model(self, point: Point) -> LarsClosure:
-        """The model of the file at a point, which lasts until the next call."""
+        """The model of the file at a point, valid until the next call."""
         if self._line is None:
             self._line = self.line(self.unit.file)
         return self._line.at(point)
 
     def line(self, file: LarsFile) -> LarsLine:
-        """The models of a file over the atoms of this one's points."""
+        """The models of another version of the file, such as one with probe rules, over these points."""
         return LarsLine(self, file, self._program, self._clock)
 
     def time_term(self, point: Point) -> Term:
@@ -92,8 +92,8 @@ class LarsLine:
     """Models of a file at the points of a record.
 
     Args:
-        record: what came.
-        file: the file, or one with further rules.
+        record: the record of the points.
+        file: the recorded file, or one with further rules.
         program: the program that the file is a part of.
         clock: the form of times in terms.
     """
@@ -104,30 +104,30 @@ class LarsLine:
         self._clock = clock
         BOUNDS.characters = self._limits.literal
         self._rules = rules_of_file(file, program.knowledge.background, clock)
-        self._closure = self._begun()
+        self._closure = self._new_closure()
 
-    def _begun(self) -> LarsClosure:
+    def _new_closure(self) -> LarsClosure:
         closure = LarsClosure(self._rules, self._record.resolution, self._clock, self._limits.triples)
         assert self._record.first is not None, "the line has begun"
         closure.begin(self._record.first)
         return closure
 
     def at(self, point: Point) -> LarsClosure:
-        """The model at a point, which lasts until the next call.
+        """The model at a point, valid until the next call.
 
-        Raises `LimitExceeded` where a point goes over a limit that did not in the run.
+        Raises `LimitExceeded` if a point exceeds a limit that it did not exceed in the run.
         """
         BOUNDS.characters = self._limits.literal
         if self._closure.point is not None and self._closure.point > point:
-            self._closure = self._begun()
+            self._closure = self._new_closure()
         for _ in self._advanced(point):
             pass
         return self._closure
 
     def every(self, last: Point) -> Iterator[LarsClosure]:
-        """The model at each point, up to a last one, at which something comes, begins or ends."""
+        """The model at each point up to `last` at which atoms arrive or conclusions begin or end."""
         BOUNDS.characters = self._limits.literal
-        self._closure = self._begun()
+        self._closure = self._new_closure()
         for _ in self._advanced(last):
             yield self._closure
 

@@ -1,4 +1,4 @@
-"""Events of LARS files in words: a derivation as a tree, down to elements with their times."""
+"""Text of events of LARS files: a derivation as a tree, down to elements with their times."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from dotr.model.terms import Term, Variable
 from dotr.model.time import Micros
 
 _MOST_SHOWN: Final = 5
-"""Number of points of an atom that holds at each of them that stand in the text."""
+"""Maximum number of points in the text for an atom that holds at each of several points."""
 
 
 class LarsWriter(UnitEventWriter):
@@ -67,11 +67,11 @@ class LarsWriter(UnitEventWriter):
     # --- what has ended ---
 
     def _ended(self, reason: LarsEventReason) -> WhyTree:
-        """What of the derivation does not hold any more."""
+        """The parts of the derivation that no longer hold."""
         start = f"ended at {self._time(reason.firing.time)}"
-        if reason.gone:
-            gone = "; ".join(self._gone(node) for node in reason.gone)
-            return WhyTree(ReasonKind.REPORT, f"{start}: {gone}")
+        if reason.ended:
+            ended = "; ".join(self._ended_text(node) for node in reason.ended)
+            return WhyTree(ReasonKind.REPORT, f"{start}: {ended}")
         if reason.refuted:
             nodes = [
                 WhyTree(ReasonKind.NEGATION, f"{_source_text(item.span)} fails", children=tuple(map(self._node, found)))
@@ -80,7 +80,7 @@ class LarsWriter(UnitEventWriter):
             return WhyTree(ReasonKind.REPORT, start, children=tuple(nodes))
         return WhyTree(ReasonKind.REPORT, f"{start}: nothing else derives it")
 
-    def _gone(self, node: LarsNode) -> str:
+    def _ended_text(self, node: LarsNode) -> str:
         times = [self._time(each.time) for each in node.points if each.time is not None]
         if not times:
             return f"{self._atom(node)} has ended"
@@ -95,7 +95,7 @@ class LarsWriter(UnitEventWriter):
         text = self._atom(node)
         if node.time is not None:
             text += f" at {self._time(node.time)}"
-        children = [self._node(each) for each in node.below]
+        children = [self._node(each) for each in node.premises]
         for item in node.rule.body:
             children += self._condition(item, node.bindings)
         return WhyTree(ReasonKind.CLAUSE, text, node.rule.name, tuple(children), fields={"rule": node.rule.name, "atom": text})
@@ -147,7 +147,7 @@ class LarsWriter(UnitEventWriter):
         return WhyTree(ReasonKind.ITEM, text, "", children, fields={"event": label, "at": self._time(atom.time or 0)})
 
     def _with_time(self, proof: TripleProof, time: Micros) -> TripleProof:
-        """A proof whose elements have the time of their instant; equal parts stay one object."""
+        """A proof whose elements have the time of their instant; shared parts remain one object."""
         known = self._timed.get(id(proof))
         if known is not None:
             return known[1]

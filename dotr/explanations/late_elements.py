@@ -1,7 +1,7 @@
-"""Late elements: those that would have been anchors of a rule, and at which it would have fired.
+"""Late elements that would have been anchors of a rule, and those at which it would have fired.
 
-Idea: each late element is an instant of its own, whose facts are events of the rule's streams. When
-the replay is over, the rule is evaluated at those that would have been anchors.
+Idea: each late element is closed as an instant of its own, whose facts are candidate anchors. After
+the replay the rule is evaluated at them, over the history of the elements that arrived in time.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from dotr.explanations.history import RecordedEvent
 from dotr.explanations.recording import Recorder
 from dotr.explanations.replay import ElementPlace, RejectedElement
 from dotr.explanations.rule_evaluation import RuleEvaluator
-from dotr.explanations.survey import MOST_BINDINGS, Asked
+from dotr.explanations.survey import MOST_BINDINGS, RequestedAnchors
 from dotr.model.rules import FactSource
 from dotr.model.stream import Reason
 
 _MOST_KEPT: Final = 2_000
-"""Late elements that are looked at."""
+"""Maximum number of late elements that are examined."""
 _MOST_LISTED: Final = 3
 
 
@@ -40,7 +40,7 @@ class LateElements:
 
     @property
     def text(self) -> str:
-        """A sentence.
+        """The counts as a sentence.
 
         >>> LateElements(5, 2, (ElementPlace("export.csv", 5),)).text
         'Of 5 late elements (dead letters), 2 would have been anchors, and export.csv:5 would have fired.'
@@ -63,22 +63,22 @@ class LateElements:
 class LateSearch:
     """Collector of the late elements of a replay."""
 
-    def __init__(self, evaluator: RuleEvaluator, recorder: Recorder, asked: Asked) -> None:
+    def __init__(self, evaluator: RuleEvaluator, recorder: Recorder, requested: RequestedAnchors) -> None:
         self._evaluator = evaluator
         self._recorder = recorder
-        self._asked = asked
+        self._requested = requested
         self._number = 0
         self._late: list[RejectedElement] = []
 
     def note(self, rejected: RejectedElement) -> None:
-        """Note an element that an input has rejected."""
+        """Record an element that an input has rejected."""
         if rejected.dead_letter.reason is Reason.LATE:
             self._number += 1
             if len(self._late) < _MOST_KEPT:
                 self._late.append(rejected)
 
     def result(self) -> LateElements | None:
-        """The late elements, after the replay; None: none of them would have been an anchor."""
+        """The late elements, after the end of the replay; None if none would have been an anchor."""
         anchors, firing = 0, []
         for rejected in self._late:
             found = self._anchors(rejected)
@@ -96,9 +96,9 @@ class LateSearch:
         assert isinstance(stream, int)
         facts = close_instant(self._recorder.program, time, [rejected.triples]).facts.facts.get(stream, ())
         events = [RecordedEvent(stream, time, _AFTER_ALL + number, anchor.source.attributes, values) for number, values in enumerate(facts)]
-        found = [each for each in events if self._asked.includes(each, time + anchor.delay)]
+        found = [each for each in events if self._requested.includes(each, time + anchor.delay)]
         return [each for each in found if all(outcome.holds is True for outcome in self._evaluator.own_conditions(each))]
 
 
 _AFTER_ALL: Final = 1 << 40
-"""Numbers of the facts of late elements, after those of their time that came in time."""
+"""First number of the facts of late elements, above those of facts that arrived in time."""

@@ -1,9 +1,9 @@
-"""An entailment regime that the program does not use, and that would give a missing triple.
+"""Entailment regimes, stronger than the program's, under which a missing triple would hold.
 
-Idea: the instant is closed under the regime together with what the background says near it: the
-triples of the terms involved, and the schema that leads from them to the pattern. Rules without NOT
-and AGGREGATE are monotone, so what a part of the background gives, all of it gives. Then the schema
-triples that are needed are found by division (QuickXplain, Junker 2004).
+Idea: the instant is closed under the regime together with a part of the background: the triples of
+the involved terms, and the schema triples that connect them. Rules without NOT and AGGREGATE are
+monotone, so a conclusion from this part is one from the whole background. A minimal set of schema
+triples for the conclusion is found by division (QuickXplain, Junker 2004).
 
 Cost: some dozen closures of a few thousand triples at most.
 """
@@ -30,16 +30,18 @@ from dotr.queries.operators import EMPTY
 from dotr.store.triples import NO_ENDS, NO_TERMS, TripleIndex, is_hidden
 
 _MAX_SCHEMA: Final = 20_000
-"""Schema triples of a background that are looked through."""
+"""Maximum number of schema triples of a background that are searched."""
 _MAX_TRIPLES: Final = 2_000
-"""Triples of the background that an instant is closed with."""
+"""Maximum number of background triples that an instant is closed with."""
 _MAX_EDGES: Final = 50
-"""Triples of the background with one term as their object."""
+"""Maximum number of background triples of one predicate with one term as their object."""
 _MAX_ROWS: Final = 20
 
 
 class MissingEntailment(NamedTuple):
-    """An entailment regime that gives a pattern, and the schema triples by which it does."""
+    """An entailment regime under which a pattern has an answer, and a minimal set of schema triples
+    for it.
+    """
 
     regime: Entailment
     schema: tuple[Triple, ...]
@@ -48,8 +50,17 @@ class MissingEntailment(NamedTuple):
 def entailment_that_gives(
     part: BgpItem, rows: Sequence[Mapping[Variable, Term]], closed: ClosedGraph, datalog: Iterable[DatalogRule], used: Entailment
 ) -> MissingEntailment | None:
-    """The weakest entailment regime beyond the one in use under which a pattern has an answer for
-    one of some rows; None where none gives one.
+    """The weakest entailment regime above `used` under which a pattern has an answer.
+
+    Args:
+        part: the pattern.
+        rows: partial answers; an answer of the pattern for one of them suffices.
+        closed: the instant, closed under `used`.
+        datalog: the Datalog rules of the program.
+        used: the regime of the program.
+
+    Returns:
+        None if no regime suffices.
     """
     regimes = {Entailment.NONE: (Entailment.RDFS, Entailment.OWL2RL), Entailment.RDFS: (Entailment.OWL2RL,), Entailment.OWL2RL: ()}[used]
     if not regimes:
@@ -87,7 +98,7 @@ def _gives(triples: Sequence[Triple], rules: Sequence[DatalogRule], part: BgpIte
 
 
 def _needed(gives: Callable[[Sequence[Triple]], bool], schema: Sequence[Triple]) -> list[Triple]:
-    """A least part of the schema that is enough."""
+    """A minimal part of the schema that suffices."""
 
     def among(background: list[Triple], added: bool, candidates: list[Triple]) -> list[Triple]:
         if added and gives(background):
@@ -137,7 +148,7 @@ def _near(terms: Iterable[Term], background: TripleIndex) -> list[Triple]:
 
 
 def _leading(seeds: set[Term], schema: list[Triple]) -> list[Triple]:
-    """The schema triples that are connected with some terms, the nearest first."""
+    """The schema triples connected with some terms, the nearest first; all of a small schema."""
     if len(schema) <= _MAX_TRIPLES:
         return schema
     by_term: dict[Term, list[Triple]] = {}

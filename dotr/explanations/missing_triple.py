@@ -1,9 +1,11 @@
-"""Reasons for which a triple does not hold: for each rule that gives it, the item of the body at
-which most bindings stop.
+"""Reasons for which a triple does not hold: for each rule with a unifying head, the item of its
+body at which most bindings stop.
 
-Idea: the head is bound by the triple; the body is joined item by item in an order that the text and
-shared variables decide, the same at every instant. A binding that the next item leaves nothing of
-stops there. The items are counted over all instants asked about.
+Idea: the head is unified with the triple, and the body joined item by item. The order of the items
+depends on the text and on shared variables, so that it is the same at every instant. A binding
+stops at an item with which it has no extension; the stopped bindings are counted for each item over
+all requested instants.
+Cost: for each instant, its closure and a join for each rule with a unifying head.
 """
 
 from __future__ import annotations
@@ -17,12 +19,12 @@ from dotr.engine.instants import merge
 from dotr.errors.diagnostics import Refused, refuse
 from dotr.explanations.datalog_failure import UnfulfilledRules, head_bindings, is_ready
 from dotr.explanations.missing_entailment import entailment_that_gives
-from dotr.explanations.near_misses import TermsBrought
 from dotr.explanations.partial_joins import ClosedGraph
 from dotr.explanations.pattern_text import atom_text, body_item_text, item_text
 from dotr.explanations.query_failure import close_quietly, time_value
 from dotr.explanations.replay import Replay
 from dotr.explanations.stop_text import datalog_rules, entailment_text
+from dotr.explanations.stream_vocabulary import StreamVocabulary
 from dotr.explanations.term_writer import TermWriter
 from dotr.expressions.times import format_time
 from dotr.languages.sparql import parse_select
@@ -37,18 +39,18 @@ from dotr.queries.operators import EMPTY
 from dotr.store.triples import TripleIndex, is_hidden
 
 _MAX_BINDINGS: Final = 10_000
-"""Bindings of a body that are followed at an instant."""
+"""Maximum number of bindings of a body that are followed at an instant."""
 _MAX_RULES: Final = 10
 _MAX_TIMES: Final = 3
 _HINT: Final = "Write a subject, a predicate and an object: ':r :in :lab'."
 
 
 def read_triple(text: str, prefixes: Prefixes, option: str = "--triple") -> TriplePattern:
-    """The triple that a user asks about. A variable or a blank node stands for any term.
+    """The requested triple. A variable or a blank node matches any term.
 
     Args:
         text: one triple in Turtle, with or without a full stop.
-        prefixes: namespace IRI by prefix; the well-known ones are there as well.
+        prefixes: namespace IRI by prefix; well-known prefixes are added.
         option: the name of the option in messages.
 
     Raises:
@@ -75,13 +77,14 @@ def read_triple(text: str, prefixes: Prefixes, option: str = "--triple") -> Trip
 
 @dataclass(frozen=True, slots=True)
 class StoppedRule:
-    """A rule that gives a triple, and whose body has no match for it.
+    """A rule whose head unifies with a triple, and whose body has no match for it.
 
-    - `rule`: its file and line, or the row of a rule set. `head`: the head that gives the triple.
-    - `bindings`: the number of bindings of the body that were begun. `stopped`: of these, those
-      that stop at `item`, the item where most do; 0 where no binding was begun.
-    - `at`: the time of the first of them, as text. `held`: its atoms that hold; `lacks`: what the
-      item lacks.
+    - `rule`: its file and line, or the row of a rule set.
+    - `head`: the head that unifies.
+    - `bindings`: the number of bindings after the first item of the body.
+    - `item`, `stopped`: the item at which most of them stop, and their number; 0 if there is none.
+    - `at`: the time of the first stopped binding, as text.
+    - `held`, `lacks`: its atoms that hold, and a text on the failure of the item.
     """
 
     rule: str
@@ -122,10 +125,10 @@ class MissingTriple:
 
     Attributes:
         triple: the triple as Turtle.
-        instants: the number of instants asked about.
+        instants: the number of requested instants.
         holds: the times of those at which it holds, as text.
         elsewhere: the times of the first other instants at which it holds, as text.
-        rules: the rules that give it; empty where it holds.
+        rules: the rules with a unifying head; empty if it holds.
         remarks: sentences on entailment and near misses.
     """
 
@@ -163,18 +166,18 @@ class MissingTriple:
 def explain_missing_triple(
     replay: Replay, pattern: TriplePattern, writer: TermWriter, *, first: Micros | None = None, last: Micros | None = None
 ) -> MissingTriple:
-    """Explanation of a triple that does not hold at the instants asked about.
+    """The explanation of a triple that does not hold at the requested instants.
 
     Args:
         replay: the program and its stream.
         pattern: the triple (`read_triple`).
         writer: the writer of the explanation.
-        first: the first time asked about in µs since 1970, None without a bound.
-        last: the last time asked about, likewise; both ends are included.
+        first: the first requested time in µs since 1970, included; None: no bound.
+        last: the last requested time, likewise.
     """
     program = replay.program
     datalog = datalog_rules(program)
-    brought = TermsBrought(datalog)
+    vocabulary = StreamVocabulary(datalog)
     rules = [rule for rule in (*datalog, *rule_set(program.spec.entailment, axiomatic=program.spec.axiomatic)) if rule.body]
     funnels = [_Funnel(rule, head) for rule in rules for head in rule.head if next(head_bindings(head, pattern, [EMPTY]), None) is not None]
     holds: list[str] = []
@@ -182,42 +185,42 @@ def explain_missing_triple(
     instants = 0
     example: ClosedGraph | None = None
     for replayed in replay.instants():
-        asked = (first is None or first <= replayed.time) and (last is None or replayed.time <= last)
+        requested = (first is None or first <= replayed.time) and (last is None or replayed.time <= last)
         for triples in replayed.graphs:
-            brought.add(triples, replayed.time)
-        if not asked and len(elsewhere) >= _MAX_TIMES:
+            vocabulary.add(triples, replayed.time)
+        if not requested and len(elsewhere) >= _MAX_TIMES:
             continue
         given = merge(replayed.time, replayed.graphs).triples
         closure = close_quietly(program, given)
         if closure is None:
             continue
-        instants += asked
+        instants += requested
         closed = ClosedGraph(closure, program.spec.limits)
         at = str(format_time(replayed.time, replay.clock))
         if next(matches(closed.graph(), (pattern,), EMPTY, EMPTY), None) is not None:
-            (holds if asked else elsewhere).append(at)
-        elif asked and not holds:
-            failures = UnfulfilledRules(rules, closed, given, brought, writer)
+            (holds if requested else elsewhere).append(at)
+        elif requested and not holds:
+            failures = UnfulfilledRules(rules, closed, given, vocabulary, writer)
             for funnel in funnels:
                 funnel.visit(pattern, at, failures)
             example = example or closed
     text = item_text(pattern, writer)
     if holds or example is None:
         return MissingTriple(text, instants, tuple(holds), tuple(elsewhere))
-    stopped = sorted((each for each in funnels if each.is_told), key=lambda each: -each.passed)
+    stopped = sorted((each for each in funnels if each.is_relevant), key=lambda each: -each.passed)
     remarks = []
     needed = entailment_that_gives(pattern, [EMPTY], example, datalog, program.spec.entailment)
     if needed is not None:
         remarks.append(entailment_text(program, needed, writer))
     else:
-        remarks += brought.near_misses_of(pattern, example.background, writer)
-    told = tuple(each.stopped_rule(writer) for each in stopped[:_MAX_RULES])
-    return MissingTriple(text, instants, (), tuple(elsewhere), told, tuple(remarks))
+        remarks += vocabulary.near_misses_of(pattern, example.background, writer)
+    shown = tuple(each.stopped_rule(writer) for each in stopped[:_MAX_RULES])
+    return MissingTriple(text, instants, (), tuple(elsewhere), shown, tuple(remarks))
 
 
 @dataclass
 class _Stop:
-    """The bindings that stop at an item: their number, and what the first of them lacks."""
+    """The bindings that stop at an item: their number, and the details of the first."""
 
     count: int
     at: str
@@ -231,12 +234,12 @@ class _Funnel:
 
     rule: DatalogRule
     head: TriplePattern
-    begun: int = 0
+    started: int = 0
     stops: dict[int, _Stop] = field(default_factory=dict)
     items: list[BodyItem] = field(default_factory=list)
 
     def visit(self, pattern: TriplePattern, at: str, failures: UnfulfilledRules) -> None:
-        """Follow the bindings of an instant at which the triple does not hold."""
+        """Count the bindings of an instant at which the triple does not hold."""
         for bound in head_bindings(self.head, pattern, [EMPTY]):
             self.items = self.items or list(_in_order(self.rule.body, bound, failures.background))
             rows: list[Solution] = [dict(bound)]
@@ -249,7 +252,7 @@ class _Funnel:
                     else:
                         self._note(number, row, at, failures)
                 if number == 0:
-                    self.begun += len(further)
+                    self.started += len(further)
                 rows = further[:_MAX_BINDINGS]
 
     def _note(self, number: int, row: Solution, at: str, failures: UnfulfilledRules) -> None:
@@ -267,9 +270,9 @@ class _Funnel:
         return max(self.stops, key=lambda number: (number > 0, self.stops[number].count, number), default=0)
 
     @property
-    def is_told(self) -> bool:
-        """False for a row of a rule set of which no binding was begun, or that stops at a hidden
-        relation.
+    def is_relevant(self) -> bool:
+        """False for a row of a rule set without a binding after its first item, or that reads a
+        hidden relation.
         """
         if not self.rule.of_rule_set:
             return bool(self.stops)
@@ -278,14 +281,14 @@ class _Funnel:
         return self.passed > 0 and not any(map(is_hidden, predicates))
 
     def stopped_rule(self, writer: TermWriter) -> StoppedRule:
-        """The sentence of the funnel."""
+        """The item at which most bindings stop, with the first of them."""
         number = self.passed
         stop = self.stops[number]
         count = stop.count if number else 0
         return StoppedRule(
             self.rule.name,
             atom_text(self.head, writer),
-            self.begun,
+            self.started,
             count,
             body_item_text(self.items[number], writer),
             stop.at,
@@ -295,9 +298,12 @@ class _Funnel:
 
 
 def _in_order(body: Sequence[BodyItem], bound: Mapping[Variable, Term], background: TripleIndex) -> Iterator[BodyItem]:
-    """The items of a body: first the first atom that only an instant can match, then atoms that
-    share a variable with those before, in the order of the text, then what is computed, conditions
-    and negations.
+    """The items of a body in the order of the join.
+
+    1. The first atom whose predicate the background lacks: only an instant can match it.
+    2. The other atoms in the order of the text, first those that share a variable with earlier
+       ones.
+    3. AGGREGATE, BIND in the order of their variables, FILTER, NOT.
     """
     known = set(bound)
     atoms = [item for item in body if isinstance(item, TriplePattern)]

@@ -1,13 +1,13 @@
-"""The part of a graph pattern at which its solutions end, over one closed instant.
+"""The first part of a graph pattern that leaves no solution over one closed instant (its stop).
 
-Idea: a conjunction is joined pattern by pattern in the order of its text; a pattern with which
-nothing is left is put aside, and the others are joined further. So what is joined is the longest
-part that has answers, and each pattern put aside leaves none of them. Patterns that a triple of the
-instant matches come first: the background alone always answers the others. Other operators are
-taken apart from the outside: the innermost one that leaves no row is the stop.
+Idea: a conjunction is joined greedily in the order of its text. A pattern with which no solution is
+left is set aside, and the join continues with the others. The joined patterns are then a maximal
+part with solutions, and each pattern set aside removes all of them. Patterns that match a triple of
+the instant are joined first, since the other ones may have solutions over the background alone.
+Other operators are examined from the outside in: the innermost one without a row is the stop.
 
-Invariant: the rows of a stop are the solutions of what it names, as SPARQL defines them.
-Cost: that of one query for each pattern of the conjunction.
+Invariant: the rows of a stop are the SPARQL solutions of its joined part.
+Cost: one query for each pattern of the conjunction.
 """
 
 from __future__ import annotations
@@ -53,14 +53,14 @@ from dotr.queries.operators import EMPTY, AlgebraOperator
 from dotr.queries.solution_expressions import CompiledExpression
 
 Part: TypeAlias = BgpItem | Pattern
-"""A pattern of a conjunction: of a basic graph pattern, or a group with an operator."""
+"""An operand of a conjunction: an item of a basic graph pattern, or a group with an operator."""
 
 _MAX_ROWS: Final = 1_000
-"""Rows of which the conditions are evaluated."""
+"""Maximum number of rows for which failed conditions are kept."""
 
 
 class ClosedGraph:
-    """A closed instant, over which any number of patterns are solved."""
+    """A closed instant, over which any number of patterns can be evaluated."""
 
     def __init__(self, closure: Closure, limits: Limits) -> None:
         self.background = closure.background
@@ -73,11 +73,11 @@ class ClosedGraph:
         return Graph(self.background, self.delta, self._removed, self._limits)
 
     def window(self, name: Term) -> ClosedGraph:
-        """The graph of a WINDOW block: of an instant, which has no windows, all of it."""
+        """The graph of a WINDOW block. An instant has no windows: the whole graph."""
         return self
 
     def of_instant(self, part: Part) -> bool:
-        """True where a triple of the instant, or of its conclusions, matches a pattern of a part."""
+        """True if a triple of the instant, stated or derived, matches a pattern of a part."""
         return any(
             next(self.delta.match(*(slot.term if isinstance(slot, Const) else None for slot in slots_of(node))), None) is not None
             if isinstance(node, TriplePattern)
@@ -87,7 +87,7 @@ class ClosedGraph:
 
 
 class PatternSolver:
-    """Solver of patterns over closed instants; it keeps what it compiles."""
+    """Evaluator of patterns over closed instants, which caches compiled patterns."""
 
     def __init__(self) -> None:
         self._operators: dict[Pattern, AlgebraOperator] = {}
@@ -143,10 +143,11 @@ def variables_in(part: Part) -> frozenset[Variable]:
 class JoinStop:
     """A conjunction without a solution.
 
-    - `joined`, `rows`: the longest part with solutions, and these; without `joined` one empty row.
-    - `missing`: the patterns with each of which no solution is left, in the order of the text.
-    - `inside`: the stop of the first missing pattern where that is a group that has no solution
-      even alone.
+    - `joined`, `rows`: a maximal part with solutions, and its solutions; if no pattern is joined,
+      one empty row.
+    - `missing`: the patterns that each remove all solutions, in the order of the text.
+    - `inside`: the stop of the first missing pattern if that is a group without a solution of its
+      own.
     """
 
     joined: tuple[Part, ...]
@@ -157,7 +158,7 @@ class JoinStop:
 
 @dataclass(frozen=True, slots=True)
 class FailedCondition:
-    """A condition that is not true of a row: false, or (`errs`) an error."""
+    """A condition that is false for a row or (`errs`) an error."""
 
     condition: Expression
     row: Solution
@@ -166,9 +167,11 @@ class FailedCondition:
 
 @dataclass(frozen=True, slots=True)
 class FilterStop:
-    """FILTER, or HAVING where `pattern` is a group, that accepts no row of a pattern.
+    """A FILTER, or HAVING if `pattern` is a group, that accepts no row of a pattern.
 
-    `failed`: of each row that fails the fewest conditions the first of these.
+    - `pattern`, `rows`: the filtered pattern and its solutions.
+    - `failed`: for each row with the fewest failed conditions, the first of them.
+    - `held`: the number of conditions that hold for these rows.
     """
 
     pattern: Pattern
@@ -179,9 +182,9 @@ class FilterStop:
 
 @dataclass(frozen=True, slots=True)
 class OperatorStop:
-    """An operator (`MINUS`, `OFFSET 5`, `LIMIT 0`, …) that leaves none of the rows of a pattern.
+    """An operator (`MINUS`, `OFFSET 5`, `LIMIT 0`, …) that removes all rows of a pattern.
 
-    `removed`: the right side of a MINUS, else None.
+    `removed`: the right side of a MINUS; None for other operators.
     """
 
     operator: str
@@ -192,7 +195,7 @@ class OperatorStop:
 
 @dataclass(frozen=True, slots=True)
 class UnionStop:
-    """A UNION of which no side has a solution."""
+    """A UNION without a solution on any side."""
 
     sides: tuple[QueryStop, ...]
 
@@ -201,10 +204,7 @@ QueryStop: TypeAlias = JoinStop | FilterStop | OperatorStop | UnionStop
 
 
 def find_stop(pattern: Pattern, closed: ClosedGraph, solver: PatternSolver) -> QueryStop | None:
-    """The part of a pattern at which its solutions end; None where it has solutions.
-
-    Raises `LimitExceeded`.
-    """
+    """The stop of a pattern; None if the pattern has a solution. Raises `LimitExceeded`."""
     match pattern:
         case Bgp() | Join():
             return _join_stop(conjunction(pattern), closed, solver)
@@ -239,7 +239,7 @@ def find_stop(pattern: Pattern, closed: ClosedGraph, solver: PatternSolver) -> Q
 
 
 def reached(stop: QueryStop) -> int:
-    """The number of patterns and conditions that were passed, to compare instants."""
+    """The number of patterns and conditions that hold up to a stop, to compare instants."""
     match stop:
         case JoinStop(joined, _, _, inside):
             return sum(map(_weight, joined)) + (0 if inside is None else reached(inside))
@@ -254,7 +254,7 @@ def reached(stop: QueryStop) -> int:
 
 
 def _weight(part: Part) -> int:
-    """The least number of patterns and conditions of a part that its answers pass."""
+    """The least number of patterns and conditions that a solution of a part satisfies."""
     match part:
         case TriplePattern() | PathPattern() | TermPattern():
             return 1
@@ -265,7 +265,7 @@ def _weight(part: Part) -> int:
 
 
 def at_most_reached(part: Part, closure: Closure) -> int:
-    """An upper bound of what `reached` returns at an instant, from the predicates that are there."""
+    """An upper bound of `reached` at an instant, from the predicates that have triples."""
     match part:
         case TriplePattern(_, Const(predicate), _):
             return predicate in closure.delta.by_subject or predicate in closure.background.by_subject
@@ -278,7 +278,9 @@ def at_most_reached(part: Part, closure: Closure) -> int:
 
 
 def _passed(pattern: Pattern, of_part: Callable[[Part], int]) -> int:
-    """The sum over the parts of a pattern that its answers pass: no OPTIONAL, MINUS or EXISTS."""
+    """The sum over the parts of a pattern that its solutions satisfy, without OPTIONAL, MINUS and
+    EXISTS.
+    """
     match pattern:
         case Bgp() | Join():
             return sum(map(of_part, conjunction(pattern)))
@@ -316,11 +318,15 @@ def _join_stop(parts: list[Part], closed: ClosedGraph, solver: PatternSolver) ->
 def join_greedily(
     parts: Sequence[Part], closed: ClosedGraph, solver: PatternSolver
 ) -> tuple[tuple[Part, ...], tuple[Solution, ...], tuple[Part, ...]]:
-    """The parts that are joined, their solutions, and the parts with which none is left, in the
-    order of `parts`.
+    """Join the parts of a conjunction greedily.
 
-    Parts that only a missing part connects with the joined ones are left out, as is a part that
-    would exceed a limit. Raises `LimitExceeded` where no other is missing.
+    Returns:
+        The joined parts, their solutions, and the parts that leave no solution, in the order of
+        `parts`. A part that shares variables only with a missing part is in neither, as is a part
+        that exceeds a limit.
+
+    Raises:
+        LimitExceeded: a part exceeds a limit, and none is missing.
     """
     of_instant = [number for number, part in enumerate(parts) if closed.of_instant(part)]
     waiting = [*of_instant, *(number for number in range(len(parts)) if number not in of_instant)]
@@ -333,7 +339,7 @@ def join_greedily(
         number = next((each for each in waiting if _is_connected(parts[each], known)), None)
         if number is None:
             if missing:
-                break  # a pattern put aside connects the others; without it they are a product
+                break  # only a missing pattern connects the others; without it the join is a product
             number = next((each for each in waiting if not isinstance(parts[each], TermPattern)), waiting[0])
         waiting.remove(number)
         try:
@@ -354,7 +360,7 @@ def join_greedily(
 
 def _is_connected(part: Part, known: frozenset[Variable]) -> bool:
     if isinstance(part, TermPattern):
-        return part.term.name in known  # before, its parts alone would make terms that no triple has
+        return part.term.name in known  # joined earlier, it would construct terms that no triple has
     names = variables_in(part)
     return not names or not names.isdisjoint(known)
 
@@ -383,5 +389,5 @@ def _filter_stop(inner: Pattern, conditions: tuple[Expression, ...], closed: Clo
 
 
 def _truth(condition: Expression) -> Expression:
-    """An expression for the effective boolean value of a condition."""
+    """An expression for the effective boolean value of a condition: `!!condition`."""
     return Call("!", (Call("!", (condition,)),))

@@ -1,4 +1,4 @@
-"""Text of graph patterns and of Datalog atoms, as an author writes them."""
+"""Text of graph patterns in SPARQL and of Datalog atoms."""
 
 from __future__ import annotations
 
@@ -61,19 +61,19 @@ def slot_text(slot: Slot, writer: TermWriter, bound: Mapping[Variable, Term] | N
 
 
 def is_anonymous(slot: Slot) -> bool:
-    """True for a variable that the parser made for `[]` or inside a path."""
+    """True for a variable that the parser introduced for `[]` or inside a path."""
     return isinstance(slot, Var) and slot.name.startswith(("_:.", "."))
 
 
 def name_bound_blanks(slots: Sequence[Slot], bound: Mapping[Variable, Term], writer: TermWriter) -> None:
-    """Name the blank nodes that variables of some slots are bound to after those variables."""
+    """Name blank nodes after the variables of some slots that are bound to them."""
     for slot in slots:
         if not isinstance(slot, Const) and slot.name in bound:
             writer.name_blank(bound[slot.name], "b" if is_anonymous(slot) else slot.name.removeprefix("_:"))
 
 
 def items_text(items: Sequence[BgpItem], writer: TermWriter) -> str:
-    """Patterns in Turtle's notation: those of one subject in a row share it.
+    """Patterns in Turtle's notation: consecutive patterns with one subject share it.
 
     >>> from dotr.model.algebra import Var
     >>> patterns = [TriplePattern(Var(s), Const(f"<http://e/{p}>"), Var(o)) for s, p, o in ("rpv", "rqw", "wps")]
@@ -92,7 +92,7 @@ def items_text(items: Sequence[BgpItem], writer: TermWriter) -> str:
 
 
 def _with_paths(items: Sequence[BgpItem]) -> list[BgpItem]:
-    """The patterns with those that share an unnamed node alone written as one path again."""
+    """The patterns, where two that alone share an anonymous node are one path again."""
     uses = Counter(slot for item in items for slot in slots_of(item) if is_anonymous(slot))
     joined: list[BgpItem] = []
     for item in items:
@@ -168,19 +168,19 @@ def _inner_path(path: Path, writer: TermWriter) -> str:
 
 
 def part_text(part: BgpItem | Pattern, writer: TermWriter) -> str:
-    """A pattern of a conjunction; groups are abbreviated."""
+    """The text of an operand of a conjunction; groups are abbreviated."""
     return item_text(part, writer) if isinstance(part, TriplePattern | PathPattern | TermPattern) else pattern_text(part, writer)
 
 
 def parts_text(parts: Sequence[BgpItem | Pattern], writer: TermWriter) -> str:
-    """A conjunction, with the triple patterns in Turtle's notation."""
+    """The text of a conjunction: triple patterns in Turtle's notation, then groups."""
     items = [part for part in parts if isinstance(part, TriplePattern | PathPattern | TermPattern)]
     groups = [part for part in parts if not isinstance(part, TriplePattern | PathPattern | TermPattern)]
     return " . ".join(filter(None, [items_text(items, writer), *(pattern_text(group, writer) for group in groups)]))
 
 
 def pattern_text(pattern: Pattern, writer: TermWriter) -> str:
-    """A graph pattern in SPARQL, with the inside of groups and sub-queries left out."""
+    """A graph pattern in SPARQL, with `…` in the place of the contents of groups and sub-queries."""
     match pattern:
         case Bgp(items):
             return items_text(items, writer)
@@ -221,12 +221,12 @@ def _values_text(values: Values, writer: TermWriter) -> str:
 
 
 def is_grouped(pattern: Pattern) -> bool:
-    """True for GROUP BY, also below computed columns: a FILTER over it is HAVING."""
+    """True for GROUP BY, also below computed columns; a FILTER over it is a HAVING."""
     return isinstance(pattern, Group) or (isinstance(pattern, Extend) and is_grouped(pattern.pattern))
 
 
 def aggregate_texts(pattern: Pattern, writer: TermWriter) -> dict[Variable, str]:
-    """The text of each aggregate of a group, by the variable that the parser gave it."""
+    """The text of each aggregate of a group, by the variable that the parser introduced for it."""
     match pattern:
         case Extend(inner, _, _):
             return aggregate_texts(inner, writer)

@@ -6,7 +6,7 @@ at triples of the closed background, whose origin `dotr.explanations.background_
 Hidden relations of a rule set are no triples of a graph: a premise with a hidden predicate is
 replaced by the premises that derive it.
 
-Cost: one closure in rounds for each instant asked about.
+Cost: one closure in rounds for each requested instant.
 """
 
 from __future__ import annotations
@@ -52,8 +52,8 @@ class BackgroundTriple:
 class DerivedTriple:
     """A triple that a rule derives at the instant.
 
-    `premises`: the proofs of the visible triples that the rule's atoms match, in their order.
-    `conditions`: what else the rule asks, with its values.
+    - `premises`: the proofs of the visible triples that the rule's atoms match, in their order.
+    - `conditions`: the other items of the rule's body, with their values.
     """
 
     triple: Triple
@@ -66,7 +66,7 @@ TripleProof: TypeAlias = StatedTriple | BackgroundTriple | DerivedTriple
 
 
 def parts_of_proofs(proofs: Iterable[TripleProof]) -> Iterator[TripleProof]:
-    """Some proofs and all below them, each once."""
+    """Some proofs and, transitively, the proofs of their premises, each once, in no defined order."""
     seen: set[int] = set()
     pending = list(proofs)
     while pending:
@@ -95,7 +95,7 @@ class HeldFilter(NamedTuple):
 
 
 class ComputedTerm(NamedTuple):
-    """A BIND: the variable and its term, and the terms of the expression's variables."""
+    """A BIND: the variable, the expression, its term, and the terms of the expression's variables."""
 
     variable: Variable
     expression: Expression
@@ -104,9 +104,7 @@ class ComputedTerm(NamedTuple):
 
 
 class UnmatchedAtoms(NamedTuple):
-    """A NOT that nothing matches: its atoms, in which the rule's variables are replaced by their
-    terms.
-    """
+    """A NOT without a match: its atoms, with bound variables replaced by their terms."""
 
     atoms: tuple[TriplePattern, ...]
 
@@ -114,8 +112,9 @@ class UnmatchedAtoms(NamedTuple):
 class AggregatedGroup(NamedTuple):
     """A group of an AGGREGATE.
 
-    `keys`: the terms that all members share. `results`: each variable with its call and its term.
-    `members`: the triples of each member, in the tie order.
+    - `keys`: the terms that all members share.
+    - `results`: each variable with its call and its term.
+    - `members`: the triples of each member, in the tie order.
     """
 
     keys: Bindings
@@ -147,7 +146,7 @@ class InstantProofs:
         rules: the rules of the program's background (`program_rules`), which several instants of a
             program share.
 
-    Raises `LimitExceeded` at the first use where the closure goes over a limit.
+    Raises `LimitExceeded` at the first use if the closure exceeds a limit.
     """
 
     program: CompiledProgram
@@ -194,15 +193,15 @@ class InstantProofs:
         yield from self.places.items()
 
     def proof(self, triple: Triple) -> TripleProof | None:
-        """The proof of a triple; None where it does not hold at the instant.
+        """The proof of a triple; None if it does not hold at the instant.
 
-        A stated triple that the background holds too is stated. Equal parts of a proof are one
-        object.
+        A stated triple is a `StatedTriple`, also if the background has it. Proofs share the objects
+        of equal parts.
         """
         return self._builder.proof(triple) if triple in self.places or self.holds(triple) else None
 
     def contradictions(self) -> list[ContradictionProof]:
-        """The contradictions of the instant, the least high first."""
+        """The contradictions of the instant, those of least height first."""
         heights = self.closed.heights
 
         def height(match: RuleMatch) -> int:
@@ -230,7 +229,7 @@ class ProofBuilder:
         self._built: dict[Triple, TripleProof] = {}
 
     def proof(self, triple: Triple) -> TripleProof:
-        """The proof of a triple that holds, without recursion: proofs may be high."""
+        """The proof of a triple that holds. The traversal is iterative, since proofs may be high."""
         pending = [triple]
         while pending:
             each = pending[-1]
@@ -262,10 +261,10 @@ class ProofBuilder:
         return DerivedTriple(triple, match.rule.rule, tuple(self._built[premise] for premise in premises), conditions)
 
     def _visible(self, match: RuleMatch) -> tuple[tuple[Triple, ...], tuple[RuleCondition, ...]]:
-        """The premises of a match, where hidden ones are replaced by the premises that derive them,
-        and its conditions.
+        """The premises of a match, and its conditions.
 
-        Conditions of rule sets compare names, and are left out.
+        A hidden premise is replaced by the premises that derive it. Conditions of rule sets, which
+        only compare names, are left out.
         """
         premises: dict[Triple, None] = {}
         pending = list(reversed(match.premises))
@@ -280,7 +279,7 @@ class ProofBuilder:
 
 
 def conditions_of(of: RuleMatch, closed: RoundsClosure) -> Iterator[RuleCondition]:
-    """The conditions of a rule beside its atoms, with their values."""
+    """The conditions of a match beside its atoms, with their values, in the order of the body."""
     bindings = of.bindings
     for item in of.rule.rule.body:
         match item:

@@ -1,9 +1,11 @@
 """Reasons for which the query of a label has no fact.
 
-Idea: every instant asked about is closed as in a run. The query is taken apart at each instant
-(`dotr.explanations.partial_joins`), and the instant at which it came furthest is explained: the
-longest part with answers, what the next pattern lacks, the Datalog rules and the entailment that
-could give it, and predicates that no element brings.
+Idea: every requested instant is closed as in a run, and the stop of the query is found there
+(`dotr.explanations.partial_joins`). The instant at which most patterns and conditions hold is
+explained: the joined part with its solutions, the missing pattern, Datalog rules and an entailment
+regime that could derive it, and predicates that no element has.
+Cost: one closure for each requested instant; a query for each pattern at instants where the
+predicates that have triples permit more than the best stop so far.
 """
 
 from __future__ import annotations
@@ -16,7 +18,6 @@ from dotr.datalog.closure import Closure
 from dotr.engine.instants import merge
 from dotr.engine.program import CompiledProgram
 from dotr.explanations.datalog_failure import UnfulfilledRule
-from dotr.explanations.near_misses import TermsBrought
 from dotr.explanations.partial_joins import (
     ClosedGraph,
     PatternSolver,
@@ -27,6 +28,7 @@ from dotr.explanations.partial_joins import (
 )
 from dotr.explanations.replay import Replay
 from dotr.explanations.stop_text import StopText, datalog_rules
+from dotr.explanations.stream_vocabulary import StreamVocabulary
 from dotr.explanations.term_writer import TermWriter
 from dotr.expressions.literal_limits import BOUNDS
 from dotr.expressions.times import format_time
@@ -42,23 +44,25 @@ from dotr.queries import QueryPlan, plan
 _MAX_TERMS: Final = 3
 _INDENT: Final = "    "
 _MAX_TIED: Final = 5
-"""Instants at which a query came equally far, of which one is chosen."""
+"""Maximum number of instants with equally good stops, of which one is chosen."""
 _NO_PLACES: Final[Mapping[Expression, Span]] = {}
 
 
 @dataclass(frozen=True, slots=True)
 class MissingFacts:
-    """Explanation of a query that has no fact at any instant asked about.
+    """Explanation of a query without a fact at any requested instant.
 
     Attributes:
         label: the label of the query.
-        instants: the number of instants asked about, each without a fact.
-        time: the instant at which the query came furthest, in µs since 1970; None where there is
-            no instant, or the query is one over the background alone.
+        instants: the number of requested instants, each without a fact.
+        time: the time of the explained instant in µs since 1970; None if there is no instant, or
+            the query reads the background alone.
         at: the same as text; empty for None.
-        stops: what stops the query there, a sentence each: one, or one for each side of a UNION.
-        rules: the Datalog rules that could give what is missing, and do not.
-        remarks: sentences on entailment, and on predicates and classes that no element brings.
+        stops: a sentence on the stop of the query there, or one for each side of a UNION.
+        rules: the Datalog rules whose heads match what is missing, and whose bodies do not hold.
+        remarks: sentences on entailment, and on predicates and classes that no element has.
+        rank: of equally good stops, that with the greatest rank is explained: True if an entailment
+            regime would derive what is missing; the most atoms of a rule's body that hold.
     """
 
     label: Label
@@ -68,12 +72,11 @@ class MissingFacts:
     stops: tuple[str, ...] = ()
     rules: tuple[UnfulfilledRule, ...] = ()
     remarks: tuple[str, ...] = ()
-    told: tuple[bool, int] = (False, 0)
-    """True if an entailment gives what is missing; the most atoms of a rule's body that hold."""
+    rank: tuple[bool, int] = (False, 0)
 
     @property
     def summary(self) -> str:
-        """`Temp has no fact at 2 instants`, for the parentheses of the first line."""
+        """`Temp has no fact at 2 instants`, for the first line of the answer."""
         if self.time is None and self.stops:
             return f"{self.label} has no answer of the background"
         return f"{self.label} has no fact at {self.instants:,} instant{'' if self.instants == 1 else 's'}"
@@ -100,19 +103,18 @@ class MissingFacts:
 def explain_missing_facts(
     replay: Replay, rule: Rule, writer: TermWriter, *, role: Role | None = None, first: Micros | None = None, last: Micros | None = None
 ) -> MissingFacts | None:
-    """Explanation of the missing facts of a query of a rule.
+    """The explanation of the missing facts of a query of a rule.
 
     Args:
         replay: the program and its stream.
         rule: a rule of `replay.program.rules.rules`.
         writer: the writer of the explanation.
         role: a role of the rule, whose source is a `FactSource`; None: its anchor.
-        first: the first time asked about in µs since 1970, None without a bound.
-        last: the last time asked about, likewise; both ends are included.
+        first: the first requested time in µs since 1970, included; None: no bound.
+        last: the last requested time, likewise.
 
     Returns:
-        None where the query has a fact at one of the instants (or its source is an event): then
-        there is nothing to explain here.
+        None if the query has a fact at a requested instant, or if the source is an event.
     """
     role = role or rule.anchor
     if not isinstance(role.source, FactSource):
@@ -136,21 +138,33 @@ def explain_missing_rows(
     last: Micros | None = None,
     places: Mapping[Expression, Span] = _NO_PLACES,
 ) -> MissingFacts | None:
-    """The same for any query; `label` names it, `places` has the places of its conditions."""
+    """The explanation of the missing rows of a query; None if it has a row at a requested instant.
+
+    Args:
+        replay: the program and its stream.
+        label: the name of the query in the explanation.
+        query: the query.
+        writer: the writer of the explanation.
+        first: the first requested time in µs since 1970, included; None: no bound.
+        last: the last requested time, likewise.
+        places: the places of the query's conditions in the rule file.
+    """
     search = _Search(replay.program, label, query)
     for instant in replay.instants():
         search.note(instant.graphs, instant.time)
-        asked = (first is None or first <= instant.time) and (last is None or instant.time <= last)
-        if asked and instant.graphs and search.visit(instant.time, merge(instant.time, instant.graphs).triples):
+        requested = (first is None or first <= instant.time) and (last is None or instant.time <= last)
+        if requested and instant.graphs and search.visit(instant.time, merge(instant.time, instant.graphs).triples):
             return None
     return search.explanation(replay, writer, places)
 
 
 @dataclass(frozen=True, slots=True)
 class _Furthest:
-    """The instant at which the query came furthest: its triples and what stops the query there.
+    """An instant with the best stop so far.
 
-    `stop`: None where the query goes over a limit.
+    - `time`: in µs since 1970; None for the background alone.
+    - `given`: the triples of its elements.
+    - `stop`: the stop; None if the query exceeds a limit, with the reason in `exceeded`.
     """
 
     time: Micros | None
@@ -161,7 +175,7 @@ class _Furthest:
 
 
 class _Search:
-    """Search for the instant at which a query came furthest."""
+    """Search for the instant at which the most patterns and conditions of a query hold."""
 
     def __init__(self, program: CompiledProgram, label: Label, query: Select, *, elements: bool = True) -> None:
         self._program = program
@@ -170,18 +184,18 @@ class _Search:
         self._plan: QueryPlan = plan(self._query, program.knowledge.background)
         self._solver = PatternSolver()
         self._rules = datalog_rules(program)
-        self._brought = TermsBrought(self._rules, elements=elements)
+        self._vocabulary = StreamVocabulary(self._rules, elements=elements)
         self._best: list[_Furthest] = []
         self._best_reached = -1
         self._instants = 0
 
     def note(self, graphs: Sequence[tuple[Triple, ...]], at: Micros) -> None:
-        """Note the predicates and classes of the elements of an instant."""
+        """Add the predicates and classes of the elements of an instant."""
         for triples in graphs:
-            self._brought.add(triples, at)
+            self._vocabulary.add(triples, at)
 
     def visit(self, time: Micros | None, triples: Sequence[Triple]) -> bool:
-        """Compare an instant with the best one; True where the query has a fact there."""
+        """Compare an instant with the best ones; True if the query has a fact there."""
         closure = close_quietly(self._program, triples)
         if closure is None:
             return False
@@ -203,13 +217,11 @@ class _Search:
         return False
 
     def explanation(self, replay: Replay, writer: TermWriter, places: Mapping[Expression, Span] = _NO_PLACES) -> MissingFacts:
-        """The explanation of the instant that came furthest: of several the first at which most of
-        a rule's body holds, or an entailment would give what is missing.
-        """
+        """The explanation of a best instant; of several, the first with the greatest rank."""
         explained = [self._explained(each, replay, TermWriter(writer.prefixes), places) for each in self._best]
         if not explained:
             return MissingFacts(self._label, self._instants)
-        chosen = max(range(len(explained)), key=lambda number: (explained[number].told, -number))
+        chosen = max(range(len(explained)), key=lambda number: (explained[number].rank, -number))
         return self._explained(self._best[chosen], replay, writer, places)
 
     def _explained(self, best: _Furthest, replay: Replay, writer: TermWriter, places: Mapping[Expression, Span]) -> MissingFacts:
@@ -218,14 +230,14 @@ class _Search:
         if best.stop is None:
             why = f"the query goes over a limit: {best.exceeded}" if best.exceeded else "the query has no row"
             return replace(explained, stops=(why,))
-        text = StopText(self._program, self._rules, self._brought, best.closed, best.given, writer, replay.clock, places)
+        text = StopText(self._program, self._rules, self._vocabulary, best.closed, best.given, writer, replay.clock, places)
         stops = tuple(text.sentences(best.stop))
-        told = (text.has_entailment, max((len(rule.premises) for rule in text.rules), default=0))
-        return replace(explained, stops=stops, rules=tuple(text.rules), remarks=tuple(dict.fromkeys(text.remarks)), told=told)
+        rank = (text.has_entailment, max((len(rule.premises) for rule in text.rules), default=0))
+        return replace(explained, stops=stops, rules=tuple(text.rules), remarks=tuple(dict.fromkeys(text.remarks)), rank=rank)
 
 
 def time_value(text: str) -> int | str:
-    """A time as JSON has it, from its text.
+    """The JSON value of a time, from its text: a number for integer times.
 
     >>> time_value("-12"), time_value("2024-03-01T07:00:00Z")
     (-12, '2024-03-01T07:00:00Z')
@@ -234,10 +246,10 @@ def time_value(text: str) -> int | str:
 
 
 def close_quietly(program: CompiledProgram, triples: Sequence[Triple]) -> Closure | None:
-    """The closure of an instant; None where the instant is rejected, or cannot be closed."""
+    """The closure of an instant; None if a run would reject it, or if the closure fails."""
     BOUNDS.characters = program.spec.limits.literal
     try:
         closure = program.knowledge.close(triples)
-    except Exception:  # an element that a run takes out of its instant, too
+    except Exception:  # a run leaves the failing elements out of the instant
         return None
     return None if closure.contradictions and program.stage_one.rejects else closure

@@ -1,10 +1,9 @@
 """Proof of a fact: the triples and conditions of one solution of its query.
 
-Idea: the SELECT is evaluated over the closed instant with the fact's attributes given; each
-operator adds to a solution what it used. Of the solutions that give the fact the one whose triples
-are least high is kept, then the first in the tie order.
-Cost: that of the query with the fact's attributes given; sub-queries with LIMIT are evaluated
-whole.
+Idea: the SELECT is evaluated over the closed instant with the fact's attributes bound; each
+operator adds its evidence to a solution. Of the solutions for the fact, that with the triples of
+least height is kept, then the first in the tie order.
+Cost: that of the query with bound attributes; sub-queries with LIMIT are evaluated in full.
 """
 
 from __future__ import annotations
@@ -62,20 +61,20 @@ from dotr.queries.report_graph import report_graph
 from dotr.queries.solution_expressions import CompiledCondition, CompiledExpression
 
 _MAX_SOLUTIONS: Final = 1_000
-"""Number of solutions of one fact that are compared, at most."""
+"""Maximum number of solutions that are compared for one fact."""
 
 Height: TypeAlias = Callable[[Triple], int]
 
 
 class UsedTriple(NamedTuple):
-    """A triple that a pattern matches, with the variables that the pattern binds by it."""
+    """A triple with the pattern that it matches."""
 
     triple: Triple
     pattern: TriplePattern
 
 
 class UsedPath(NamedTuple):
-    """A property path between two terms, and the triples along it. A path of length 0 uses nothing."""
+    """A property path between two terms, and the triples along it; a path of length 0 is no evidence."""
 
     subject: Term
     path: Path
@@ -84,7 +83,7 @@ class UsedPath(NamedTuple):
 
 
 class Unmatchable(Enum):
-    """The operator whose pattern nothing matches."""
+    """An operator whose right side has no match for a solution."""
 
     OPTIONAL = "OPTIONAL"
     MINUS = "MINUS"
@@ -92,7 +91,7 @@ class Unmatchable(Enum):
 
 
 class UnmatchedPattern(NamedTuple):
-    """A pattern that nothing matches, with the terms that the solution gives to its variables."""
+    """A pattern without a match, with the terms of its variables in the solution."""
 
     operator: Unmatchable
     pattern: Pattern
@@ -102,8 +101,9 @@ class UnmatchedPattern(NamedTuple):
 class SolutionGroup(NamedTuple):
     """A group of GROUP BY.
 
-    `keys`: the terms that all members share. `results`: each aggregate with its term (None: it
-    errs). `members`: what each member used, in their order.
+    - `keys`: the terms that all members share.
+    - `results`: each aggregate with its term; None: it errs.
+    - `members`: the evidence of each member, in their order.
     """
 
     keys: Mapping[Variable, Term]
@@ -112,14 +112,14 @@ class SolutionGroup(NamedTuple):
 
 
 class UsedWindow(NamedTuple):
-    """A WINDOW block of a continuous query, and what the solution used of its window."""
+    """A WINDOW block of a continuous query, with the evidence of the solution in its window."""
 
     window: Term
     evidence: Evidence
 
 
 class UsedMapping(NamedTuple):
-    """A MATCH block of a continuous query: the number of the block, and that of its mapping."""
+    """A mapping of a MATCH block of a continuous query: the number of the block, and of its mapping."""
 
     block: int
     mapping: int
@@ -131,7 +131,7 @@ _Found: TypeAlias = tuple[Solution, Evidence]
 
 
 def used_triples(evidence: Evidence) -> Iterator[Triple]:
-    """The triples of some evidence, those of groups included, those of windows left out."""
+    """The triples of some evidence, including those of groups, without those of windows."""
     for item in evidence:
         match item:
             case UsedTriple(triple, _):
@@ -146,11 +146,11 @@ def used_triples(evidence: Evidence) -> Iterator[Triple]:
 
 
 def prove_fact(select: Select, attributes: Mapping[Variable, Term], graph: Graph, height: Height) -> Evidence | None:
-    """Parts that the best solution for a fact used; None where no solution gives the fact.
+    """The evidence of the best solution for a fact; None if no solution has its attributes.
 
     Args:
         select: the query.
-        attributes: the bound attributes of the fact; the other ones of the projection are unbound.
+        attributes: the bound attributes of the fact; the others of the projection are unbound.
         graph: the closed instant.
         height: the height of the proof of a triple.
 
@@ -172,9 +172,16 @@ def prove_fact(select: Select, attributes: Mapping[Variable, Term], graph: Graph
 def prove_solution(
     select: Select, attributes: Mapping[Variable, Term], graph: Graph, order: Callable[[Evidence], tuple[int, Sequence[object]]]
 ) -> Evidence | None:
-    """Parts that a solution with these attributes used; of several solutions the first in an order.
+    """The evidence of the solution with these attributes that is first in an order.
 
-    None where no solution gives the attributes.
+    Args:
+        select: the query.
+        attributes: the bound attributes; the others of the projection are unbound.
+        graph: the graph.
+        order: the sort key of a solution's evidence.
+
+    Returns:
+        None if no solution has these attributes.
     """
     prover = SolutionProver(graph)
 
@@ -182,20 +189,21 @@ def prove_solution(
         found = islice(prover.solutions(select, given), _MAX_SOLUTIONS)
         return [evidence for solution, evidence in found if solution == attributes]
 
-    # A path of length zero from a constant that is no node of the graph is found from the constant alone.
+    # With its end bound, a path of length 0 from a constant that is no node of the graph has no solution: evaluate it unbound.
     return min(proofs(attributes) or proofs({}), key=order, default=None)
 
 
 @dataclass(frozen=True, eq=False)
 class SolutionProver:
-    """Evaluator of patterns that keeps what each solution used."""
+    """Evaluator of patterns that returns the evidence of each solution."""
 
     graph: Graph
 
     def solutions(self, pattern: Pattern, bound: Mapping[Variable, Term]) -> Iterator[_Found]:
-        """The solutions of a pattern that are compatible with some terms, each with what it used.
+        """The solutions of a pattern that are compatible with `bound`, each with its evidence.
 
-        Of operators whose solutions depend on others, such as LIMIT, exactly the pattern's.
+        Operators over the whole bag of solutions, such as LIMIT, are evaluated before the
+        restriction to `bound`.
         """
         match pattern:
             case Bgp(items):
@@ -289,7 +297,7 @@ class SolutionProver:
         return CompiledCondition(condition, self._compile_exists).holds(self.graph, solution, EMPTY)
 
     def _held(self, condition: Expression, solution: Solution) -> Iterator[EvidenceItem]:
-        """Parts that a condition that holds used."""
+        """The evidence of a condition that holds."""
         for part in conjuncts(condition):
             match part:
                 case Exists(pattern, negated):
@@ -336,7 +344,7 @@ class SolutionProver:
 
 
 def _is_renaming(expression: Expression) -> bool:
-    """True for the value of an aggregate, which its group shows."""
+    """True for a copy of an aggregate's value, which is shown with its group."""
     return isinstance(expression, Var) and is_hidden(expression.name)
 
 
@@ -354,7 +362,7 @@ def _terms_of(expression: Expression, solution: Solution) -> dict[Variable, Term
 
 
 def path_triples(graph: Graph, path: Path, start: Term, end: Term) -> list[Triple] | None:
-    """The triples of a path between two terms, of `+` and `*` the fewest steps; None: no path.
+    """The triples of a path between two terms, with the fewest steps of `+` and `*`; None: no path.
 
     >>> from dotr.store.triples import TripleIndex
     >>> graph = Graph(TripleIndex([("<a>", "<p>", "<b>"), ("<b>", "<p>", "<c>")]), TripleIndex())

@@ -1,10 +1,10 @@
-"""Records of continuous queries in a replay: what came to their windows, and their reports.
+"""Records of continuous queries in a replay: the elements of their windows, and their reports.
 
-Idea: a query that runs in the replay's engine is watched (`dotr.engine.query_run`). Of a report the
-positions of each content are kept, and of each window the elements by position, so that a report of
-the past can be looked at as it was. The origin of an element, a line of an input or the event of a
-unit, is looked for where it is asked for (`dotr.explanations.window_elements`).
-Memory: the elements that came, until they are forgotten.
+Idea: the run of a query in the replay's engine notifies its record (`dotr.engine.query_run`). Each
+window has a log of its elements, and a report keeps the positions of its contents in these logs, so
+that the contents of a past report can be restored. The origin of an element, a line of an input or
+the event of a unit, is found on demand (`dotr.explanations.window_elements`).
+Memory: the arrived elements that are not discarded.
 """
 
 from __future__ import annotations
@@ -23,8 +23,11 @@ from dotr.model.time import Micros
 
 
 class ArrivedElement(NamedTuple):
-    """An element that came to a window: its time in µs, its number among those of its time, and its
-    triples.
+    """An element that arrived at a window.
+
+    - `time`: in µs since 1970.
+    - `number`: its position among the elements of its time, from 0 on.
+    - `triples`: its triples.
     """
 
     time: Micros
@@ -35,9 +38,10 @@ class ArrivedElement(NamedTuple):
 class RecordedReport(NamedTuple):
     """A report.
 
-    - `time`: in µs since 1970; `number`: its number among those of the query, from 0 on.
-    - `contents`: what each window showed, as positions.
-    - `used`: what each MATCH block had used up before.
+    - `time`: in µs since 1970.
+    - `number`: its position among the reports of the query, from 0 on.
+    - `contents`: the content of each window, as positions.
+    - `used`: for each MATCH block, the triples consumed before the report.
     """
 
     time: Micros
@@ -48,14 +52,17 @@ class RecordedReport(NamedTuple):
 
 @dataclass(slots=True)
 class _Arrived:
-    """The elements of a window, of which the first `forgotten` are no longer kept."""
+    """The log of a window's elements; the first `discarded` elements are no longer in it.
+
+    A position counts all elements that arrived: position 7 is `elements[7 - discarded]`.
+    """
 
     elements: list[ArrivedElement] = field(default_factory=list)
-    forgotten: int = 0
+    discarded: int = 0
 
 
 class QueryRecord:
-    """Record of what came to a query, and of its reports, so far; it is a `ReportWatch`."""
+    """Record of the elements and reports of a query so far; it implements `ReportWatch`."""
 
     def __init__(self, unit: StreamQuery) -> None:
         self.unit = unit
@@ -63,59 +70,60 @@ class QueryRecord:
         self._arrived = [_Arrived() for _ in unit.query.windows]
 
     def arrived(self, time: Micros, arrived: Mapping[int, Sequence[tuple[Triple, ...]]]) -> None:
-        """Note the elements of a time, by the number of the window."""
+        """Record the elements of a time (µs since 1970), by the number of the window."""
         for window, graphs in arrived.items():
             self._arrived[window].elements += [ArrivedElement(time, number, graph) for number, graph in enumerate(graphs)]
 
     def reported(self, time: Micros, contents: Sequence[ContentAtReport], used: tuple[frozenset[MatchedTriple], ...]) -> None:
-        """Note a report."""
+        """Record a report."""
         self.reports.append(RecordedReport(time, len(self.reports), contents, used))
 
     def report_at(self, time: Micros) -> RecordedReport | None:
-        """The report at a time in µs; None where there is none."""
+        """The report at a time in µs since 1970; None if there is none."""
         place = bisect_left(self.reports, time, key=lambda report: report.time)
         return self.reports[place] if place < len(self.reports) and self.reports[place].time == time else None
 
     def before(self, report: RecordedReport) -> RecordedReport | None:
-        """The report before another; None where it is the first."""
+        """The report before another; None for the first."""
         return self.reports[report.number - 1] if report.number else None
 
     def content(self, report: RecordedReport, window: int) -> Sequence[ArrivedElement]:
-        """The elements that a window showed at a report, by the number of the window."""
+        """The content of a window, given by its number, at a report."""
         log, held = self._arrived[window], report.contents[window].held
-        return log.elements[max(held.first - log.forgotten, 0) : held.end - log.forgotten] if held.first < held.end else ()
+        return log.elements[max(held.first - log.discarded, 0) : held.end - log.discarded] if held.first < held.end else ()
 
     def history(self, report: RecordedReport, window: int) -> Sequence[ArrivedElement]:
-        """The elements of its stream that the level of a window read beside its content."""
+        """The elements of its stream that the entailment level of a window reads beside its content."""
         log, first = self._arrived[window], report.contents[window].history
         end = bisect_left(log.elements, report.time + 1, key=lambda each: each.time)
-        return log.elements[max(first - log.forgotten, 0) : end]
+        return log.elements[max(first - log.discarded, 0) : end]
 
     def earlier(self, report: RecordedReport, window: int) -> Sequence[ArrivedElement]:
-        """The elements that came to a window before its content at a report, and are kept."""
+        """The kept elements that arrived at a window before those of its content at a report."""
         log, held = self._arrived[window], report.contents[window].held
-        end = held.first if held.first < held.end else log.forgotten + len(log.elements)
-        return [each for each in log.elements[: max(end - log.forgotten, 0)] if each.time <= report.time]
+        end = held.first if held.first < held.end else log.discarded + len(log.elements)
+        return [each for each in log.elements[: max(end - log.discarded, 0)] if each.time <= report.time]
 
-    def came(self, window: int) -> int:
-        """The number of elements that came to a window."""
-        return self._arrived[window].forgotten + len(self._arrived[window].elements)
+    def arrived_count(self, window: int) -> int:
+        """The number of elements that arrived at a window."""
+        return self._arrived[window].discarded + len(self._arrived[window].elements)
 
     def count(self) -> int:
         """The number of elements that are kept."""
         return sum(len(each.elements) for each in self._arrived)
 
-    def forget(self, before: Micros) -> None:
-        """Remove the elements with times (µs) before a time."""
+    def discard_before(self, before: Micros) -> None:
+        """Remove the elements before a time (µs since 1970)."""
         for each in self._arrived:
-            gone = bisect_left(each.elements, before, key=lambda element: element.time)
-            each.forgotten += gone
-            del each.elements[:gone]
+            count = bisect_left(each.elements, before, key=lambda element: element.time)
+            each.discarded += count
+            del each.elements[:count]
 
 
 def reach_of(unit: StreamQuery) -> Micros | None:
-    """Reach in µs of the windows of a query and of its report before; None: without a
-    bound.
+    """The maximum age in µs of elements that a report or its explanation reads; None: unbounded.
+
+    An explanation also reads the report before, which is one step earlier.
 
     >>> from dotr.languages.continuous import compile_continuous
     >>> from dotr.model.places import Document

@@ -1,4 +1,4 @@
-"""Reasons in words: the nodes of triples, facts and firings."""
+"""Text of reasons: the nodes of triples, facts and conditions."""
 
 from __future__ import annotations
 
@@ -42,9 +42,9 @@ from dotr.model.traverse import transform
 
 Origins = Mapping[Triple, BackgroundOrigin]
 _MOST_MEMBERS: Final = 1_000
-"""Number of members of a group that are listed, at most."""
+"""Maximum number of members of a group that are listed."""
 _SHOWN_MEMBERS: Final = 5
-"""Number of members of a group of a continuous query that stand in the text."""
+"""Maximum number of members of a group of a continuous query in the text."""
 
 
 def with_values(expression: Expression, terms: Mapping[Expression, Term | None], writer: TermWriter) -> str:
@@ -84,16 +84,16 @@ def members_text(number: int) -> str:
 
 
 class ScopedEvidence(Protocol):
-    """Writer of what a continuous query used, of which each part has its own graph."""
+    """Writer of the evidence of a continuous query, whose parts belong to different graphs."""
 
     def node(self, item: UsedWindow | UsedMapping) -> WhyTree:
-        """The part of a solution that is from a window, or from a MATCH."""
+        """The evidence of a solution in a window, or in a MATCH."""
 
     def member(self, evidence: Evidence) -> WhyTree:
         """A member of a group."""
 
     def made(self, element: WindowElement) -> tuple[WhyTree, ...]:
-        """The reason of the event whose graph an element is; nothing for an element of an input."""
+        """The reason of the event whose graph is an element; empty for an element of an input."""
 
 
 class ReasonWriter:
@@ -104,7 +104,7 @@ class ReasonWriter:
         origins: the origins of all background triples of the tree.
 
     Attributes:
-        scoped: writes the parts of a continuous query while its solutions are written.
+        scoped: the writer of a continuous query's evidence, set while its solutions are written.
     """
 
     def __init__(self, terms: TermWriter, origins: Origins) -> None:
@@ -116,7 +116,7 @@ class ReasonWriter:
     # --- proofs of triples ---
 
     def triple(self, proof: TripleProof) -> WhyTree:
-        """The proof of a triple. One that stands further above is not repeated."""
+        """The proof of a triple. A proof that the tree already contains is not repeated."""
         return self._tree(proof)
 
     def contradiction(self, proof: ContradictionProof, time: str | int) -> WhyTree:
@@ -214,7 +214,7 @@ class ReasonWriter:
     # --- facts ---
 
     def evidence(self, evidence: Evidence, proofs: Mapping[Triple, TripleProof]) -> list[WhyTree]:
-        """Parts that the query of a fact used. Blank nodes are named after the query's variables."""
+        """The nodes of a fact's evidence. Blank nodes are named after the query's variables."""
         self.name_blanks(evidence)
         return [self._used(item, proofs) for item in evidence]
 
@@ -272,14 +272,18 @@ class ReasonWriter:
 
 
 def background_triples(proofs: Iterable[TripleProof]) -> list[Triple]:
-    """The background triples at which some proofs end."""
+    """The background triples that are leaves of some proofs, each once."""
     return list(dict.fromkeys(proof.triple for proof in parts_of_proofs(proofs) if isinstance(proof, BackgroundTriple)))
 
 
 def replace_background(proof: TripleProof, further: Callable[[Triple], TripleProof], built: dict[int, TripleProof]) -> TripleProof:
-    """A proof in which each background triple has the proof that a function gives.
+    """A proof in which each background triple is replaced by the proof that a function returns.
 
-    `built`: the results for parts of earlier proofs, which are kept as long as it is; extended.
+    Args:
+        proof: the proof.
+        further: the function.
+        built: the results for the parts of earlier proofs, by their id; extended. The caller keeps
+            these parts alive as long as the mapping.
     """
     pending = [proof]
     while pending:

@@ -1,7 +1,7 @@
-"""Reasons of events: a fact of interest, a firing of a rule, and an event of each other language.
+"""Reasons of events: of a fact of interest, a firing of a rule, and an event of each other language.
 
-A unit of another language adds a kind of reason here, how it is found (`UnitReasons` in
-`dotr.explanations.unit_reasons`), and its text (`dotr.explanations.unit_text`).
+To add a language of units: a class of reasons here, its finder in `UnitReasons`
+(`dotr.explanations.unit_reasons`), and its text in `dotr.explanations.unit_text`.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from dotr.explanations.firings import NamedFiring, UnitFiring
 from dotr.explanations.history import RecordedEvent
 from dotr.explanations.proofs import TripleProof
 from dotr.explanations.query_proof import Evidence
-from dotr.explanations.report_scene import ReportScene
+from dotr.explanations.report_dataset import ReportDataset
 from dotr.model.places import Span
 from dotr.model.rules import FactSource
 from dotr.model.terms import Label, Term, Triple, Variable
 from dotr.model.time import Micros
 
-if TYPE_CHECKING:  # loaded where a program has such units
+if TYPE_CHECKING:  # loaded only for programs with such units
     from dotr.explanations.lars_atoms import GroundAtom
     from dotr.horizons.lars_proof import LarsReason
     from dotr.model.intervals import EventRead, InstantGroup, TemporalOperator, TemporalQuery
@@ -35,7 +35,9 @@ if TYPE_CHECKING:  # loaded where a program has such units
 class FactReason:
     """A fact of interest or a tick.
 
-    `evidence`: what its query used; empty where it cannot be found. `proofs`: of each triple used.
+    - `event`, `source`: the fact, and its query.
+    - `evidence`: the evidence of its query; empty if it is not found.
+    - `proofs`: the proof of each triple in the evidence.
     """
 
     event: RecordedEvent
@@ -51,10 +53,9 @@ class FiringReason:
     Attributes:
         firing: the firing.
         anchor: the evaluation of its anchor.
-        clauses: for each clause its evaluation on the way of the match.
+        clauses: the evaluation of each clause along the match.
         conditions: the outcome of each conjunct of `if`.
-        sources: the reason of each event that the match binds, by label; left out where it is not
-            followed.
+        sources: the reason of each event that the match binds, by label, down to the maximum depth.
     """
 
     firing: NamedFiring
@@ -65,8 +66,8 @@ class FiringReason:
 
 
 ProofScope: TypeAlias = "Term | tuple[Term, Micros] | None"
-"""The graph of a triple that a query used: a window, an item of a window at a time, or None for the
-default graph."""
+"""The graph of a triple in the evidence: a window, an item of a window at a time (µs since 1970), or
+None for the default graph."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,25 +76,25 @@ class SolutionReason:
 
     Attributes:
         row: its bound variables.
-        times: how often the report gives it.
-        evidence: what it used; empty where it cannot be found.
-        proofs: of each triple used, in its graph.
-        mappings: those of MATCH blocks, by block and number.
+        multiplicity: how often the report has it.
+        evidence: its evidence; empty if it is not found.
+        proofs: the proof of each triple in the evidence, by graph and triple.
+        mappings: the used mappings of MATCH blocks, by block and number.
     """
 
     row: Mapping[Variable, Term]
-    times: int
+    multiplicity: int
     evidence: Evidence
     proofs: Mapping[tuple[ProofScope, Triple], TripleProof]
     mappings: Mapping[tuple[int, int], EventMapping]
 
 
-class Given(Enum):
-    """Why a report gives a solution: it is one, it is new, or it went."""
+class SolutionStatus(Enum):
+    """Status of a reported solution against the report before: any, new, or removed."""
 
     ALL = "all"
     NEW = "new"
-    GONE = "gone"
+    REMOVED = "gone"
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,22 +103,23 @@ class ReportReason:
 
     Attributes:
         firing: the event.
-        scene: what the query saw where its solutions hold: at the report, for DSTREAM at the report
-            before.
-        now: what it saw at the report of the event.
-        before: the report before, in µs since 1970; None: there was none.
-        given: why the solutions are given.
+        dataset: the dataset over which the solutions hold: at the report, or for DSTREAM at the
+            report before.
+        now: the dataset at the report of the event.
+        before: the time of the report before in µs since 1970; None for the first report.
+        status: the status of the solutions.
         solutions: the first solutions of the event; `total` is the number of all.
-        counts: for NEW and GONE, how often the report and the one before have the first solution.
-        made: the reasons of the events whose graphs are elements that the solutions used, by label,
-            time and number; left out where they are not followed.
+        counts: for NEW and REMOVED, the multiplicity of the first solution at the report and at the
+            report before.
+        made: the reasons of the events whose graphs the evidence uses as elements, by label, time
+            and number, down to the maximum depth.
     """
 
     firing: UnitFiring
-    scene: ReportScene
-    now: ReportScene
+    dataset: ReportDataset
+    now: ReportDataset
     before: Micros | None
-    given: Given
+    status: SolutionStatus
     solutions: tuple[SolutionReason, ...]
     total: int
     counts: tuple[int, int]
@@ -129,10 +131,10 @@ class PointAtom:
     """An atom of the stream at a point, or of the background.
 
     Attributes:
-        time: of the element or the event that has it, in µs since 1970; None: of the background.
-        proof: of a triple, at its instant.
-        made: the reason of an event; None where it is not followed.
-        attributes: those of the event.
+        time: the time of its element or event in µs since 1970; None for the background.
+        proof: the proof of a triple at its instant; None for an event.
+        made: the reason of an event; None for a triple, and beyond the maximum depth.
+        attributes: the attributes of the event.
     """
 
     time: Micros | None
@@ -143,17 +145,17 @@ class PointAtom:
 
 @dataclass(frozen=True, eq=False)
 class LarsNode:
-    """An atom of a LARS file with what it follows from.
+    """A node of the derivation of an atom of a LARS file.
 
     Attributes:
-        reason: the atom, its points and the rule that concludes it.
-        atom: the same with its predicate.
-        rule: the rule; None of an atom of the stream, or of the background.
-        bindings: the terms of the rule's variables, as far as the derivation tells them.
-        points: of an atom of the stream, what brings it, by point.
-        below: what the rule's literals match.
-        fact: the place of a fact of the file.
-        time: of a conclusion that its rule puts at a point, in µs since 1970.
+        reason: the derivation: the atom, its points and the rule that concludes it.
+        atom: the atom.
+        rule: the rule; None for an atom of the stream or of the background.
+        bindings: the terms of the rule's variables, as far as its head and premises bind them.
+        points: for an atom of the stream, its origin at each point.
+        premises: the atoms that the rule's literals match.
+        fact: the place of a fact of the file; None for other atoms.
+        time: for a conclusion `AT` a point, its time in µs since 1970.
     """
 
     reason: LarsReason
@@ -161,7 +163,7 @@ class LarsNode:
     rule: LarsRule | None
     bindings: Mapping[Variable, Term]
     points: tuple[PointAtom, ...]
-    below: tuple[LarsNode, ...]
+    premises: tuple[LarsNode, ...]
     fact: Span | None = None
     time: Micros | None = None
 
@@ -174,10 +176,11 @@ class LarsEventReason:
         firing: the event.
         report: the REPORT that makes it.
         before: the time of the point before, in µs since 1970.
-        is_first: there is no point before.
-        node: the derivation of the row, for ENDED at the point before; None where it is not found.
-        gone: for ENDED, the atoms of the derivation that have left their windows.
-        refuted: for ENDED, where none has, what stood under NOT and holds now.
+        is_first: True if there is no point before.
+        node: the derivation of the row, for ENDED at the point before; None if it is not found.
+        ended: for ENDED, the atoms of the derivation that have left their windows.
+        refuted: for ENDED without such atoms, the NOT items that fail now, each with the atoms that
+            hold.
     """
 
     firing: UnitFiring
@@ -185,7 +188,7 @@ class LarsEventReason:
     before: Micros
     is_first: bool
     node: LarsNode | None
-    gone: tuple[LarsNode, ...] = ()
+    ended: tuple[LarsNode, ...] = ()
     refuted: tuple[tuple[LarsNot, tuple[LarsNode, ...]], ...] = ()
 
 
@@ -194,11 +197,12 @@ class PartReason:
     """A part of an event of EP-SPARQL.
 
     Attributes:
-        operand: the plain group or EVENT that it answers; None of a QUERY with SPARQL's modifiers.
+        operand: the plain group or EVENT with this solution; None for a QUERY with SPARQL's
+            solution modifiers.
         start, end: its interval in µs since 1970.
         attributes: its bound variables.
-        source: what it is made of: a fact at its instant, or an event; None where it is not
-            followed.
+        source: the reason of its fact or event; None if it is not found, or beyond the maximum
+            depth.
     """
 
     operand: InstantGroup | EventRead | None
@@ -215,9 +219,9 @@ class IntervalReason:
     Attributes:
         firing: the event.
         query: its QUERY or STREAM.
-        start: of its interval, in µs since 1970.
+        start: the start of its interval in µs since 1970.
         parts: its parts, in the order of the text.
-        absent: operands of which it has no part, with the operator that lets it be so.
+        absent: the optional operands without a part, each with the operator that makes it optional.
     """
 
     firing: UnitFiring
@@ -228,14 +232,14 @@ class IntervalReason:
 
 
 UnitReason: TypeAlias = FiringReason | ReportReason | LarsEventReason | IntervalReason
-"""The reason of a composite event: one kind for each language of units."""
+"""The reasons of a composite event: one class for each language of units."""
 SourceReason: TypeAlias = FactReason | UnitReason
 
 
 def lars_nodes(reason: LarsEventReason) -> Iterator[LarsNode]:
-    """All nodes of the derivations of an event."""
-    pending = [*([] if reason.node is None else [reason.node]), *reason.gone, *(node for _, found in reason.refuted for node in found)]
+    """All nodes of the derivations of an event, in no defined order."""
+    pending = [*([] if reason.node is None else [reason.node]), *reason.ended, *(node for _, found in reason.refuted for node in found)]
     while pending:
         node = pending.pop()
         yield node
-        pending += node.below
+        pending += node.premises

@@ -1,4 +1,4 @@
-"""A layer of stage two whose events are recorded in a history."""
+"""Layers of stage two whose events are recorded in a history."""
 
 from __future__ import annotations
 
@@ -19,13 +19,15 @@ from dotr.patterns.state import State
 
 
 def recorded_ports(program: CompiledProgram, number: int, labels: Collection[Label]) -> dict[int, int | Label]:
-    """The ports of a layer whose arrivals it records: those of facts, and of events that units other
-    than rules make, of which it is the first layer of rules to read them.
+    """The ports whose arrivals a layer records, each with its stream.
+
+    These are the ports of facts, and of events of units other than rules. Each stream is recorded
+    once, by the first layer of rules that reads it.
 
     Args:
         program: the program.
         number: the number of the layer.
-        labels: those of the events that are recorded.
+        labels: the labels of the events to record.
     """
     layout = program.layout
     of_units = {label for unit in program.units for label in labels_made(unit)}.intersection(labels)
@@ -41,9 +43,7 @@ def recorded_ports(program: CompiledProgram, number: int, labels: Collection[Lab
 
 
 def member_ports(layout: Layout, history: History) -> dict[int, int | Label]:
-    """The ports of the layer of a rule within a component, each with its stream in a history: all that
-    the rule sees arrives there.
-    """
+    """All ports of the layer of a rule within a component, each with its stream in a history."""
     (layer,) = layout.layers
     found: dict[int, int | Label] = {}
     for port, each in enumerate(layer.ports):
@@ -53,12 +53,13 @@ def member_ports(layout: Layout, history: History) -> dict[int, int | Label]:
 
 
 class RecordedLayer(StageTwo):
-    """Base of layers that record what arrives at them and what their rules make.
+    """Base of layers that record their arrivals and the composite events of their rules.
 
     Args:
         program: the program that is run.
-        history: takes the events.
-        layer: the layer; `recorded` are the ports whose arrivals it records.
+        history: the history to which events are added.
+        layer: the layer.
+        recorded: the ports whose arrivals it records, each with its stream.
         above: the labels of events that layers above read.
         clock: the form of times in the output.
         attributes: the names of the attributes of composite events, by label.
@@ -85,24 +86,22 @@ class RecordedLayer(StageTwo):
         self._recorded_labels = {rule.event for rule in self.rules} & set(history.labels)
 
     def keep(self, state: State, time: Micros, arrivals: Arrivals, *, ended: bool = False) -> None:
-        """Store what arrives after the step of a moment, and record it."""
+        """Store the events that arrive after the step of a time, and record them."""
         self.record_arrivals(time, arrivals)
         super().keep(state, time, arrivals, ended=ended)
 
     def step_fact(self, state: State, time: Micros, port: int, values: AttributeValues, *, emit: EmitFirings | None = None) -> LayerResult:
-        """The result of an instant that brings one fact, which `step` records."""
+        """The result of an instant with one fact, which `step` records."""
         return self.step(state, time, {port: [(0, values)]}, emit=emit)
 
     def record_arrivals(self, time: Micros, arrivals: Arrivals) -> None:
-        """Record the facts, and the events of units other than rules, that arrive at a time, of
-        streams that this layer is the first to read.
-        """
+        """Record the arrivals of a time (µs since 1970) at the recorded ports."""
         for port, stream in self._recorded_ports.items():
             if port in arrivals:
                 self.history.record(stream, time, arrivals[port])
 
     def record_made(self, time: Micros, matches: Iterable[Match]) -> None:
-        """Record the composite events of matches at a time, of labels that some rule reads."""
+        """Record the composite events of matches at a time (µs since 1970), if a rule reads them."""
         made: dict[Label, list[tuple[int, AttributeValues]]] = {}
         for rule, ordinal, _, values in matches:
             label = self.rules[rule].event

@@ -1,6 +1,6 @@
-"""The record of a session in Python: what it was given, for a replay.
+"""Record of the calls of a session in Python, for a replay.
 
-Cost: memory for all that is given, from the first call on.
+Memory: the graphs of all calls, from the first one on.
 """
 
 from __future__ import annotations
@@ -19,15 +19,18 @@ from dotr.model.time import Clock, Micros
 class SessionRecord:
     """The calls of a session so far.
 
-    `calls` has the time (µs since 1970) and the graphs of each `advance`, none where time passed
-    alone; `finished` is true after `finish`.
+    - `calls`: the time (µs since 1970) and the graphs of each `advance`; no graphs if only time
+      advanced.
+    - `finished`: True after `finish`.
     """
 
     calls: list[tuple[Micros, Sequence[tuple[Triple, ...]]]] = field(default_factory=list)
     finished: bool = False
 
     def replay(self, program: CompiledProgram, clock: Clock) -> Replay:
-        """The replay of the calls so far. The place of a graph is its number in its call.
+        """The replay of the calls so far; later calls do not change it.
+
+        The place of a graph is its number in its call.
 
         >>> from dotr.engine.program import compile_program
         >>> from dotr.engine.spec import ProgramSpec

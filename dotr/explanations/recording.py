@@ -1,8 +1,8 @@
-"""Replay of the rules that an explanation is about, with the events that they see.
+"""Replay of one rule with the rules that it depends on, and a history of the events that they read.
 
-Idea: a program of these rules alone, and of those whose events they read, is run by the engine. Its
-queries are not shared with other rules, so that its streams are the rules' own queries. What
-arrives at a layer is recorded before its step, what the rules make after it.
+Idea: the engine runs a program of this rule alone, and of the units whose events it reads. Queries
+are not shared with other rules, so that the streams are the rules' own queries. The arrivals of a
+layer are recorded before its step, and the composite events of its rules after it.
 Cost: that of a run of these rules without output.
 """
 
@@ -39,8 +39,11 @@ from dotr.patterns.state import State
 
 
 class RecordedFiring(NamedTuple):
-    """A match of a rule: the events of its positive roles by label, and the attributes of the event
-    that it makes, sorted by name.
+    """A match of a rule.
+
+    - `time`: in µs since 1970.
+    - `events`: the events of its positive roles, by label.
+    - `values`: the attributes of its composite event, sorted by name.
     """
 
     rule: Rule
@@ -50,13 +53,14 @@ class RecordedFiring(NamedTuple):
 
 
 class Step(NamedTuple):
-    """A time at which the rule asked about was evaluated.
+    """An evaluation of the recorded rule at one time.
 
     - `time`: in µs since 1970.
-    - `events`: the events of the anchor's stream that stand then; those that satisfy the anchor's
-      own constraints are anchors.
+    - `events`: the events of the anchor's stream that are due then, after the anchor's delay. Those
+      that satisfy the anchor's own constraints are anchors.
     - `firings`: the matches of the rule.
-    - `anchors`, `errors`: the number of anchors, and of bindings at which `if` errs.
+    - `anchors`: the number of anchors.
+    - `errors`: the number of bindings at which `if` errs.
     - `after`: the number of bindings after each clause, and after `if` where there is one.
     """
 
@@ -69,18 +73,20 @@ class Step(NamedTuple):
 
 
 class ReadUnits(NamedTuple):
-    """Some rules and other units of a program, and all that they read, in the order of the program."""
+    """Some rules and other units of a program, with all units that they read, in program order."""
 
     rules: Sequence[Rule]
     units: Sequence[StreamUnit]
 
 
 def read_units(program: CompiledProgram, names: Iterable[str]) -> ReadUnits:
-    """The units of some names or labels and all units whose events or graphs they read."""
-    asked = set(names)
+    """The units of some names or labels, and transitively all units whose events or graphs they
+    read.
+    """
+    requested = set(names)
     rules, others = program.rules.rules, program.units
     units: list[ProgramUnit] = [*rules, *others]
-    needed = asked | {unit.name for unit in others if not asked.isdisjoint(labels_made(unit))}
+    needed = requested | {unit.name for unit in others if not requested.isdisjoint(labels_made(unit))}
     while True:
         read = {reading.label for unit in units if unit.name in needed for reading in readings(unit)}
         further = {unit.name for unit in units if not read.isdisjoint(labels_made(unit))} - needed
@@ -92,8 +98,10 @@ def read_units(program: CompiledProgram, names: Iterable[str]) -> ReadUnits:
 
 
 def program_of(program: CompiledProgram, units: ReadUnits, further: Sequence[FactSource] = ()) -> CompiledProgram:
-    """The program of some units, over the same background, with each query as it is written.
-    `further` are sources whose facts no rule reads, the last streams of its layout.
+    """A program of some units over the same background, without shared queries.
+
+    `further`: additional sources, whose facts no rule reads; they are the last streams of the
+    layout.
     """
     layout = lay_out(units.rules, program.spec.since, units.units)
     layout = replace(layout, streams=(*layout.streams, *further))
@@ -108,16 +116,16 @@ def program_of(program: CompiledProgram, units: ReadUnits, further: Sequence[Fac
 
 @dataclass(frozen=True)
 class Recorder:
-    """The program of a rule and of the rules that it reads, and the history that `steps` fills.
+    """Recorder of one rule and of the units that it reads; `steps` fills its history.
 
     Attributes:
         replay: the replay, of the whole program.
-        rule: the rule asked about, as it is written.
-        program: the program that is run.
-        unfiltered: sources of the rule without filters of their queries.
-        failed: dead letters of anchors at which the rule fails or goes over a limit; of many, the
-            first.
-        history: the events seen so far.
+        rule: the rule, as it is written.
+        program: the program of this rule and of the units that it reads.
+        unfiltered: for sources of the rule whose queries have filters, the sources without them.
+        failed: dead letters of anchors at which the rule fails or exceeds a limit, at most about a
+            thousand.
+        history: the events so far.
     """
 
     replay: Replay
@@ -129,32 +137,35 @@ class Recorder:
 
     @staticmethod
     def of(replay: Replay, rule: str) -> Recorder:
-        """A recorder for a rule, by its name; raises `KeyError` where there is none."""
+        """A recorder for a rule, by its name; raises `KeyError` if there is none."""
         written = {each.name: each for each in replay.program.rules.rules}
-        wide = unfiltered_sources(written[rule])
+        unfiltered = unfiltered_sources(written[rule])
         needed = read_units(replay.program, [rule])
         read_already = {role.source for each in needed.rules for role in roles(each)}
-        further = dict.fromkeys([each.source for each in wide.values() if each.source not in read_already])
+        further = dict.fromkeys([each.source for each in unfiltered.values() if each.source not in read_already])
         program = program_of(replay.program, needed, tuple(further))
         read = {role.source.event for each in program.rules.rules for role in roles(each) if isinstance(role.source, EventSource)}
         attributes = program.attributes
         history = History(
             {source: number for number, source in enumerate(program.layout.streams)}, {label: attributes[label] for label in sorted(read)}
         )
-        return Recorder(replay, written[rule], program, history, wide)
+        return Recorder(replay, written[rule], program, history, unfiltered)
 
     def is_empty(self, source: Source) -> bool:
-        """True if no event of a source has come."""
-        return not self.history.has_seen(self.history.stream_of(source))
+        """True if no event of a source has arrived."""
+        return not self.history.has_occurred(self.history.stream_of(source))
 
     def steps(
         self, on_reject: Callable[[RejectedElement], None] | None = None, on_instant: Callable[[Micros], None] | None = None
     ) -> Iterator[Step]:
-        """Run the replay from the first instant on; the times at which the rule was evaluated, in
-        order. At each, the history holds all that the rule has seen.
+        """Run the replay from the first instant on, and yield the evaluations of the rule.
 
-        `on_reject` takes the elements that an input rejects, `on_instant` the time in µs of each
-        instant.
+        Evaluations are in the order of time. When one is yielded, the history holds all events that
+        the rule has read.
+
+        Args:
+            on_reject: called with each element that an input rejects.
+            on_instant: called with the time (µs since 1970) of each instant.
         """
         done: list[Step] = []
         program = self.program
@@ -184,7 +195,7 @@ class Recorder:
                 done.clear()
 
     def _engine(self, done: Callable[[Step], None]) -> Engine:
-        """An engine whose layers record; where the rule is within a component, its own layer alone."""
+        """An engine whose layers record; for a rule within a component, only the rule's own layer."""
         program, clock = self.program, self.replay.clock
         component = next((unit for unit in program.units if isinstance(unit, IntervalComponent) and self.rule in unit.rules), None)
         if component is None:
@@ -206,8 +217,9 @@ _MOST_FAILURES: Final = 1_000
 
 
 class _RecordingLayer(RecordedLayer):
-    """A layer that records what arrives at it and what its rules make; it writes graphs only where a
-    unit reads them, and firings only where `keeps_firings`.
+    """A layer that records its arrivals and composite events, and reports the evaluations of the rule.
+
+    It writes graphs only if a unit reads them, and firings only if `keeps_firings`.
     """
 
     def __init__(
@@ -221,16 +233,16 @@ class _RecordingLayer(RecordedLayer):
         *,
         keeps_firings: bool = False,
     ) -> None:
-        asked, clock = recorder.rule, recorder.replay.clock
-        super().__init__(recorder.program, recorder.history, layer, recorded, above, clock, attributes, frozenset([asked.name]))
+        rule, clock = recorder.rule, recorder.replay.clock
+        super().__init__(recorder.program, recorder.history, layer, recorded, above, clock, attributes, frozenset([rule.name]))
         self._above = above
         self._keeps_firings = keeps_firings
         self._makes_graphs = any(isinstance(each, MadeGraphs) for each in above)
         self._done = done
-        self._asked = asked
-        self._anchors = recorder.history.stream_of(asked.anchor.source)
-        self._number = next((number for number, rule in enumerate(self.rules) if rule.name == asked.name), None)
-        self._counted = (0, (0,) * (len(asked.clauses) + (asked.condition is not None) + 1))
+        self._rule = rule
+        self._anchors = recorder.history.stream_of(rule.anchor.source)
+        self._number = next((number for number, each in enumerate(self.rules) if each.name == rule.name), None)
+        self._counted = (0, (0,) * (len(rule.clauses) + (rule.condition is not None) + 1))
         self._ended_at = LAST_MICRO
         self._matches: list[Match] = []
 
@@ -260,7 +272,7 @@ class _RecordingLayer(RecordedLayer):
         ended: bool = False,
         emit: EmitFirings | None = None,
     ) -> LayerResult:
-        """The result of a moment, which is recorded."""
+        """Step the layer at one time, and record its arrivals and composite events."""
         self.record_arrivals(time, arrivals)
         self._matches.clear()
         result = super().step(state, time, arrivals, partition, ended=ended, emit=emit)
@@ -271,7 +283,7 @@ class _RecordingLayer(RecordedLayer):
         return result
 
     def write_firings(self, time: Micros, matched: Sequence[Match], repeats: dict[bytes, int]) -> LayerResult:
-        """The composite events of matches, with graphs only where a unit reads them."""
+        """The composite events of matches, with graphs only if a unit reads them."""
         self._matches += matched
         if self._keeps_firings:
             return super().write_firings(time, matched, repeats)
@@ -285,10 +297,10 @@ class _RecordingLayer(RecordedLayer):
         return LayerResult([], events)
 
     def _report(self, state: State, time: Micros, *, ended: bool) -> None:
-        """Report what the rule asked about has done at a time."""
+        """Report the evaluation of the recorded rule at a time, unless it has no event of the anchor."""
         if ended:
             self._ended_at = min(self._ended_at, time)
-        since = time - self._asked.anchor.delay
+        since = time - self._rule.anchor.delay
         if since != time and since >= self._ended_at:
             return
         events = self.history.between(self._anchors, since, since)
@@ -302,11 +314,11 @@ class _RecordingLayer(RecordedLayer):
         self._done(Step(time, events, firings, anchors - anchors_before, after, errors))
 
     def _counts(self, state: State) -> tuple[int, tuple[int, ...]]:
-        """The anchors of the rule asked about so far, and its bindings after each step."""
+        """The numbers so far of the rule's anchors, of bindings after each clause and `if`, of errors."""
         for group in state.counter.groups:
             if self._number in group.by_rule:
                 return group.anchors + group.by_rule[self._number], group.bindings
         raise AssertionError("a rule that is counted has a group of its own")
 
     def _firing(self, time: Micros, match: Match) -> RecordedFiring:
-        return RecordedFiring(self._asked, time, self.bound_events(match), match[3])
+        return RecordedFiring(self._rule, time, self.bound_events(match), match[3])

@@ -21,13 +21,13 @@ _PLAIN: Final = {
     f'"^^<{XSD}double>': re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)[eE][+-]?[0-9]+"),
     f'"^^<{XSD}boolean>': re.compile("true|false"),
 }
-"""Literals without quotes in Turtle (Turtle 1.2, section 2.5), by the end of their N-Triples
-text."""
+"""Lexical forms of literals without quotes in Turtle (Turtle 1.2, section 2.5), by the end of
+their N-Triples text."""
 _INVISIBLE: Final = re.compile("[\u0080-\u009f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]")
-"""Characters that are invisible on a terminal or control it."""
+"""Characters that are invisible on a terminal, or control it."""
 _UNITS: Final = {"d": Unit.DAY, "h": Unit.HOUR, "min": Unit.MINUTE, "s": Unit.SECOND, "ms": Unit.MILLISECOND, "us": Unit.MICROSECOND}
 _STRICT: Final = 20
-"""Number of open intervals in a chain up to which its length is rounded (each subtracts 1 µs)."""
+"""Maximum number of open intervals in a chain (each subtracts 1 µs) for which bounds are rounded."""
 _PRECEDENCE: Final = {"||": 1, "&&": 2, **dict.fromkeys(["=", "!=", "<", "<=", ">", ">="], 3), "+": 4, "-": 4, "*": 5, "/": 5}
 """Operators of SPARQL, by how strongly they bind."""
 _HIGHEST: Final = 9
@@ -35,8 +35,9 @@ _INFIX: Final = frozenset(["=", "!=", "<", "<=", ">", ">=", "&&", "||", "+", "-"
 
 
 def term_text(term: Term, prefixes: Prefixes) -> str:
-    """Term in Turtle that parses to the same term, as a prefixed name or without quotes where
-    possible.
+    """The term in Turtle, as a prefixed name or without quotes where possible.
+
+    The text parses to the same term.
 
     >>> term_text("<http://e/p>", {"": "http://e/"}), term_text("<http://e/x/y>", {"": "http://e/"}), term_text(f'"5"^^<{XSD}integer>', {})
     (':p', '<http://e/x/y>', '5')
@@ -63,7 +64,7 @@ def _local_name(characters: NameCharacters) -> re.Pattern[str]:
 
 
 def predicate_text(term: Term, prefixes: Prefixes) -> str:
-    """Term in Turtle as the predicate of a triple.
+    """The term in Turtle as the predicate of a triple.
 
     >>> predicate_text(RDF_TYPE, {}), term_text(RDF_TYPE, {})
     ('a', '<http://www.w3.org/1999/02/22-rdf-syntax-ns#type>')
@@ -87,7 +88,7 @@ def _escaped(text: str) -> str:
 
 
 def duration_text(length: Micros) -> str:
-    """Text of a length in µs.
+    """The text of a length in µs.
 
     >>> duration_text(5_400_000_000), duration_text(0), duration_text(1_500_000)
     ('1 h 30 min', '0', '1 s 500 ms')
@@ -101,7 +102,7 @@ def duration_text(length: Micros) -> str:
 
 
 def bound_text(length: Micros) -> str:
-    """Text of an upper bound in µs; a bound of open intervals is a few µs below a round length.
+    """The text of an upper bound in µs; one of open intervals is a few µs below a round length.
 
     >>> bound_text(300_000_000), bound_text(299_999_999), bound_text(0)
     ('5 min', 'less than 5 min', '0')
@@ -170,7 +171,7 @@ def brief_text(expression: Expression, prefixes: Prefixes) -> str:
 
 
 def _bracketed(expression: Expression, least: int, prefixes: Prefixes) -> str:
-    """Text of an operand, in parentheses if its operator binds less than `least`."""
+    """The text of an operand, in parentheses if its operator has a precedence below `least`."""
     expression = without_lengths(expression)
     text = brief_text(expression, prefixes)
     if not isinstance(expression, Call):

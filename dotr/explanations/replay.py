@@ -1,8 +1,8 @@
 """Replay of a stream in process, the input of every explanation.
 
-A `Replay` gives the instants of a stream with the place of each element, any number of times. It
-has three origins: the inputs of a configuration (`dotr.runtimes.config_replay`), a case of a rule
-test (`dotr.workbench.replays`) and a recorded session (`dotr.explanations.recorded_session`).
+A `Replay` yields the instants of a stream with the places of their elements, any number of times.
+There are three kinds: of the inputs of a configuration (`dotr.runtimes.config_replay`), of a case
+of a rule test (`dotr.workbench.replays`) and of a session (`dotr.explanations.recorded_session`).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from dotr.model.time import Clock, Micros
 
 
 class ElementPlace(NamedTuple):
-    """Place of an element for messages: a file, and its line counted from 1.
+    """Place of an element for messages: a file, and its line counted from 1 (0: without a line).
 
     >>> str(ElementPlace("data/mon.ndjson", 2)), str(ElementPlace("graph 1 of advance(12)", 0))
     ('data/mon.ndjson:2', 'graph 1 of advance(12)')
@@ -36,11 +36,12 @@ class ElementPlace(NamedTuple):
 class WindowElement(NamedTuple):
     """An element of a window.
 
-    - `time`: in µs since 1970; `shown`: as the output writes it.
-    - `stream`: the stream, or the label of the unit whose graph it is.
+    - `time`: in µs since 1970.
+    - `shown`: the time as the output writes it.
+    - `stream`: the stream of inputs, or the stream of a unit's graphs.
     - `triples`: with their final blank nodes.
-    - `number`: its number among the elements of its stream and time, from 0 on.
-    - `place`: the element of an input; None: a unit has made it.
+    - `number`: its position among the elements of its stream and time, from 0 on.
+    - `place`: the place of an element of an input; None for the graph of a unit.
     """
 
     time: Micros
@@ -52,7 +53,7 @@ class WindowElement(NamedTuple):
 
     @property
     def source(self) -> str:
-        """The file and line, or the unit that has made it."""
+        """The file and line, or the unit of the graph, as text."""
         return f"a graph of {self.stream.label}" if isinstance(self.stream, MadeGraphs) else str(self.place or f"stream {self.stream.name}")
 
     def __str__(self) -> str:
@@ -64,9 +65,12 @@ StatedPlace: TypeAlias = ElementPlace | WindowElement
 
 
 class ReplayedInstant(NamedTuple):
-    """An instant before stage one: its time in µs since 1970, and the triples of its elements with
-    their places, in the order in which a run merges them. Without elements it is no instant: time
-    passes, as in a session that is advanced without a graph (`Engine.advance`).
+    """An instant before stage one, or an advance of time.
+
+    - `time`: in µs since 1970.
+    - `graphs`: the triples of each element, in the order in which a run merges them. If there is
+      none, only time advances, as in a session that is advanced without a graph (`Engine.advance`).
+    - `places`: the place of each element.
     """
 
     time: Micros
@@ -74,7 +78,7 @@ class ReplayedInstant(NamedTuple):
     places: Sequence[ElementPlace]
 
     def step(self, engine: Engine) -> list[Firing]:
-        """Step an engine through the instant, or let time pass in it; the firings."""
+        """Step an engine through the instant, or advance its time; returns the firings."""
         if not self.graphs:
             return [firing for firings in engine.advance(self.time) for firing in firings]
         firings, _ = engine.step(self.time, self.graphs)
@@ -82,8 +86,7 @@ class ReplayedInstant(NamedTuple):
 
 
 class RejectedElement(NamedTuple):
-    """An element that its input rejects: the dead letter, and the triples where they can be
-    read."""
+    """An element that its input rejects: the dead letter, and the triples if they are readable."""
 
     dead_letter: DeadLetter
     triples: tuple[Triple, ...] | None
@@ -93,8 +96,9 @@ class RejectedElement(NamedTuple):
 class InputProgress:
     """Progress of an input at the end of a replay.
 
-    `name`: empty for what a session is given. `passed`: the watermark in µs since 1970; None where
-    the input has no element. `ended`: no element can follow, as in a file that is there in full.
+    - `name`: the name of the input; empty for a session.
+    - `passed`: the watermark in µs since 1970; None if the input has no element.
+    - `ended`: True if no element can follow, as at the end of a file that does not grow.
     """
 
     name: str
@@ -107,16 +111,16 @@ class Replay:
     """A program and the stream that it is replayed over.
 
     Attributes:
-        name: what the user named: a configuration or a rule test, for suggested commands; empty for
-            a session.
+        name: the file of the configuration or rule test, for suggested commands; empty for a
+            session.
         program: the compiled program.
         clock: the form of times in text.
         prefixes: prefixes for terms in text.
-        read: starts at the first instant with each call. Elements that an input rejects (late,
-            unreadable, …) go to the callback.
-        progress: the inputs as they are after the last instant of the latest `read`. Empty: the
+        read: yields the instants, from the first one with each call. Elements that an input rejects
+            (late, unreadable, …) are passed to the callback.
+        progress: the progress of the inputs after the last instant of the latest `read`. Empty: the
             stream has ended.
-        case: the name of the case where the stream is one of a rule test.
+        case: the name of the case of a rule test; empty otherwise.
     """
 
     name: str
@@ -132,14 +136,14 @@ class Replay:
         return self.read(on_reject or _ignore)
 
     def why_not_command(self, rule: str) -> str:
-        """The command, or the call, that asks why a rule did not fire."""
+        """The command, or the call, that explains why a rule did not fire."""
         return f"dotr why-not {self.name} --rule {rule}" if self.name else f'session.why_not("{rule}")'
 
     @property
     def ended(self) -> bool:
-        """True if, after the last instant, no input can bring another element."""
+        """True if, after the last instant, no input can have another element."""
         return all(each.ended for each in self.progress())
 
 
 def _ignore(rejected: RejectedElement) -> None:
-    """Take an element that is rejected, and do nothing."""
+    """Ignore a rejected element."""

@@ -1,10 +1,15 @@
-"""Answer to the question why a continuous query made no event.
+"""Explanation of a continuous query without an event.
 
-Idea: the query is replayed with what it reads (`dotr.explanations.firings`). Without a report the
-windows are to blame: what came to their streams, and at which times they may report. Of reports
-without an event the one is explained at which the query came furthest: its pattern is taken apart
-over the contents of the windows (`dotr.explanations.partial_joins`), or its solutions are those of
-the report before. A change of the query with which that report has a solution is tried.
+Idea: the query is replayed with the units that it reads (`dotr.explanations.firings`).
+
+1. Without a report, the windows are the cause: the elements of their streams are counted, and the
+   times at which they may report are shown.
+2. Of reports without a solution, the one with the furthest stop is explained: the stop of the
+   pattern over the contents of the windows (`dotr.explanations.partial_joins`), and a change of the
+   query with which that report has a solution.
+3. If all solutions of a report equal those of the report before, that is the reason.
+
+Cost: one replay, and the stops of at most 20 reports.
 """
 
 from __future__ import annotations
@@ -13,9 +18,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
+from dotr.explanations.cached_replay import CachedReplay
 from dotr.explanations.conditions import truth_in
 from dotr.explanations.firings import FiringRecorder, UnitFiring
-from dotr.explanations.near_misses import TermsBrought
 from dotr.explanations.partial_joins import (
     ClosedGraph,
     JoinStop,
@@ -29,12 +34,12 @@ from dotr.explanations.partial_joins import (
 from dotr.explanations.pattern_text import part_text, pattern_text
 from dotr.explanations.proofs import program_rules
 from dotr.explanations.query_records import QueryRecord, RecordedReport
-from dotr.explanations.remembered_replay import RememberedReplay
 from dotr.explanations.rendering import duration_text
 from dotr.explanations.replay import Replay
 from dotr.explanations.report_changes import change_that_fires
-from dotr.explanations.report_scene import ReportScene
+from dotr.explanations.report_dataset import ReportDataset
 from dotr.explanations.stop_text import StopText, datalog_rules
+from dotr.explanations.stream_vocabulary import StreamVocabulary
 from dotr.explanations.term_writer import TermWriter
 from dotr.explanations.why_not import Question, counted
 from dotr.explanations.window_elements import WindowElements
@@ -55,11 +60,12 @@ from dotr.store.triples import TripleIndex
 from dotr.windows.extents import closes_of
 
 _MOST_TIED: Final = 3
-"""Number of reports that came equally far for which a change is tried."""
+"""Maximum number of reports with equally far stops for which a change is tried."""
 _MOST_TIMES: Final = 5
-"""Number of times of an EVENT that are named."""
+"""Maximum number of times of an EVENT that are shown."""
 _MOST_COMPARED: Final = 20
-"""Number of reports without an event that are taken apart; of more, evenly spread ones."""
+"""Maximum number of reports without an event whose stops are compared; of more, evenly spread
+ones."""
 
 
 @dataclass(frozen=True)
@@ -69,12 +75,13 @@ class ReportWhyNot:
     Attributes:
         case: the case of a rule test; empty otherwise.
         rule: the label of the query.
-        reports: the number of reports asked about; `empty`: of those over empty windows.
-        events: the number of events.
-        at: the time of the report explained, as text; empty: none is.
-        stops: what stops the query there, or why there is no report: a sentence each.
+        reports: the number of requested reports.
+        empty: the number of those over empty windows.
+        events: the number of requested events.
+        at: the time of the explained report, as text; empty: no report is explained.
+        stops: sentences on the stop of the query there, or on the lack of reports.
         further: lines below them, with Datalog rules and remarks.
-        change: a change with which that report has an event; empty: none was found.
+        change: a change with which that report has an event; empty: none is found.
     """
 
     case: str
@@ -89,7 +96,7 @@ class ReportWhyNot:
 
     @property
     def fired(self) -> bool:
-        """True if the query made an event within what was asked."""
+        """True if there is a requested event."""
         return self.events > 0
 
     def lines(self) -> list[str]:
@@ -119,39 +126,42 @@ class ReportWhyNot:
 
 
 class WindowedGraph(ClosedGraph):
-    """The sight of a query at a report, over which its patterns are solved.
+    """The dataset of a query at a report, as a graph over which patterns can be evaluated.
 
-    `index`: the graph of a WINDOW block; None: the default graph.
+    Args:
+        dataset: the dataset.
+        limits: the limits of evaluation.
+        index: the graph of a WINDOW block; None: the default graph.
     """
 
-    def __init__(self, scene: ReportScene, limits: Limits, index: TripleIndex | None = None) -> None:
-        self._scene = scene
+    def __init__(self, dataset: ReportDataset, limits: Limits, index: TripleIndex | None = None) -> None:
+        self._dataset = dataset
         self._of_window = index
         self._bounds = limits
-        self.background = TripleIndex() if index is not None else scene.default.background
-        self.delta = scene.default.delta if index is None else index
+        self.background = TripleIndex() if index is not None else dataset.default.background
+        self.delta = dataset.default.delta if index is None else index
 
     def graph(self) -> Graph:
         """The graph with a fresh budget."""
         if self._of_window is not None:
             return Graph(TripleIndex(), self._of_window, None, self._bounds)
-        seen = self._scene.graph
-        graph = ReportGraph(seen.background, seen.delta, seen.windows, seen.matches, self._bounds)
-        graph.removed = seen.removed
+        whole = self._dataset.graph
+        graph = ReportGraph(whole.background, whole.delta, whole.windows, whole.matches, self._bounds)
+        graph.removed = whole.removed
         return graph
 
     def window(self, name: Term) -> ClosedGraph:
         """The graph of a WINDOW block."""
-        return WindowedGraph(self._scene, self._bounds, self._scene.blocks[name].index)
+        return WindowedGraph(self._dataset, self._bounds, self._dataset.blocks[name].index)
 
 
 def why_no_report(replay: Replay, unit: StreamQuery, question: Question | None = None) -> ReportWhyNot:
-    """The reason why a query made no event.
+    """The reason for which a query produced no event.
 
     Args:
         replay: the program and its stream.
         unit: a query of the program.
-        question: the reports asked about, and the attributes of their events; None: all.
+        question: the requested reports, and the attributes of their events; None: all.
 
     >>> from dotr.workbench.replays import open_replays
     >>> [replay] = open_replays("tests/explanations/queries.yaml", "1")
@@ -163,7 +173,9 @@ def why_no_report(replay: Replay, unit: StreamQuery, question: Question | None =
 
 @dataclass
 class _Streams:
-    """The number of elements on each stream of inputs, and their first and last time."""
+    """The number of elements on each stream of inputs, and their first and last time in µs since
+    1970.
+    """
 
     counts: dict[str, int] = field(default_factory=dict)
     first: Micros | None = None
@@ -171,25 +183,27 @@ class _Streams:
 
 
 class _ReportInquiry:
-    """The parts of one answer."""
+    """Search for the answer to one question."""
 
     def __init__(self, replay: Replay, unit: StreamQuery, question: Question) -> None:
-        self._remembered = RememberedReplay(replay)
-        self._replay = self._remembered.replay
+        self._cached = CachedReplay(replay)
+        self._replay = self._cached.replay
         self._unit = unit
         self._question = question
         self._streams = _Streams()
         self._datalog = datalog_rules(replay.program)
-        self._brought = TermsBrought(self._datalog)
+        self._vocabulary = StreamVocabulary(self._datalog)
         self._rules = program_rules(replay.program)
         self._terms = TermWriter(replay.prefixes)
 
     def answer(self) -> ReportWhyNot:
-        """Replay, and put the answer together."""
+        """Run the replay, and build the answer."""
         recorder = FiringRecorder.of(self._replay, [self._unit.name])
         events: list[UnitFiring] = []
         for firings in recorder.run():
-            events += [each for each in firings if isinstance(each, UnitFiring) and each.label == self._unit.name and self._is_asked(each)]
+            events += [
+                each for each in firings if isinstance(each, UnitFiring) and each.label == self._unit.name and self._is_requested(each)
+            ]
         self._note_elements()
         record = recorder.records[self._unit.name]
         reports = [each for each in record.reports if self._covers(each.time)]
@@ -207,15 +221,15 @@ class _ReportInquiry:
         first, last = self._question.first, self._question.last
         return (first is None or first <= time) and (last is None or time <= last)
 
-    def _is_asked(self, event: UnitFiring) -> bool:
+    def _is_requested(self, event: UnitFiring) -> bool:
         def value(part: object) -> Term | None:
             return event.attributes.get(part.name) if isinstance(part, Var) else None
 
-        asked = (Call("=", (Var(name), Const(term))) for name, term in self._question.where)
-        return self._covers(event.time) and all(truth_in(each, value) is True for each in asked)
+        conditions = (Call("=", (Var(name), Const(term))) for name, term in self._question.where)
+        return self._covers(event.time) and all(truth_in(each, value) is True for each in conditions)
 
     def _note_elements(self) -> None:
-        """Note the streams, predicates and classes of all elements."""
+        """Count the elements of each stream, and collect their predicates and classes."""
         streams = self._streams
         only = [each.name for each in self._replay.program.layout.fed_streams]
         for instant in self._replay.instants():
@@ -224,12 +238,12 @@ class _ReportInquiry:
             for graph in instant.graphs:
                 name = graph.stream if isinstance(graph, FedGraph) else only[0] if len(only) == 1 else ""
                 streams.counts[name] = streams.counts.get(name, 0) + 1
-                self._brought.add(graph, instant.time)
+                self._vocabulary.add(graph, instant.time)
 
     # --- no report ---
 
     def _nearest(self, record: QueryRecord) -> str:
-        """The reports before and after the times asked about."""
+        """A sentence on the reports before and after the requested times."""
         first = self._question.first
         before = [each.time for each in record.reports if first is not None and each.time < first]
         after = [each.time for each in record.reports if first is None or each.time > first]
@@ -237,12 +251,12 @@ class _ReportInquiry:
         return f"there is no report then; the nearest {'is' if len(near) == 1 else 'are'} at {' and '.join(near)}"
 
     def _without_report(self, record: QueryRecord) -> Iterator[str]:
-        """Sentences on the windows that may report, and do not."""
+        """Sentences on the windows with a report policy."""
         for number, (window, stream) in enumerate(zip(self._unit.query.windows, self._unit.streams, strict=True)):
             if window.policies is None:
                 continue
             name = "the default window" if window.name is None else self._terms.text(window.name)
-            came = record.came(number)
+            came = record.arrived_count(number)
             if isinstance(stream, FedGraphs):
                 count = self._streams.counts.get(stream.name, 0)
                 others = sorted(each for each in self._streams.counts if each and each != stream.name)
@@ -256,7 +270,7 @@ class _ReportInquiry:
             yield f"{name}: {counted(came, 'element')} came; {self._times_of(number)}"
 
     def _times_of(self, number: int) -> str:
-        """The times at which a window may report."""
+        """A text on the times at which a window may report."""
         window, origin = self._unit.query.windows[number], self._replay.program.spec.origin
         policies, extent = window.policies, window.extent
         assert policies is not None
@@ -278,49 +292,51 @@ class _ReportInquiry:
     # --- reports without an event ---
 
     def _explained(self, found: ReportWhyNot, record: QueryRecord, silent: Sequence[RecordedReport]) -> ReportWhyNot:
-        """The explanation of the report that came furthest."""
+        """The explanation of the report with the furthest stop."""
         limits = self._replay.program.spec.limits
         solver = PatternSolver()
-        best: list[tuple[int, ReportScene, QueryStop | None, str]] = []
+        best: list[tuple[int, ReportDataset, QueryStop | None, str]] = []
         for report in reversed(silent):
-            scene = self._scene(record, report)
+            dataset = self._dataset(record, report)
             try:
-                stop = find_stop(scene.query.query, WindowedGraph(scene, limits), solver)
-                far = LAST_MICRO if stop is None else self._reached(scene, stop)
+                stop = find_stop(dataset.query.query, WindowedGraph(dataset, limits), solver)
+                far = LAST_MICRO if stop is None else self._reached(dataset, stop)
                 exceeded = ""
             except LimitExceeded as error:
                 stop, far, exceeded = None, -1, str(error)
             if not best or far > best[0][0]:
                 best = []
             if not best or (far == best[0][0] and len(best) < _MOST_TIED):
-                best.append((far, scene, stop, exceeded))
-        changes = [change_that_fires(scene, self._replay) if stop is not None else "" for _, scene, stop, _ in best]
+                best.append((far, dataset, stop, exceeded))
+        changes = [change_that_fires(dataset, self._replay) if stop is not None else "" for _, dataset, stop, _ in best]
         chosen = next((number for number, change in enumerate(changes) if change), 0)
-        _, scene, stop, exceeded = best[chosen]
-        found = replace(found, at=str(self._time(scene.report.time)))
+        _, dataset, stop, exceeded = best[chosen]
+        found = replace(found, at=str(self._time(dataset.report.time)))
         if exceeded:
             return replace(found, stops=(f"the report goes over a limit: {exceeded}",))
         if stop is None:
-            return self._not_given(found, record, scene)
-        return self._stopped(found, scene, stop, changes[chosen])
+            return self._not_given(found, record, dataset)
+        return self._stopped(found, dataset, stop, changes[chosen])
 
-    def _reached(self, scene: ReportScene, stop: QueryStop) -> int:
-        """The number of patterns and conditions that were passed; of a MATCH, of EVENTs that
-        match."""
+    def _reached(self, dataset: ReportDataset, stop: QueryStop) -> int:
+        """The number of patterns and conditions that hold; for a MATCH, the number of EVENTs that
+        match.
+        """
         if not _is_of_match(stop):
             return reached(stop)
-        blocks = zip(scene.query.matches, scene.report.used, strict=True)
-        return sum(bool(scene.mappings_of(group, used)) for block, used in blocks for group in plain_groups(block.events))
+        blocks = zip(dataset.query.matches, dataset.report.used, strict=True)
+        return sum(bool(dataset.mappings_of(group, used)) for block, used in blocks for group in plain_groups(block.events))
 
-    def _scene(self, record: QueryRecord, report: RecordedReport) -> ReportScene:
-        elements = WindowElements(self._remembered)
-        return ReportScene(self._replay.program, self._rules, record, report, elements, self._replay.clock)
+    def _dataset(self, record: QueryRecord, report: RecordedReport) -> ReportDataset:
+        elements = WindowElements(self._cached)
+        return ReportDataset(self._replay.program, self._rules, record, report, elements, self._replay.clock)
 
-    def _not_given(self, found: ReportWhyNot, record: QueryRecord, scene: ReportScene) -> ReportWhyNot:
-        """The report has solutions, of which it gives none, or none with the attributes asked
-        about."""
-        relation = scene.query.relation
-        before = record.before(scene.report)
+    def _not_given(self, found: ReportWhyNot, record: QueryRecord, dataset: ReportDataset) -> ReportWhyNot:
+        """The answer for a report with solutions that are not output, or lack the requested
+        attributes.
+        """
+        relation = dataset.query.relation
+        before = record.before(dataset.report)
         if relation is RelationToStream.RSTREAM or before is None:
             with_these = ", ".join(f"{name} = {self._terms.text(term)}" for name, term in self._question.where)
             return replace(found, stops=(f"it has solutions, none with {with_these}" if with_these else "all its triples were dropped",))
@@ -330,46 +346,46 @@ class _ReportInquiry:
             return replace(found, stops=(text,), change="RSTREAM")
         return replace(found, stops=(f"no solution of the report before, at {then}, went: DSTREAM gives what went",))
 
-    def _stopped(self, found: ReportWhyNot, scene: ReportScene, stop: QueryStop, change: str) -> ReportWhyNot:
-        """The answer where a part of the query has no solution."""
+    def _stopped(self, found: ReportWhyNot, dataset: ReportDataset, stop: QueryStop, change: str) -> ReportWhyNot:
+        """The answer for a report whose query has a stop."""
         program, clock = self._replay.program, self._replay.clock
-        given = list(dict.fromkeys(triple for content in scene.contents for each in content for triple in each.triples))
+        given = list(dict.fromkeys(triple for content in dataset.contents for each in content for triple in each.triples))
         closed = ClosedGraph(program.knowledge.close(given), program.spec.limits)
-        text = StopText(program, self._datalog, self._brought, closed, given, self._terms, clock)
-        text.sight = "window"
+        text = StopText(program, self._datalog, self._vocabulary, closed, given, self._terms, clock)
+        text.scope_noun = "window"
         stops = ["MATCH has no mapping" if _is_of_match(stop) else sentence for sentence in text.sentences(stop)]
         further = [line for each in text.rules for line in each.lines()]
         further += list(dict.fromkeys(text.remarks))
-        outside = self._only_in_background(scene, stop, closed)
+        outside = self._only_in_background(dataset, stop, closed)
         if outside:
             further = [] if change else [outside]
-        further += self._events(scene)
+        further += self._events(dataset)
         contents = ", ".join(
-            f"{window_at(scene, number, self._replay, self._terms)} holds {counted(len(content), 'element')}"
-            for number, content in enumerate(scene.contents)
+            f"{window_at(dataset, number, self._replay, self._terms)} holds {counted(len(content), 'element')}"
+            for number, content in enumerate(dataset.contents)
         )
         return replace(found, stops=tuple(stops), further=(*further, contents), change=change)
 
-    def _only_in_background(self, scene: ReportScene, stop: QueryStop, closed: ClosedGraph) -> str:
-        """A remark where the background alone has what a WINDOW block asks for."""
+    def _only_in_background(self, dataset: ReportDataset, stop: QueryStop, closed: ClosedGraph) -> str:
+        """A remark if the missing pattern of a WINDOW block matches only the background."""
         if not isinstance(stop, JoinStop):
             return ""
         stop = stop.inside if isinstance(stop.inside, JoinStop) else stop
         missing = stop.missing[0]
-        blocks = [part for part in walk(scene.query.query) if isinstance(part, WindowBlock)]
+        blocks = [part for part in walk(dataset.query.query) if isinstance(part, WindowBlock)]
         if not isinstance(missing, TriplePattern) or not any(missing in walk(block) for block in blocks):
             return ""
         there = PatternSolver().solutions(joined_pattern([missing]), closed)
         text = part_text(missing, self._terms)
         return f"The background has {text}, and a WINDOW block sees what its window says alone: ask it outside." if there else ""
 
-    def _events(self, scene: ReportScene) -> Iterator[str]:
-        """The numbers of matches of each EVENT, where a MATCH has no mapping."""
-        for block, found, used in zip(scene.query.matches, scene.mappings, scene.report.used, strict=True):
+    def _events(self, dataset: ReportDataset) -> Iterator[str]:
+        """Lines with the number of matches of each EVENT of a MATCH without a mapping."""
+        for block, found, used in zip(dataset.query.matches, dataset.mappings, dataset.report.used, strict=True):
             if found:
                 continue
             for group in plain_groups(block.events):
-                alone = scene.mappings_of(group, used)
+                alone = dataset.mappings_of(group, used)
                 times = sorted({each.first for each in alone})
                 at = f": {', '.join(str(self._time(each)) for each in times[:_MOST_TIMES])}" if times else ""
                 text = f"EVENT {self._terms.text(group.window)} {{ {pattern_text(group.pattern, self._terms)} }}"
@@ -382,8 +398,8 @@ class _ReportInquiry:
 
 
 def _sample(silent: Sequence[RecordedReport]) -> Sequence[RecordedReport]:
-    """Some reports without an event, from the first to the last: those in which no window is empty,
-    if there are any.
+    """At most 20 reports without an event, evenly spread; of those without an empty window, if there
+    are any.
     """
     full = [each for each in silent if all(seen.held.first < seen.held.end for seen in each.contents)] or silent
     if len(full) <= _MOST_COMPARED:
@@ -392,5 +408,5 @@ def _sample(silent: Sequence[RecordedReport]) -> Sequence[RecordedReport]:
 
 
 def _is_of_match(stop: QueryStop) -> bool:
-    """True where MATCH is what leaves no solution."""
+    """True if the stop is a MATCH without a mapping."""
     return isinstance(stop, OperatorStop) and stop.operator == "MATCH"

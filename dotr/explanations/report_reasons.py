@@ -1,9 +1,9 @@
-"""Reasons of an event of a continuous query: its solutions at a report, and what they used.
+"""Reasons of an event of a continuous query: its solutions at a report, with their evidence.
 
-Idea: the report is looked at as it was (`dotr.explanations.report_scene`). Each solution of the
-event is proved as the fact of a rule's query is (`dotr.explanations.query_proof`), and each triple
-that it used in the graph of its window, down to elements. An element that another unit made is
-followed to the reason of that unit's event.
+Idea: the dataset of the report is restored (`dotr.explanations.report_dataset`). Each solution of
+the event is proved like a fact of a rule's query (`dotr.explanations.query_proof`), and each triple
+of its evidence is proved in the graph of its window, down to elements. An element that is the graph
+of another unit's event is followed to the reasons of that event.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from dotr.explanations.firings import AnyFiring, FiringRecorder, UnitFiring
 from dotr.explanations.proofs import StatedTriple, TripleProof, parts_of_proofs
 from dotr.explanations.query_proof import Evidence, SolutionGroup, UsedMapping, UsedPath, UsedTriple, UsedWindow, prove_solution
 from dotr.explanations.query_records import RecordedReport
-from dotr.explanations.reasons import Given, ProofScope, ReportReason, SolutionReason, UnitReason
+from dotr.explanations.reasons import ProofScope, ReportReason, SolutionReason, SolutionStatus, UnitReason
 from dotr.explanations.replay import WindowElement
-from dotr.explanations.report_scene import ProvenGraph, ReportScene
+from dotr.explanations.report_dataset import ProvenGraph, ReportDataset
 from dotr.explanations.window_elements import WindowElements
 from dotr.layout.units import MadeGraphs
 from dotr.model.continuous import AskForm, ConstructForm, RelationToStream, SelectForm
@@ -33,45 +33,47 @@ from dotr.queries.evaluate import AlgebraCompiler
 from dotr.queries.operators import EMPTY
 
 MOST_SOLUTIONS: Final = 100
-"""Number of solutions of a CONSTRUCT that are explained."""
+"""Maximum number of solutions of a CONSTRUCT that are explained."""
 
 _TRUE: Final = '"true"'
 
 
 @dataclass(frozen=True, eq=False)
 class ReportReasons:
-    """Finder of the reasons of events of continuous queries that a recorder has seen.
+    """Finder of the reasons of recorded events of continuous queries.
 
     Attributes:
-        recorder: the recorder.
-        proofs: the rules of the background, and what makes proofs longer.
+        recorder: the recorder, after the report.
+        proofs: the rules of the background, and the extension of proofs.
         elements: the finder of the places of elements.
-        follow: the reason of another event; None where it is not followed further.
+        follow: the reason of another event; None beyond the maximum depth.
     """
 
     recorder: FiringRecorder
     proofs: ProofsByTime
     elements: WindowElements
     follow: Callable[[AnyFiring], UnitReason | None]
-    _scenes: dict[tuple[Label, Micros], ReportScene] = field(default_factory=dict)
+    _datasets: dict[tuple[Label, Micros], ReportDataset] = field(default_factory=dict)
 
     def of(self, firing: UnitFiring, name: Term | None = None) -> ReportReason:
-        """The reasons of an event; with a name, of a CONSTRUCT's event, only the solution that
-        makes the name.
+        """The reasons of an event.
+
+        `name`: a fresh name in the graph of a CONSTRUCT; only the solution that creates it is
+        explained.
         """
         record = self.recorder.records[firing.label]
         query = record.unit.query
         report = record.report_at(firing.time)
         assert report is not None, "an event of a query is of a report"
         earlier = record.before(report)
-        now = self.scene(firing.label, report)
-        then = None if earlier is None else self.scene(firing.label, earlier)
-        given = _GIVEN[query.relation]
-        held = then if given is Given.GONE and then is not None else now
+        now = self.dataset(firing.label, report)
+        then = None if earlier is None else self.dataset(firing.label, earlier)
+        status = _STATUS[query.relation]
+        held = then if status is SolutionStatus.REMOVED and then is not None else now
         counts = (Counter[SolutionRow](), Counter[SolutionRow]())
-        if given is not Given.ALL or isinstance(query.form, ConstructForm):
-            counts = _rows(now), Counter() if then is None or given is Given.ALL else _rows(then)
-        rows = self._given(firing, given, counts, name)
+        if status is not SolutionStatus.ALL or isinstance(query.form, ConstructForm):
+            counts = _rows(now), Counter() if then is None or status is SolutionStatus.ALL else _rows(then)
+        rows = self._rows_of(firing, status, counts, name)
         first = next(iter(rows), ())
         solutions = tuple([self._solution(held, row, times) for row, times in list(rows.items())[:MOST_SOLUTIONS]])
         return ReportReason(
@@ -79,33 +81,33 @@ class ReportReasons:
             held,
             now,
             None if earlier is None else earlier.time,
-            given,
+            status,
             solutions,
             sum(rows.values()),
             (counts[0][first], counts[1][first]),
             self._made(solutions),
         )
 
-    def scene(self, label: Label, report: RecordedReport) -> ReportScene:
-        """The sight of a query at a report; it is made once."""
-        found = self._scenes.get((label, report.time))
+    def dataset(self, label: Label, report: RecordedReport) -> ReportDataset:
+        """The dataset of a query at a report, restored once."""
+        found = self._datasets.get((label, report.time))
         if found is None:
             replay = self.recorder.replay
             record = self.recorder.records[label]
-            found = ReportScene(replay.program, self.proofs.rules, record, report, self.elements, replay.clock)
-            self._scenes[label, report.time] = found
+            found = ReportDataset(replay.program, self.proofs.rules, record, report, self.elements, replay.clock)
+            self._datasets[label, report.time] = found
         return found
 
-    def _given(
-        self, firing: UnitFiring, given: Given, counts: tuple[Counter[SolutionRow], Counter[SolutionRow]], name: Term | None
+    def _rows_of(
+        self, firing: UnitFiring, status: SolutionStatus, counts: tuple[Counter[SolutionRow], Counter[SolutionRow]], name: Term | None
     ) -> Mapping[SolutionRow, int]:
-        """The rows of an event, each with how often it is given."""
+        """The rows of an event with their multiplicities."""
         query = self.recorder.records[firing.label].unit.query
         names = names_of(query.form)
         if not isinstance(query.form, ConstructForm):
             return {tuple([firing.attributes.get(each) for each in names]): 1}
         now, then = counts
-        rows = {Given.ALL: now, Given.NEW: now - then, Given.GONE: then - now}[given]
+        rows = {SolutionStatus.ALL: now, SolutionStatus.NEW: now - then, SolutionStatus.REMOVED: then - now}[status]
         template = compile_template(query.form.template, names)
         ordered: Counter[SolutionRow] = Counter()
         for row, triples, _ in row_graphs(firing.label, template, names, firing.time, list(rows.elements())):
@@ -113,75 +115,79 @@ class ReportReasons:
                 ordered[row] += 1
         return ordered
 
-    def _solution(self, scene: ReportScene, row: SolutionRow, times: int) -> SolutionReason:
-        """A solution with what it used."""
-        form = scene.query.form
+    def _solution(self, dataset: ReportDataset, row: SolutionRow, times: int) -> SolutionReason:
+        """A solution with its evidence and proofs."""
+        form = dataset.query.form
         bound = {name: term for name, term in zip(names_of(form), row, strict=True) if term is not None}
         evidence: Evidence | None = ()
         if not isinstance(form, AskForm):
-            evidence = prove_solution(scene.query.query, bound, scene.graph, lambda each: self._order(scene, each))
+            evidence = prove_solution(dataset.query.query, bound, dataset.graph, lambda each: self._order(dataset, each))
         elif bound["answer"].startswith(_TRUE):
-            some = next(iter(AlgebraCompiler().compile(form.query).solutions(scene.graph, EMPTY, EMPTY)))
+            some = next(iter(AlgebraCompiler().compile(form.query).solutions(dataset.graph, EMPTY, EMPTY)))
             solution = {name: some[name] for name in form.query.projection if name in some}
-            evidence = prove_solution(form.query, solution, scene.graph, lambda each: self._order(scene, each))
-        mappings = {key: scene.mappings[key[0]][key[1]] for key in _used_mappings(evidence or ())}
+            evidence = prove_solution(form.query, solution, dataset.graph, lambda each: self._order(dataset, each))
+        mappings = {key: dataset.mappings[key[0]][key[1]] for key in _used_mappings(evidence or ())}
         proofs: dict[tuple[ProofScope, Triple], TripleProof] = {}
-        for scope, triple in _used(scene, evidence or ()):
-            proof = _graph(scene, scope).proof(triple)
+        for scope, triple in _used(dataset, evidence or ()):
+            proof = _graph(dataset, scope).proof(triple)
             if proof is not None:
-                proofs.setdefault((scope, triple), self.proofs.further(proof))
+                proofs.setdefault((scope, triple), self.proofs.extend(proof))
         return SolutionReason(bound, times, evidence or (), proofs, mappings)
 
-    def _order(self, scene: ReportScene, evidence: Evidence) -> tuple[int, list[tuple[str, Triple]]]:
-        """The order of solutions that give the same row: by height, then by text."""
-        used = list(_used(scene, evidence))
-        heights = [_graph(scene, scope).height(triple) for scope, triple in used]
+    def _order(self, dataset: ReportDataset, evidence: Evidence) -> tuple[int, list[tuple[str, Triple]]]:
+        """The sort key of solutions with equal rows: the height, then the triples."""
+        used = list(_used(dataset, evidence))
+        heights = [_graph(dataset, scope).height(triple) for scope, triple in used]
         return max(heights, default=0), [(str(scope), triple) for scope, triple in used]
 
     def _made(self, solutions: tuple[SolutionReason, ...]) -> Mapping[tuple[Label, Micros, int], UnitReason]:
-        """The reasons of the events whose graphs are elements that solutions used."""
+        """The reasons of the events whose graphs are elements in the evidence of solutions."""
         found: dict[tuple[Label, Micros, int], UnitReason] = {}
         for element in used_elements(proof for each in solutions for proof in each.proofs.values()):
             if isinstance(element.stream, MadeGraphs):
                 key = (element.stream.label, element.time, element.number)
-                maker = None if key in found else self.recorder.maker_of(element)
+                maker = None if key in found else self.recorder.firing_of_element(element)
                 reason = None if maker is None else self.follow(maker)
                 if reason is not None:
                     found[key] = reason
         return found
 
 
-_GIVEN: Final = {RelationToStream.RSTREAM: Given.ALL, RelationToStream.ISTREAM: Given.NEW, RelationToStream.DSTREAM: Given.GONE}
+_STATUS: Final = {
+    RelationToStream.RSTREAM: SolutionStatus.ALL,
+    RelationToStream.ISTREAM: SolutionStatus.NEW,
+    RelationToStream.DSTREAM: SolutionStatus.REMOVED,
+}
 
 
 def names_of(form: SelectForm | ConstructForm | AskForm) -> tuple[Variable, ...]:
-    """The names of the terms of a row, as the engine has them."""
+    """The names of the terms of a row, as in the engine."""
     return ("answer",) if isinstance(form, AskForm) else tuple(form.query.projection)
 
 
-def _rows(scene: ReportScene) -> Counter[SolutionRow]:
+def _rows(dataset: ReportDataset) -> Counter[SolutionRow]:
     """The bag of solutions at a report, as rows."""
-    form = scene.query.form
-    solutions = AlgebraCompiler().compile(form.query).solutions(scene.graph, EMPTY, EMPTY)
+    form = dataset.query.form
+    solutions = AlgebraCompiler().compile(form.query).solutions(dataset.graph, EMPTY, EMPTY)
     if isinstance(form, AskForm):
         return Counter([(f'"{"true" if solutions else "false"}"^^<http://www.w3.org/2001/XMLSchema#boolean>',)])
     return Counter(tuple([solution.get(name) for name in form.query.projection]) for solution in solutions)
 
 
-def _graph(scene: ReportScene, scope: ProofScope) -> ProvenGraph:
+def _graph(dataset: ReportDataset, scope: ProofScope) -> ProvenGraph:
     match scope:
         case None:
-            return scene.default
+            return dataset.default
         case str():
-            return scene.blocks[scope]
+            return dataset.blocks[scope]
         case (window, time):
-            return next(graph for at, graph in scene.items[window] if at == time)
+            return next(graph for at, graph in dataset.items[window] if at == time)
         case _:
             assert_never(scope)
 
 
-def _used(scene: ReportScene, evidence: Evidence, scope: ProofScope = None) -> Iterator[tuple[ProofScope, Triple]]:
-    """The triples that some evidence used, each with its graph, those of groups included."""
+def _used(dataset: ReportDataset, evidence: Evidence, scope: ProofScope = None) -> Iterator[tuple[ProofScope, Triple]]:
+    """The triples of some evidence, each with its graph, including those of groups."""
     for item in evidence:
         match item:
             case UsedTriple(triple, _):
@@ -190,11 +196,11 @@ def _used(scene: ReportScene, evidence: Evidence, scope: ProofScope = None) -> I
                 yield from ((scope, triple) for triple in triples)
             case SolutionGroup(_, _, members):
                 for member in members:
-                    yield from _used(scene, member, scope)
+                    yield from _used(dataset, member, scope)
             case UsedWindow(window, inner):
-                yield from _used(scene, inner, window)
+                yield from _used(dataset, inner, window)
             case UsedMapping(block, number):
-                yield from (((each.window, each.time), each.triple) for each in scene.mappings[block][number].used)
+                yield from (((each.window, each.time), each.triple) for each in dataset.mappings[block][number].used)
             case _:
                 pass
 
@@ -214,7 +220,7 @@ def _used_mappings(evidence: Evidence) -> Iterator[tuple[int, int]]:
 
 
 def used_elements(proofs: Iterator[TripleProof]) -> list[WindowElement]:
-    """The elements of windows at which some proofs end, each once."""
+    """The elements of windows that are leaves of some proofs, each once."""
     found: dict[tuple[object, Micros, int], WindowElement] = {}
     for proof in parts_of_proofs(proofs):
         match proof:

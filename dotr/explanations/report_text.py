@@ -1,5 +1,4 @@
-"""Reports of continuous queries in words: an event as a tree of reasons down to elements of
-windows."""
+"""Text of events of continuous queries: a tree of reasons, down to elements of windows."""
 
 from __future__ import annotations
 
@@ -11,10 +10,10 @@ from dotr.explanations.firings import UnitFiring
 from dotr.explanations.proofs import DerivedTriple, StatedTriple
 from dotr.explanations.query_proof import Evidence, SolutionGroup, UsedMapping, UsedPath, UsedTriple, UsedWindow
 from dotr.explanations.reason_text import ReasonWriter
-from dotr.explanations.reasons import Given, ProofScope, ReportReason, SolutionReason, UnitReason
+from dotr.explanations.reasons import ProofScope, ReportReason, SolutionReason, SolutionStatus, UnitReason
 from dotr.explanations.replay import Replay, WindowElement
+from dotr.explanations.report_dataset import ReportDataset
 from dotr.explanations.report_reasons import MOST_SOLUTIONS, names_of, used_elements
-from dotr.explanations.report_scene import ReportScene
 from dotr.explanations.why_tree import JsonValue, ReasonKind, WhyTree
 from dotr.explanations.window_text import window_at
 from dotr.expressions.times import format_time
@@ -27,18 +26,18 @@ from dotr.model.terms import Label, Term, Triple, Variable
 from dotr.model.time import Micros
 
 _MOST_SHOWN: Final = 5
-"""Number of solutions of a CONSTRUCT, and of members of a group, that stand in the text."""
-_MOST_GONE: Final = 3
-"""Number of elements that are named where a solution went."""
+"""Maximum number of solutions of a CONSTRUCT in the text."""
+_MAX_LISTED: Final = 3
+"""Maximum number of elements that are listed for a removed solution."""
 
 
 class ReportWriter:
-    """Writer of events of continuous queries as trees; it is the `ScopedEvidence` of its writer.
+    """Writer of events of continuous queries as trees; it implements `ScopedEvidence`.
 
     Args:
         replay: the replay, for the form of times.
         reasons: the writer of triples.
-        of: writes the reason of another unit's event.
+        of: writes the reasons of another unit's event.
     """
 
     def __init__(self, replay: Replay, reasons: ReasonWriter, of: Callable[[UnitReason], WhyTree]) -> None:
@@ -61,7 +60,7 @@ class ReportWriter:
 
     def tree(self, reason: ReportReason) -> WhyTree:
         """The reasons of an event."""
-        firing, query = reason.firing, reason.scene.query
+        firing, query = reason.firing, reason.dataset.query
         outer = self._reason, self._solution, self._scope
         self._reason = reason
         form = query.form
@@ -78,10 +77,10 @@ class ReportWriter:
             ]
             children, details = tuple(nodes[:_MOST_SHOWN]), tuple(nodes[_MOST_SHOWN:MOST_SOLUTIONS])
         elif isinstance(form, AskForm) and not any(each.evidence for each in reason.solutions):
-            children = tuple(self._without(reason.scene))
+            children = tuple(self._without(reason.dataset))
         else:
             children = solutions[0]
-        children = (*self._over(reason.scene, reason.solutions), *children)
+        children = (*self._over(reason.dataset, reason.solutions), *children)
         fields: dict[str, JsonValue] = {
             "event": firing.label,
             "rule": firing.label,
@@ -107,51 +106,51 @@ class ReportWriter:
                 self._name_evidence(item.evidence)
 
     def _relation(self, reason: ReportReason, parts: tuple[WhyTree, ...]) -> Iterator[WhyTree]:
-        """The reason why the report gives its solutions, with their parts."""
+        """The reason for which the report outputs its solutions, with their nodes."""
         before = "" if reason.before is None else f"the report before, at {self._time(reason.before)}"
         now, then = reason.counts
-        match reason.given:
-            case Given.ALL:
+        match reason.status:
+            case SolutionStatus.ALL:
                 yield from parts
-            case Given.NEW:
+            case SolutionStatus.NEW:
                 yield from parts
                 text = f"new: not among the solutions of {before}" if before else "new: this is the first report"
                 if then:
                     text = f"new: {_times(now)} now, {_times(then)} at {before}"
                 yield WhyTree(ReasonKind.REPORT, text)
-            case Given.GONE:
+            case SolutionStatus.REMOVED:
                 yield WhyTree(ReasonKind.REPORT, f"a solution of {before}", children=parts)
-                yield WhyTree(ReasonKind.REPORT, f"gone at {self._time(reason.firing.time)}: {self._gone(reason)}")
+                yield WhyTree(ReasonKind.REPORT, f"gone at {self._time(reason.firing.time)}: {self._removal(reason)}")
             case _:
-                assert_never(reason.given)
+                assert_never(reason.status)
 
-    def _gone(self, reason: ReportReason) -> str:
-        """The elements that went with a solution, or else those that came and took it back."""
+    def _removal(self, reason: ReportReason) -> str:
+        """The elements whose removal ended a solution, or else the arrived elements that ended it."""
         now = {_key(each): each for content in reason.now.contents for each in content}
-        then = {_key(each) for content in reason.scene.contents for each in content}
+        then = {_key(each) for content in reason.dataset.contents for each in content}
         used = used_elements(proof for each in reason.solutions for proof in each.proofs.values())
-        gone = [each for each in used if _key(each) not in now]
-        if gone:
-            return f"{_listed(gone)} {'is' if len(gone) == 1 else 'are'} no longer in {self._windows(reason.now)}"
-        came = [each for key, each in now.items() if key not in then]
-        return f"{_listed(came)} came" if came else "it is no solution any more"
+        removed = [each for each in used if _key(each) not in now]
+        if removed:
+            return f"{_listed(removed)} {'is' if len(removed) == 1 else 'are'} no longer in {self._windows(reason.now)}"
+        arrived = [each for key, each in now.items() if key not in then]
+        return f"{_listed(arrived)} came" if arrived else "it is no solution any more"
 
-    def _windows(self, scene: ReportScene) -> str:
-        return ", ".join(self._window(scene, number) for number in range(len(scene.query.windows)))
+    def _windows(self, dataset: ReportDataset) -> str:
+        return ", ".join(self._window(dataset, number) for number in range(len(dataset.query.windows)))
 
-    def _without(self, scene: ReportScene) -> Iterator[WhyTree]:
-        """The windows over which there is no solution."""
-        for number in range(len(scene.query.windows)):
-            content = _counted(len(scene.contents[number]), "element")
-            yield WhyTree(ReasonKind.WINDOW, f"no solution over {self._window(scene, number)}: {content}")
+    def _without(self, dataset: ReportDataset) -> Iterator[WhyTree]:
+        """The windows of a dataset without a solution."""
+        for number in range(len(dataset.query.windows)):
+            content = _counted(len(dataset.contents[number]), "element")
+            yield WhyTree(ReasonKind.WINDOW, f"no solution over {self._window(dataset, number)}: {content}")
 
-    def _over(self, scene: ReportScene, solutions: Sequence[SolutionReason]) -> Iterator[WhyTree]:
-        """The windows that stand in no node of a solution: default ones, and those of groups."""
+    def _over(self, dataset: ReportDataset, solutions: Sequence[SolutionReason]) -> Iterator[WhyTree]:
+        """The windows that are no node of a solution: default windows, and those of groups."""
         grouped = any(isinstance(item, SolutionGroup) for each in solutions for item in each.evidence)
-        for number, window in enumerate(scene.query.windows):
+        for number, window in enumerate(dataset.query.windows):
             if solutions and any(each.evidence for each in solutions) and (grouped or window.name is None):
-                content = _counted(len(scene.contents[number]), "element")
-                yield WhyTree(ReasonKind.WINDOW, f"over {self._window(scene, number)}: {content}")
+                content = _counted(len(dataset.contents[number]), "element")
+                yield WhyTree(ReasonKind.WINDOW, f"over {self._window(dataset, number)}: {content}")
 
     # --- solutions ---
 
@@ -168,7 +167,7 @@ class ReportWriter:
         return tuple(self._reasons.evidence(evidence, found))
 
     def node(self, item: UsedWindow | UsedMapping) -> WhyTree:
-        """The part of a solution that is from a window, or from a MATCH."""
+        """The evidence of a solution in a window, or in a MATCH."""
         assert self._reason is not None
         assert self._solution is not None
         match item:
@@ -176,18 +175,18 @@ class ReportWriter:
                 outer, self._scope = self._scope, window
                 children = self._evidence(evidence)
                 self._scope = outer
-                scene = self._reason.scene
-                number = next(number for number, each in enumerate(scene.query.windows) if each.name == window)
-                content = _counted(len(scene.contents[number]), "element")
-                fields: dict[str, JsonValue] = {"window": self._reasons.terms.text(window), "elements": len(scene.contents[number])}
-                return WhyTree(ReasonKind.WINDOW, f"in {self._window(scene, number)}: {content}", "", children, fields=fields)
+                dataset = self._reason.dataset
+                number = next(number for number, each in enumerate(dataset.query.windows) if each.name == window)
+                content = _counted(len(dataset.contents[number]), "element")
+                fields: dict[str, JsonValue] = {"window": self._reasons.terms.text(window), "elements": len(dataset.contents[number])}
+                return WhyTree(ReasonKind.WINDOW, f"in {self._window(dataset, number)}: {content}", "", children, fields=fields)
             case UsedMapping(block, number):
                 return self._mapping(self._solution.mappings[block, number])
             case _:
                 assert_never(item)
 
     def _mapping(self, mapping: EventMapping) -> WhyTree:
-        """A mapping of MATCH: the items that its EVENTs matched, in the order of time."""
+        """A mapping of a MATCH: the items that its EVENTs match, in the order of time."""
         assert self._solution is not None
         items: dict[tuple[Term, Micros], list[Triple]] = {}
         for each in sorted(mapping.used, key=lambda each: each.time):
@@ -203,7 +202,7 @@ class ReportWriter:
         return WhyTree(ReasonKind.MATCH, f"MATCH at {first}" if first == last else f"MATCH from {first} to {last}", children=tuple(nodes))
 
     def member(self, evidence: Evidence) -> WhyTree:
-        """A member of a group: its triples with their places, and the proofs of those concluded."""
+        """A member of a group: its triples with their places, and the proofs of derived triples."""
         assert self._solution is not None
         used = list(dict.fromkeys(self._members(evidence, self._scope)))
         proofs = [proof for key in used if (proof := self._solution.proofs.get(key)) is not None]
@@ -231,9 +230,7 @@ class ReportWriter:
                     pass
 
     def made(self, element: WindowElement) -> tuple[WhyTree, ...]:
-        """The reason of the event whose graph an element is; one that stands further above is not
-        repeated.
-        """
+        """The reason of the event whose graph is an element; the tree has it only once."""
         if not isinstance(element.stream, MadeGraphs) or self._reason is None:
             return ()
         key = (element.stream.label, element.time, element.number)
@@ -247,11 +244,11 @@ class ReportWriter:
 
     # --- parts of the text ---
 
-    def _window(self, scene: ReportScene, number: int) -> str:
-        return window_at(scene, number, self._replay, self._reasons.terms)
+    def _window(self, dataset: ReportDataset, number: int) -> str:
+        return window_at(dataset, number, self._replay, self._reasons.terms)
 
     def _row(self, solution: SolutionReason) -> str:
-        times = f" ({_times(solution.times)})" if solution.times > 1 else ""
+        times = f" ({_times(solution.multiplicity)})" if solution.multiplicity > 1 else ""
         return self._attributes([(name, term) for name, term in solution.row.items() if name[0] not in "._"]) + times
 
     def _attributes(self, attributes: Sequence[tuple[Variable, Term]]) -> str:
@@ -276,7 +273,7 @@ def _key(element: WindowElement) -> tuple[object, Micros, int]:
 def _listed(elements: Sequence[WindowElement]) -> str:
     """`data/in.ndjson:1, at 1; data/in.ndjson:2, at 2`."""
     texts = sorted(map(str, elements))
-    return "; ".join([*texts[:_MOST_GONE], *([f"{len(texts) - _MOST_GONE} more"] if len(texts) > _MOST_GONE else [])])
+    return "; ".join([*texts[:_MAX_LISTED], *([f"{len(texts) - _MAX_LISTED} more"] if len(texts) > _MAX_LISTED else [])])
 
 
 def _counted(number: int, noun: str) -> str:

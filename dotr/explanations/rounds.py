@@ -1,17 +1,17 @@
 """Closure of triples in rounds that keeps the derivation of least height of each triple.
 
-Idea: semi-naive rounds. The triples of round n are the conclusions of matches within the background
-and the rounds before, of which one premise at least is of round n - 1; so a triple is found in the
-round that is its height. Of the matches of its round the least in the tie order is kept: by the
-place of the rule in the program, then by the premises. NOT and AGGREGATE read the finished models
-of the lower strata, so that all strata are closed at once: with these answers fixed, every rule is
-monotone, and the least fixpoint is the perfect model (semantics.md, section 2).
+Idea: semi-naive rounds. Round n derives the conclusions of matches over the background and the
+earlier rounds with at least one premise of round n - 1, so that the round of a triple is its
+height. Of several matches in that round, the least in the tie order is kept: by the place of the
+rule in the program, then by the premises. NOT and AGGREGATE read the finished models of the lower
+strata, so that all strata are closed at once: with these answers fixed, every rule is monotone, and
+the least fixpoint is the perfect model (semantics.md, section 2).
 
-A rule with NOT or AGGREGATE may conclude something new of the background alone, where the instant
-changes its answer. Such a conclusion is among the triples of the closure (`goals`), from which the
-rule is asked back.
+If the instant changes the answer of a NOT or AGGREGATE, its rule may have a new conclusion from the
+background alone. Such a conclusion is among the triples of the engine's closure (`goals`); its rule
+is applied backwards from it.
 
-Invariant: the triples given and found are those of the engine's closure (a property test).
+Invariant: the stated and derived triples are those of the engine's closure (a property test).
 Cost: proportional to the matches of the instant, some 10 µs a match.
 """
 
@@ -34,8 +34,8 @@ class RoundsClosure:
     """Triples closed in rounds.
 
     Attributes:
-        background: the triples of height 0 that were closed already.
-        delta: the given triples and the derived ones, by height.
+        background: the closed background, whose triples have height 0.
+        delta: the stated triples and the derived ones, by height.
         derivations: the match of least height that concludes each derived triple.
         heights: the height of each triple of the delta.
         contradictions: the matches of rules that conclude `false`, by height.
@@ -57,15 +57,17 @@ def close_in_rounds(
     *,
     with_facts: bool = False,
 ) -> RoundsClosure:
-    """Closes triples over a closed background.
+    """Close triples over a closed background.
 
     Args:
-        background: as the engine's closure has it, without retracted triples.
+        rules: the rules of the program.
+        background: the closed background without retracted triples, as in the engine's closure.
         stated: the triples to close, of height 0.
-        models: what NOT and AGGREGATE of each stratum read (`Knowledge.lower_models`).
+        models: for each stratum, the model that its NOT and AGGREGATE read
+            (`Knowledge.lower_models`).
         goals: the triples of the engine's closure beyond the background.
-        with_facts: derives the conclusions of rules without a body too, which a closed background
-            holds.
+        with_facts: also derive the conclusions of rules without a body, which a closed background
+            already has.
 
     >>> from dotr.languages.datalog import parse_datalog
     >>> from dotr.model.places import Document
@@ -80,7 +82,7 @@ def close_in_rounds(
     delta = StratumDelta(models)
     derivations: dict[Triple, RuleMatch] = {}
     heights: dict[Triple, int] = {}
-    alarms: dict[tuple[int, tuple[Triple, ...]], RuleMatch] = {}
+    contradictions: dict[tuple[int, tuple[Triple, ...]], RuleMatch] = {}
     newest = []
     for triple in stated:
         if triple not in background.triples and delta.add(triple):
@@ -93,7 +95,7 @@ def close_in_rounds(
         found: dict[Triple, RuleMatch] = {}
         for match in chain(of_background, (match for triple in newest for match in rules.matches_with(triple, background, delta))):
             if not match.rule.rule.head:
-                alarms.setdefault(match.tie_order, match)
+                contradictions.setdefault(match.tie_order, match)
             for triple in match.conclusions():
                 if triple not in background.triples and triple not in delta.triples:
                     known = found.get(triple)
@@ -101,7 +103,7 @@ def close_in_rounds(
                         found[triple] = match
         newest = sorted(found)
         if not newest:
-            return RoundsClosure(background, delta, derivations, heights, tuple(alarms.values()))
+            return RoundsClosure(background, delta, derivations, heights, tuple(contradictions.values()))
         for triple in newest:
             delta.add(triple)
             heights[triple] = height
@@ -111,20 +113,20 @@ def close_in_rounds(
 def _of_background(
     rules: ProvingRules, background: TripleIndex, delta: StratumDelta, goals: Iterable[Triple], with_facts: bool
 ) -> Iterator[RuleMatch]:
-    """Matches of the background alone of rules with NOT or AGGREGATE, for conclusions beyond it;
-    and the facts.
+    """Matches of rules with NOT or AGGREGATE over the background alone, whose conclusions it lacks;
+    and, `with_facts`, those of rules without a body.
     """
-    asked = [rule for rule in rules.rules if rule.is_nonmonotonic]
+    nonmonotonic = [rule for rule in rules.rules if rule.is_nonmonotonic]
     if with_facts:
         for rule in rules.rules:
             if not rule.atoms and not rule.is_nonmonotonic:
                 yield from rule.matches({}, background, delta)
-    if not asked:
+    if not nonmonotonic:
         return
     for goal in goals:
         for rule, bound in rules.concluding(goal):
             if rule.is_nonmonotonic and rule.may_match(background, delta, Side.BACKGROUND):
                 yield from rule.matches(bound, background, delta, side=Side.BACKGROUND)
-    for rule in asked:
+    for rule in nonmonotonic:
         if not rule.rule.head and rule.may_match(background, delta, Side.BACKGROUND):
             yield from rule.matches({}, background, delta, side=Side.BACKGROUND)

@@ -1,10 +1,11 @@
-"""Plain evaluation of one rule at one anchor, with everything that was looked at (semantics.md, 4).
+"""Plain evaluation of one rule at one anchor, with all candidates and outcomes (semantics.md, 4).
 
-Idea: clause by clause, every event in reach is a candidate; each condition of it is evaluated and
-kept, and selection follows from the outcomes. Nothing is generated and nothing is indexed, since
-few anchors are ever explained.
-Invariant: for a history that holds what the engine has seen, the bindings are the engine's matches.
-Cost: proportional to the candidates in reach times the bindings that reach a clause.
+Idea: for each clause, every event in the window is a candidate. All its conditions are evaluated
+and kept, and the selection follows from their outcomes. There is no generated code and no index,
+since few anchors are explained.
+Invariant: over a history with the events that the engine has read, the bindings are the engine's
+matches.
+Cost: for each clause, its candidates times the bindings of the clauses before it.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ from dotr.model.time import Clock, Micros
 from dotr.model.traverse import conjuncts
 
 ALL: Final = 1 << 62
-"""A number of bindings that no anchor has."""
+"""A limit of bindings that no anchor reaches: no limit."""
 
 
 @dataclass(frozen=True)
@@ -47,13 +48,13 @@ class RuleEvaluator:
 
     Attributes:
         rule: the rule as it is written (of `CompiledProgram.rules`, whose queries are not shared).
-        history: the events seen up to the anchors that are evaluated.
-        consumed: what firings of the rule have used up.
+        history: the events up to the anchors that are evaluated.
+        consumed: the events that firings of the rule have consumed.
         clock: the form of `time(L)`.
         places: the places of the rule's conditions, for messages.
-        unfiltered: sources without filters of their queries, whose facts are candidates beyond the
-            rule's own where candidates are looked for in more than one length of the window.
-        matches: the number of bindings of one branch from which on the engine gives up.
+        matches: the maximum number of bindings of one branch (`limits: { matches }`).
+        unfiltered: for sources whose queries have filters, the sources without them. With a `reach`
+            above 1, their facts are candidates too.
     """
 
     rule: Rule
@@ -65,13 +66,13 @@ class RuleEvaluator:
     unfiltered: Mapping[FactSource, UnfilteredSource] = field(default_factory=dict)
 
     def anchors(self, earliest: Micros, latest: Micros) -> Sequence[RecordedEvent]:
-        """The events of the anchor's stream with times in µs from the earliest to the latest, both
-        included. Those whose own constraints fail are among them.
+        """The events of the anchor's stream from `earliest` to `latest` (µs since 1970, both
+        included), whether or not the anchor's own constraints hold.
         """
         return self.history.between(self.history.stream_of(self.rule.anchor.source), earliest, latest)
 
     def order_of(self, anchor: RecordedEvent) -> AnchorOrder:
-        """The place of an anchor in the order in which the rule takes its anchors."""
+        """The position of an anchor in the order in which the rule evaluates its anchors."""
         return AnchorOrder(anchor.time + self.rule.anchor.delay, anchor.number)
 
     def own_conditions(self, anchor: RecordedEvent) -> tuple[ConditionOutcome, ...]:
@@ -84,10 +85,10 @@ class RuleEvaluator:
 
         Args:
             anchor: the event.
-            reach: how far candidates are looked for, in lengths of the window. 1: those inside
-                the window; more: those beyond it and at its other side too.
-            most: the number of bindings of a clause that are followed. Where there are more, the
-                last ones are, and the result is a part of what the engine finds.
+            reach: the distance in window lengths within which events are candidates. 1: only
+                events inside the window; more: events on both sides of it too.
+            most: the maximum number of bindings of a clause that are followed. Of more, the last
+                ones are followed, and the result is a part of the engine's.
         """
         rule = self.rule
         order, own = self.order_of(anchor), self.own_conditions(anchor)
@@ -103,7 +104,7 @@ class RuleEvaluator:
         return AnchorEvaluation(anchor, order, own, tuple(clauses), final, tuple([each.binding for each in final if each.holds]))
 
     def consume(self, evaluation: AnchorEvaluation) -> None:
-        """Note what the firings of an anchor use up."""
+        """Record the events that the firings of an anchor consume."""
         for binding in evaluation.bindings:
             for label in self.rule.consuming:
                 if label != self.rule.anchor.label:
@@ -116,12 +117,12 @@ class RuleEvaluator:
         reference, earliest, latest, length = self._window(clause, binding)
         first, last = earliest, latest
         if reach > 1:
-            first, last = min(earliest, reference - reach * length), max(latest, min(order.stands, reference + reach * length))
+            first, last = min(earliest, reference - reach * length), max(latest, min(order.due, reference + reach * length))
         stream = self.history.stream_of(clause.role.source)
-        looked_at = self.history.between(stream, first, min(last, order.stands)) if first <= last else ()
+        looked_at = self.history.between(stream, first, min(last, order.due)) if first <= last else ()
         found = [self._candidate(place, clause, each, binding, order, (reference, earliest, latest)) for each in looked_at]
         if reach > 1 and first <= last:
-            found += self._filtered_out(place, clause, binding, order, (first, min(last, order.stands)), (reference, earliest, latest))
+            found += self._filtered_out(place, clause, binding, order, (first, min(last, order.due)), (reference, earliest, latest))
             found.sort(key=lambda each: each.event.time)
         candidates = _with_choice(clause, found)
         chosen = [each.event for each in candidates if each.chosen]
@@ -162,46 +163,46 @@ class RuleEvaluator:
         looked_at: tuple[Micros, Micros],
         window: tuple[Micros, Micros, Micros],
     ) -> list[CandidateEvaluation]:
-        """The candidates that the filters of the clause's query turn away."""
+        """The candidates that the filters of the clause's query reject."""
         role = clause.role
-        wide = self.unfiltered.get(role.source) if isinstance(role.source, FactSource) else None
-        if wide is None:
+        unfiltered = self.unfiltered.get(role.source) if isinstance(role.source, FactSource) else None
+        if unfiltered is None:
             return []
         candidates = [
-            self._candidate(place, wide_clause(clause, wide), each, binding, order, window)
-            for each in self.history.between(self.history.stream_of(wide.source), *looked_at)
+            self._candidate(place, clause_with_filters(clause, unfiltered), each, binding, order, window)
+            for each in self.history.between(self.history.stream_of(unfiltered.source), *looked_at)
         ]
-        number = len(wide.filters)
+        number = len(unfiltered.filters)
         return [each for each in candidates if any(outcome.holds is not True for outcome in each.conditions[:number])]
 
     def filtered_out(self, earliest: Micros, latest: Micros) -> Sequence[AnchorEvaluation]:
-        """Evaluations of the facts that the filters of the anchor's query turn away, with times in
-        µs from the earliest to the latest, both included.
+        """Evaluations of the facts that the filters of the anchor's query reject, from `earliest` to
+        `latest` (µs since 1970, both included).
         """
         source = self.rule.anchor.source
-        wide = self.unfiltered.get(source) if isinstance(source, FactSource) else None
-        if wide is None:
+        unfiltered = self.unfiltered.get(source) if isinstance(source, FactSource) else None
+        if unfiltered is None:
             return ()
-        changed = replace(self, rule=replace(self.rule, anchor=wide_role(self.rule.anchor, wide)))
+        changed = replace(self, rule=replace(self.rule, anchor=role_with_filters(self.rule.anchor, unfiltered)))
         facts = changed.anchors(earliest, latest)
         return [AnchorEvaluation(each, changed.order_of(each), changed.own_conditions(each), (), (), ()) for each in facts]
 
     def _window(self, clause: Clause, binding: Binding) -> tuple[Micros, Micros, Micros, Micros]:
-        """The reference time of a clause, the earliest and the latest time inside, and the length
-        of the window, in µs.
+        """The reference time of a clause, the earliest and latest time of its window, both included
+        (all in µs since 1970), and the length of the window in µs.
         """
         match scope_of(clause):
             case Window(interval, reference):
-                at = self._stands(reference, binding)
+                at = self._reference_time(reference, binding)
                 low, high = interval.bounds
                 return at, at - high, at - low, max(high, 1)
             case Between(first, second):
-                before, after = sorted((self._stands(first, binding), self._stands(second, binding)))
+                before, after = sorted((self._reference_time(first, binding), self._reference_time(second, binding)))
                 return after, before + 1, after - 1, max(after - before, 1)
             case scope:
                 assert_never(scope)
 
-    def _stands(self, label: str, binding: Binding) -> Micros:
+    def _reference_time(self, label: str, binding: Binding) -> Micros:
         anchor = self.rule.anchor
         return binding.events[label].time + (anchor.delay if label == anchor.label else 0)
 
@@ -227,7 +228,7 @@ class RuleEvaluator:
         )
 
     def _taken(self, clause: Clause, event: RecordedEvent, binding: Binding) -> str | None:
-        """The label under which the match has the event already, of clauses that choose one."""
+        """The label under which the match has the event already; None for negations and aggregates."""
         if not isinstance(clause, Choose):
             return None
         origins = {self.rule.anchor.label: self.rule.anchor.origin} | {each.role.label: each.role.origin for each in self.rule.clauses}
@@ -281,14 +282,14 @@ class RuleEvaluator:
         return self.places.roles[place].conditions if self.places else {}
 
 
-def wide_role(role: Role, wide: UnfilteredSource) -> Role:
-    """The role with the filters of its query as constraints."""
-    return replace(role, source=wide.source, constraints=(*wide.filters, *role.constraints))
+def role_with_filters(role: Role, unfiltered: UnfilteredSource) -> Role:
+    """A role that reads the unfiltered source, with the filters as constraints."""
+    return replace(role, source=unfiltered.source, constraints=(*unfiltered.filters, *role.constraints))
 
 
-def wide_clause(clause: Clause, wide: UnfilteredSource) -> Clause:
-    """The clause with the filters of its query as constraints."""
-    return replace(clause, role=wide_role(clause.role, wide))
+def clause_with_filters(clause: Clause, unfiltered: UnfilteredSource) -> Clause:
+    """A clause that reads the unfiltered source, with the filters as constraints."""
+    return replace(clause, role=role_with_filters(clause.role, unfiltered))
 
 
 def _attribute(event: RecordedEvent, name: Variable) -> Term | None:
@@ -296,7 +297,7 @@ def _attribute(event: RecordedEvent, name: Variable) -> Term | None:
 
 
 def _with_choice(clause: Clause, candidates: Sequence[CandidateEvaluation]) -> tuple[CandidateEvaluation, ...]:
-    """The candidates, marked where the clause chooses them, refuses for them, or aggregates them."""
+    """The candidates, with `chosen` set for those that the clause selects, matches or aggregates."""
     fitting = [place for place, each in enumerate(candidates) if not each.failures]
     if isinstance(clause, Choose) and clause.mode is not Mode.EACH:
         count = 1 if clause.count is None else clause.count
@@ -306,7 +307,7 @@ def _with_choice(clause: Clause, candidates: Sequence[CandidateEvaluation]) -> t
 
 
 def _aggregated(clause: Aggregate, chosen: Sequence[RecordedEvent]) -> Term | None:
-    """The value of an aggregate; of no events count and sum are 0, the others have none."""
+    """The value of an aggregate; over no events, COUNT and SUM are 0, the others have no value."""
     if clause.attribute is None:
         terms: list[Term | None] = ['""'] * len(chosen)
     else:

@@ -1,10 +1,19 @@
-"""Matches of Datalog rules with all their variables, from one triple on or from a conclusion back.
+"""Matches of Datalog rules with all their variables, forward from a triple or backward from a
+conclusion.
 
-The closure of a run (`dotr.datalog.closure`) generates functions that yield conclusions alone. Here
-a generated function yields the terms of all variables of a body, of which premises, conditions and
-conclusions are made.
+Idea: the closure of a run (`dotr.datalog.closure`) generates functions that yield only conclusions.
+Here a generated function yields the terms of all variables of a body, from which premises,
+conditions and conclusions follow. Forward from a triple of `:at`, the function for
+`:in(?x, ?z) :- :at(?x, ?y), :in(?y, ?z)` is given `x` and `y`, and skips the first atom (`k0` is
+`:in`; simplified):
 
-Cost: about 0.3 ms to generate a function; rules of one shape share the compilation.
+    def derive(background, delta, append, v_x, v_y):
+        b0 = background.by_subject.get(k0, NO_ENDS)
+        d1 = delta.by_subject.get(k0, NO_ENDS)
+        for v_z in b0.get(v_y, NO_TERMS) + d1.get(v_y, NO_TERMS):
+            append((v_x, v_y, v_z))
+
+Cost: about 0.3 ms to generate a function; rules of one form share the compilation.
 """
 
 from __future__ import annotations
@@ -35,14 +44,14 @@ Bindings: TypeAlias = Mapping[Variable, Term]
 def background_rules(spec: ProgramSpec) -> list[DatalogRule]:
     """The Datalog rules of a program, then the rows of its entailment regime.
 
-    Raises `Refused` for Datalog that cannot be read.
+    Raises `Refused` for Datalog with errors.
     """
     datalog = [rule for document in spec.datalog for rule in parse_datalog(document, spec.prefixes)]
     return [*datalog, *rule_set(spec.entailment, axiomatic=spec.axiomatic)]
 
 
 class RuleMatch(NamedTuple):
-    """A rule with the terms of its variables, and the triples of its atoms in their order."""
+    """A match of a rule: the terms of its variables, and the triples of its atoms in their order."""
 
     rule: ProvingRule
     bindings: Bindings
@@ -50,11 +59,11 @@ class RuleMatch(NamedTuple):
 
     @property
     def tie_order(self) -> tuple[int, tuple[Triple, ...]]:
-        """The order of matches with conclusions of one height."""
+        """The sort key among matches whose conclusions have one height."""
         return self.rule.number, self.premises
 
     def conclusions(self) -> Iterator[Triple]:
-        """The instances of the heads that are RDF triples."""
+        """The conclusions that are RDF triples, in the order of the heads."""
         for head in self.rule.rule.head:
             triple = instance(head, self.bindings)
             if triple is not None and is_iri(triple[1]) and can_be_subject(triple[0]):
@@ -62,7 +71,7 @@ class RuleMatch(NamedTuple):
 
 
 def instance(pattern: TriplePattern, bindings: Bindings) -> Triple | None:
-    """The triple of a pattern; None where a variable has no term.
+    """The triple of a pattern under bindings; None if a variable is unbound.
 
     >>> from dotr.model.algebra import Var
     >>> instance(TriplePattern(Var("x"), Const("<p>"), Var("y")), {"x": "<a>", "y": "<b>"})
@@ -78,10 +87,10 @@ def instance(pattern: TriplePattern, bindings: Bindings) -> Triple | None:
 
 @dataclass(frozen=True, eq=False)
 class ProvingRule:
-    """A rule whose matches are listed.
+    """A rule with the functions that list its matches, generated at their first use.
 
-    `number`: its place in the program. `stratum`: the number of the model that its NOT and
-      AGGREGATE read.
+    - `number`: its position in the program.
+    - `stratum`: the number of the model that its NOT and AGGREGATE read.
     """
 
     rule: DatalogRule
@@ -116,7 +125,7 @@ class ProvingRule:
         return is_nonmonotonic(self.rule)
 
     def may_match(self, background: TripleIndex, delta: TripleIndex, side: Side = Side.BOTH) -> bool:
-        """False where an atom with a constant predicate has no triple on a side."""
+        """False if an atom with a constant predicate has no triple on the given side."""
         indexes = (background, delta) if side is Side.BOTH else (background,)
         for predicate, value in self._keys:
             if value is None:
@@ -134,10 +143,14 @@ class ProvingRule:
     def matches(
         self, bound: Bindings, background: TripleIndex, delta: StratumDelta, *, skip: int | None = None, side: Side = Side.BOTH
     ) -> Iterator[RuleMatch]:
-        """The matches with some terms given.
+        """The matches of the rule under some bindings.
 
-        `skip`: the number of a body item that the given terms match already.
-        `side`: the index that the atoms read.
+        Args:
+            bound: the bindings.
+            background: the background.
+            delta: the triples of the instant.
+            skip: the number of a body item that the bindings satisfy already.
+            side: the index that the atoms read.
         """
         given = tuple(bound)
         function = self._functions.get((given, skip, side))
@@ -162,9 +175,9 @@ class ProvingRule:
 
 
 class ProvingRules:
-    """The rules of a program by the triples that they read and conclude.
+    """The rules of a program, indexed by the atoms of their bodies and heads.
 
-    The order of the rules is the tie order of their conclusions.
+    The order of the rules is the tie order of their matches.
 
     >>> from dotr.languages.datalog import parse_datalog
     >>> from dotr.model.places import Document
@@ -188,7 +201,7 @@ class ProvingRules:
                 self._heads.setdefault(key_of(head), []).append((each, head))
 
     def reading(self, triple: Triple) -> Iterator[tuple[ProvingRule, int]]:
-        """The body atoms that a triple may match: rules with the number of the body item."""
+        """The body atoms that a triple may match: each rule with the number of the body item."""
         hidden = is_hidden(triple[1])
         for key in _keys_of(triple):
             for rule, number in self._bodies.get(key, ()):
@@ -205,7 +218,7 @@ class ProvingRules:
                 yield from rule.matches(bound, background, delta, skip=number)
 
     def concluding(self, triple: Triple) -> Iterator[tuple[ProvingRule, Bindings]]:
-        """The rules with a head that a triple matches, and the terms of the head's variables."""
+        """The rules with a head that matches a triple, each with the bindings of that head."""
         for key in _keys_of(triple):
             for rule, head in self._heads.get(key, ()):
                 bound = bindings_of(head, triple)

@@ -11,8 +11,8 @@ from dotr.model.terms import Prefixes, Term, Triple, Variable, is_blank, is_trip
 class StatementWriter:
     """Writer of the triples of one instant.
 
-    The only blank node of an instant is `[]`, where it is no object and no attribute has it;
-    otherwise blank nodes have names (`TermWriter`).
+    If an instant has a single blank node, which is neither an object nor an attribute, it is
+    written as `[]`; otherwise blank nodes have names (`TermWriter`).
 
     >>> writer = StatementWriter({"": "http://e/"})
     >>> graph = [("_:0", "<http://e/p>", '"1"'), ("_:0", "<http://e/q>", "<http://e/a>")]
@@ -27,14 +27,14 @@ class StatementWriter:
         self._has_names = False
 
     def name_after(self, attributes: Iterable[tuple[Variable, Term]]) -> None:
-        """Name blank nodes after the attributes that have them."""
+        """Name the blank nodes among attributes after them."""
         for name, term in attributes:
             if is_blank(term):
                 self._terms.name_blank(term, name)
                 self._has_names = True
 
     def see(self, triples: Iterable[Triple]) -> None:
-        """Note the blank nodes of triples, before any is written."""
+        """Collect the blank nodes of triples; called before any triple is written."""
         for subject, _, value in triples:
             if is_blank(subject):
                 self._blanks.add(subject)
@@ -42,7 +42,7 @@ class StatementWriter:
                 self._has_names = True
 
     def statements(self, triples: Sequence[Triple]) -> Iterator[str]:
-        """Triples as Turtle, a statement for each subject in a row."""
+        """Triples in Turtle, one statement for consecutive triples with one subject."""
         before = verb = text = ""
         for triple in triples:
             subject, predicate, value = triple

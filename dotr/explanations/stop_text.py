@@ -1,4 +1,4 @@
-"""Sentences on the part of a query at which its solutions end."""
+"""Sentences on the stop of a query: the first part that leaves no solution."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from dotr.explanations.datalog_failure import MAX_ROWS, UnfulfilledRule, Unfulfi
 from dotr.explanations.event_text import place_text
 from dotr.explanations.failed_conditions import failed_condition_text
 from dotr.explanations.missing_entailment import MissingEntailment, entailment_that_gives
-from dotr.explanations.near_misses import TermsBrought
 from dotr.explanations.partial_joins import (
     ClosedGraph,
     FailedCondition,
@@ -35,6 +34,7 @@ from dotr.explanations.pattern_text import (
     slot_text,
 )
 from dotr.explanations.proofs import program_rules
+from dotr.explanations.stream_vocabulary import StreamVocabulary
 from dotr.explanations.term_writer import TermWriter
 from dotr.expressions.times import format_time
 from dotr.joins.scope import possible
@@ -54,12 +54,12 @@ _SECONDS: Final = Clock()
 
 
 class StopText:
-    """Sentences on a stop; collects the rules and the remarks that belong to them.
+    """Writer of sentences on a stop, which collects explanations of rules and remarks for them.
 
     Args:
         program: the compiled program.
         rules: its Datalog rules.
-        brought: the predicates and classes of all elements.
+        vocabulary: the predicates and classes of all elements.
         closed: the instant.
         given: the triples of the instant's elements.
         writer: the writer of the explanation.
@@ -67,16 +67,19 @@ class StopText:
         places: the places of conditions in the rule files.
 
     Attributes:
-        sight: the noun for what a query sees: an instant, or a window.
+        scope_noun: the noun for the scope of the query: an instant, or a window.
+        rules: the explanations of Datalog rules for the sentences so far.
+        remarks: the remarks on the sentences so far.
+        has_entailment: True if an entailment regime would derive a missing pattern.
     """
 
-    sight = "instant"
+    scope_noun = "instant"
 
     def __init__(
         self,
         program: CompiledProgram,
         rules: Sequence[DatalogRule],
-        brought: TermsBrought,
+        vocabulary: StreamVocabulary,
         closed: ClosedGraph,
         given: Sequence[Triple],
         writer: TermWriter,
@@ -85,12 +88,12 @@ class StopText:
     ) -> None:
         self._program = program
         self._datalog = rules
-        self._brought = brought
+        self._vocabulary = vocabulary
         self._closed = closed
         self._places = places
         self._clock = clock
         self._writer = writer
-        self._failures = UnfulfilledRules(rules, closed, given, brought, writer)
+        self._failures = UnfulfilledRules(rules, closed, given, vocabulary, writer)
         self.rules: list[UnfulfilledRule] = []
         self.remarks: list[str] = []
         self.has_entailment = False
@@ -125,7 +128,7 @@ class StopText:
         return f"{holds}; {self._failed(stop, same, first)}" + (f"   {place}" if place else "")
 
     def _failed(self, stop: FilterStop, rows: Sequence[Mapping[Variable, Term]], first: FailedCondition) -> str:
-        """The condition that is not true of some rows."""
+        """The text of the condition that fails for some rows."""
         match first.condition:
             case Exists(pattern, negated):
                 text = f"{'NOT ' * negated}EXISTS {{ {pattern_text(pattern, self._writer)} }} is false"
@@ -139,7 +142,9 @@ class StopText:
                 return failed_condition_text(first.condition, rows, first.errs, self._writer, name, texts)
 
     def _found_in(self, pattern: Pattern, row: Mapping[Variable, Term]) -> str:
-        """The triples by which a pattern of NOT EXISTS or MINUS matches a row, where it is plain."""
+        """The triples of a match of NOT EXISTS or MINUS for a row; empty unless its triple patterns
+        match.
+        """
         items = [part for part in conjunction(pattern) if isinstance(part, TriplePattern)]
         found = next(matches(self._closed.graph(), tuple(items), row, EMPTY), None)
         if found is None or not items:
@@ -186,7 +191,7 @@ class StopText:
         return sentence
 
     def _there_instead(self, stop: JoinStop) -> str:
-        """The terms of the variables of a missing pattern, and what its predicate is known of."""
+        """The terms of the variables of a missing pattern, and the known terms of its predicate."""
         match stop.missing[0]:
             case TriplePattern(subject, Const(predicate), value) if predicate != RDF_TYPE:
                 pass
@@ -224,24 +229,26 @@ class StopText:
         return f"{self._writer.text(term)}, a {names}" if names else f"{self._writer.text(term)}, which has no class"
 
     def _note_other_instants(self, part: Part) -> None:
-        """Remark that elements of other instants bring what this one lacks."""
+        """Add a remark if elements of other instants have the predicate or class that is missing."""
         match part:
             case TriplePattern(_, Const(predicate), Const(class_)) if predicate == RDF_TYPE:
-                time = self._brought.first_time(predicate, class_)
+                time = self._vocabulary.first_time(predicate, class_)
                 is_there = next(self._closed.graph().match(None, predicate, class_), None) is not None
                 name = f"the class {self._writer.text(class_)}"
             case TriplePattern(_, Const(predicate), _):
-                time = self._brought.first_time(predicate)
+                time = self._vocabulary.first_time(predicate)
                 is_there = next(self._closed.graph().match(None, predicate, None), None) is not None
                 name = self._writer.predicate(predicate)
             case _:
                 return
         if time is not None and not is_there:
             at = format_time(time, self._clock)
-            self.remarks.append(f"Elements of other {self.sight}s bring {name} (the first at {at}); a query sees one {self.sight}.")
+            self.remarks.append(
+                f"Elements of other {self.scope_noun}s bring {name} (the first at {at}); a query sees one {self.scope_noun}."
+            )
 
     def _remark(self, part: Part) -> None:
-        self.remarks += self._brought.near_misses_of(part, self._closed.background, self._writer)
+        self.remarks += self._vocabulary.near_misses_of(part, self._closed.background, self._writer)
 
     def _holds(self, text: str, count: int, noun: str = "") -> str:
         plural = "" if count == 1 else "s"
@@ -254,7 +261,7 @@ class StopText:
 
 
 def entailment_text(program: CompiledProgram, needed: MissingEntailment, writer: TermWriter) -> str:
-    """`entailment: rdfs` gives it, and the schema triples by which it does, with their files."""
+    """`entailment: rdfs` with the schema triples that it uses, and their files."""
     try:
         origins = BackgroundOrigins(program, program_rules(program)).of(needed.schema)
     except Refused:  # a graph that has changed since

@@ -1,10 +1,10 @@
-"""Survey of a rule's anchors over a replay: how far they came, and the one that came furthest.
+"""Survey of a rule's anchors over a replay: counts of bindings, and the anchor with most progress.
 
 Idea: the bindings after each clause are counted at every anchor. Of the anchors that did not fire,
-those of the greatest progress are kept, the latest ones, and evaluated with all candidates in reach
-when the replay is over.
-Memory: the history holds a bounded number of events. Before it forgets, the furthest anchor so far
-is explained.
+the latest ones of each level of progress are kept. After the replay, those of the highest level are
+evaluated with all candidates, and the one with the most progress is explained.
+Memory: the history holds a bounded number of events. Before its older half is discarded, the anchor
+with the most progress so far is explained.
 """
 
 from __future__ import annotations
@@ -27,28 +27,28 @@ from dotr.model.terms import Term, Variable
 from dotr.model.time import LAST_MICRO, Micros
 
 REACH: Final = 10
-"""Distance within which candidates are looked for, in lengths of the window."""
+"""Distance in window lengths within which events are candidates of an explanation."""
 MOST_BINDINGS: Final = 200
-"""Bindings of a clause that an explanation follows."""
+"""Maximum number of bindings of a clause that an explanation follows."""
 _MOST_EVENTS: Final = 400_000
-"""Events of a history beyond which its older half is forgotten."""
+"""Number of events of a history above which its older half is discarded."""
 _MOST_STEPS: Final = 512
-"""Times that are kept for each progress of their anchors."""
+"""Maximum number of times that are kept for each level of progress."""
 _MOST_EVALUATED: Final = 500
-"""Anchors of equal progress that are compared."""
+"""Maximum number of anchors of one level that are compared."""
 _MOST_CANDIDATES: Final = 200_000
-"""Candidates that are looked at for a comparison of anchors."""
+"""Maximum number of candidates that are evaluated to compare anchors."""
 
 _Explained = TypeVar("_Explained")
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """The anchors asked about.
+class RequestedAnchors:
+    """Selection of anchors by a question.
 
     Attributes:
-        first, last: times in µs since 1970, both included. An anchor is asked about if its own
-            time, or the time at which it stands, is among them.
+        first, last: times in µs since 1970, both included. An anchor is selected if its own time,
+            or the time at which it is due after its delay, is among them.
         where: attributes that equal a term, by SPARQL's `=`.
     """
 
@@ -58,17 +58,17 @@ class Asked:
 
     @property
     def all(self) -> bool:
-        """True if all anchors are asked about."""
-        return self == Asked()
+        """True if all anchors are selected."""
+        return self == RequestedAnchors()
 
-    def includes(self, anchor: RecordedEvent, stands: Micros) -> bool:
-        """True if an anchor is asked about.
+    def includes(self, anchor: RecordedEvent, due: Micros) -> bool:
+        """True if an anchor, due at a time in µs since 1970, is selected.
 
         >>> lab = RecordedEvent(0, 60, 0, ("room",), ("<http://e/lab>",))
-        >>> Asked(60, 60).includes(lab, 60), Asked(where=(("room", "<http://e/attic>"),)).includes(lab, 60)
+        >>> RequestedAnchors(60, 60).includes(lab, 60), RequestedAnchors(where=(("room", "<http://e/attic>"),)).includes(lab, 60)
         (True, False)
         """
-        if not (self.first <= anchor.time <= self.last or self.first <= stands <= self.last):
+        if not (self.first <= anchor.time <= self.last or self.first <= due <= self.last):
             return False
         if not self.where:
             return True
@@ -81,8 +81,11 @@ class Asked:
 
 
 class Progress(NamedTuple):
-    """Progress of an anchor: the clauses passed, the failing conditions at the next one (negated),
-    and its order. The greatest is the furthest.
+    """Progress of the evaluation at an anchor, ordered by its fields.
+
+    - `passed`: the number of leading clauses that leave a binding.
+    - `nearness`: minus the number of failing conditions of the best candidate of the next clause.
+    - `order`: the position of the anchor; of equal progress, the latest anchor is the greatest.
     """
 
     passed: int
@@ -92,26 +95,25 @@ class Progress(NamedTuple):
 
 @dataclass
 class Survey(Generic[_Explained]):
-    """Counts of a rule's anchors, and what is explained of them.
+    """Counts of a rule's anchors, and explanations of anchors that did not fire.
 
     Attributes:
         recorder: the replay and the history.
         evaluator: the evaluator over this history.
-        asked: the anchors asked about.
-        explain: makes the explanation of an anchor that did not fire, while the history has what it
-            needs.
-        every: explain every anchor that did not fire, not the furthest one alone.
-        facts: the number of events of the anchor's stream that are asked about.
+        requested: the requested anchors.
+        explain: explains an anchor that did not fire; called while the history has its events.
+        every: explain every anchor that did not fire, not only the one with the most progress.
+        facts: the number of requested events of the anchor's stream.
         anchors: the number of those whose own constraints hold.
-        after: the number of bindings after each clause, and after `if` where there is one.
-        errors: the number of bindings at which `if` errs; of many, of those looked at.
+        after: the number of bindings after each clause, and after `if` if there is one.
+        errors: the number of bindings at which `if` errs.
         events: the number of firings at these anchors.
         explained: the explanations.
     """
 
     recorder: Recorder
     evaluator: RuleEvaluator
-    asked: Asked
+    requested: RequestedAnchors
     explain: Callable[[AnchorEvaluation], _Explained]
     every: bool = False
     facts: int = 0
@@ -121,12 +123,17 @@ class Survey(Generic[_Explained]):
     events: int = 0
     explained: list[_Explained] = field(default_factory=list)
     _kept: dict[int, deque[Sequence[RecordedEvent]]] = field(default_factory=dict)
-    _turned_away: deque[RecordedEvent] = field(default_factory=lambda: deque(maxlen=_MOST_EVALUATED))
+    _non_anchors: deque[RecordedEvent] = field(default_factory=lambda: deque(maxlen=_MOST_EVALUATED))
     _furthest: tuple[Progress, _Explained] | None = None
     _threshold: int = _MOST_EVENTS
 
     def run(self, on_reject: Callable[[RejectedElement], None] | None = None, on_instant: Callable[[Micros], None] | None = None) -> None:
-        """Replay everything. Afterwards the counts and explanations are complete."""
+        """Run the whole replay; the counts and explanations are then complete.
+
+        Args:
+            on_reject: called with each element that an input rejects.
+            on_instant: called with the time (µs since 1970) of each instant.
+        """
         rule = self.evaluator.rule
         self.after = [0] * (len(rule.clauses) + (rule.condition is not None))
         consumes_aggregated = any(isinstance(each, Aggregate) and each.role.label in rule.consuming for each in rule.clauses)
@@ -134,24 +141,24 @@ class Survey(Generic[_Explained]):
             self._note_consumed(step, consumes_aggregated)
             self._note(step)
             if self.recorder.history.count() > self._threshold:
-                self._forget(step.time)
+                self._discard(step.time)
         if not self.every:
-            self._settle()
+            self._explain_furthest()
             if self._furthest is not None:
                 self.explained.append(self._furthest[1])
 
     @property
-    def turned_away(self) -> Sequence[RecordedEvent]:
-        """The latest events of the anchor's stream whose own constraints fail, where there is no
+    def non_anchors(self) -> Sequence[RecordedEvent]:
+        """The latest events of the anchor's stream whose own constraints fail; empty if there is an
         anchor.
         """
-        return () if self.anchors else tuple(self._turned_away)
+        return () if self.anchors else tuple(self._non_anchors)
 
     # --- one time ---
 
     def _note(self, step: Step) -> None:
-        asked = self.asked
-        events = step.events if asked.all else [each for each in step.events if asked.includes(each, step.time)]
+        requested = self.requested
+        events = step.events if requested.all else [each for each in step.events if requested.includes(each, step.time)]
         if not events:
             return
         self.facts += len(events)
@@ -167,7 +174,7 @@ class Survey(Generic[_Explained]):
         self.errors += errors
         self.after = [before + more for before, more in zip(self.after, after, strict=True)]
         if not self.anchors:
-            self._turned_away += events
+            self._non_anchors += events
         if anchors == fired_here:
             return
         unfired = [each for each in events if each not in fired] if fired else events
@@ -179,7 +186,7 @@ class Survey(Generic[_Explained]):
             self._kept.setdefault(level, deque(maxlen=_MOST_STEPS)).append(unfired)
 
     def _evaluated(self, events: Sequence[RecordedEvent]) -> tuple[int, Sequence[int], int, int]:
-        """The counts of some of the anchors of a time: anchors, bindings after each step, errors, and
+        """The counts for some of the events of a time: anchors, bindings after each clause, errors,
         anchors that fired.
         """
         evaluations = [self.evaluator.evaluate(each) for each in events]
@@ -206,10 +213,8 @@ class Survey(Generic[_Explained]):
 
     # --- the furthest ---
 
-    def _settle(self) -> None:
-        """Find the furthest of the anchors that are kept, and explain it if it is the furthest so
-        far.
-        """
+    def _explain_furthest(self) -> None:
+        """Find the kept anchor with the most progress, and explain it if no earlier one has more."""
         found: tuple[Progress, AnchorEvaluation] | None = None
         evaluated = candidates = 0
         for level in sorted(self._kept, reverse=True):
@@ -230,20 +235,20 @@ class Survey(Generic[_Explained]):
         if found is not None and (self._furthest is None or found[0] > self._furthest[0]):
             self._furthest = found[0], self.explain(found[1])
 
-    def _forget(self, now: Micros) -> None:
-        """Forget the older half of the history, as far as no later anchor can see it."""
+    def _discard(self, now: Micros) -> None:
+        """Discard the older half of the history, except events within the reach of later anchors."""
         history, rule = self.recorder.history, self.evaluator.rule
         if not self.every:
-            self._settle()
+            self._explain_furthest()
         reach = max(each.far for each in lookbacks(rule)) + rule.anchor.delay
         before = min(history.middle(), now - reach)
-        history.forget(before)
-        self.evaluator.consumed.forget(before)
+        history.discard_before(before)
+        self.evaluator.consumed.discard_before(before)
         self._threshold = max(_MOST_EVENTS, 2 * history.count())
 
 
 def progress_of(evaluation: AnchorEvaluation) -> Progress:
-    """Progress of the rule at an anchor."""
+    """The progress of the evaluation at an anchor."""
     passed = evaluation.passed
     if passed >= len(evaluation.clauses):
         failing = [sum(each.holds is not True for each in final.conditions) for final in evaluation.final]
@@ -258,4 +263,4 @@ def progress_of(evaluation: AnchorEvaluation) -> Progress:
 
 
 _NO_CANDIDATE: Final = 1_000
-"""Failing conditions of a clause without candidates: more than any candidate has."""
+"""Number of failing conditions of a clause without candidates: more than any candidate has."""

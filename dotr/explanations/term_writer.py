@@ -1,4 +1,4 @@
-"""Terms as Turtle for people: prefixed names, and blank nodes named after variables."""
+"""Terms in Turtle, with prefixed names, and blank nodes named after variables."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from dotr.model.terms import WELL_KNOWN, Prefixes, Term, Triple, Variable, is_tr
 class TermWriter:
     """Writer of the terms of one explanation.
 
-    A blank node is written as `_:` and the variable that it is bound to first; a second blank node
-    of that variable has a number. One that no variable is bound to is `_:b`, `_:b2`, ….
+    A blank node is written as `_:` and the first variable that is bound to it; a second blank node
+    of that variable has a number. Blank nodes without a variable are `_:b`, `_:b2`, ….
 
     Args:
-        prefixes: namespace IRI by prefix, without its colon; `xsd:`, `rdfs:` and the like are known
-            without them.
+        prefixes: namespace IRI by prefix, without its colon; well-known prefixes such as `xsd` and
+            `rdfs` are added.
 
     >>> writer = TermWriter({"": "http://e/"})
     >>> writer.name_blank("_:0", "r")
@@ -29,7 +29,7 @@ class TermWriter:
         self._taken: set[Term] = set()
 
     def name_blank(self, term: Term, variable: Variable) -> None:
-        """Name a blank node after a variable, unless it has a name; other terms need none."""
+        """Name a blank node after a variable, unless it has a name; other terms are ignored."""
         if not term.startswith("_:") or term in self._names:
             return
         name, number = f"_:{variable}", 1
@@ -40,17 +40,17 @@ class TermWriter:
         self._taken.add(name)
 
     def text(self, term: Term) -> str:
-        """The term as Turtle that reads back as the same term, but for the names of blank nodes."""
+        """The term in Turtle, which parses to the same term except for the names of blank nodes."""
         if is_triple(term):
             return term_text(rename_blanks(term, self._blank), self.prefixes)
         return self._blank(term) if term.startswith("_:") else term_text(term, self.prefixes)
 
     def predicate(self, term: Term) -> str:
-        """The term as the predicate of a triple: rdf:type is `a`."""
+        """The term in Turtle as the predicate of a triple: rdf:type is `a`."""
         return predicate_text(term, self.prefixes)
 
     def triple(self, triple: Triple) -> str:
-        """The triple without a full stop.
+        """The triple in Turtle, without a full stop.
 
         >>> TermWriter({"": "http://e/"}).triple(("_:0", "<http://e/p>", '"1"'))
         '_:b :p "1"'

@@ -1,8 +1,8 @@
-"""Queries of a rule without their own filters, whose facts show what the filters turn away.
+"""Queries of a rule without their filters, so that explanations can show rejected facts.
 
-A filter in the query of a label (`[ SELECT … FILTER(?v > 60) ]`) makes the same difference as one
-after the label of a shared query, which is a constraint. For explanations both are conditions on
-candidates.
+A filter in the query of a label (`[ SELECT … FILTER(?v > 60) ]`) has the same effect as one after
+the label of a shared query, which is a constraint. For explanations both are conditions on
+candidates: the query is evaluated without the filter, which becomes a constraint.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from dotr.model.traverse import free_variables, has_exists, in_scope
 
 @dataclass(frozen=True, slots=True)
 class UnfilteredSource:
-    """A source without filters of its query.
+    """A source whose query has no filters.
 
     Attributes:
         source: the source; its attributes are those of the original, and the variables of the
-            filters.
-        filters: the filters, conjuncts over these attributes.
+            removed filters.
+        filters: the removed filters, as conjuncts over these attributes.
     """
 
     source: FactSource
@@ -31,10 +31,10 @@ class UnfilteredSource:
 
 
 def unfiltered(source: FactSource) -> UnfilteredSource | None:
-    """The source without the filters of its query; None: it has none that can be taken out.
+    """The source without the filters of its query; None if no filter can be removed.
 
-    Filters stay where the query is grouped, sliced or ordered, and with DISTINCT where they need
-    variables that are not projected.
+    Filters are kept if the query is grouped, sliced or ordered, if they have EXISTS, and with
+    DISTINCT if they read variables that are not projected.
     """
     query = source.query
     if source.period is not None or not isinstance(query.pattern, Filter) or query.order or query.offset or query.limit is not None:
@@ -50,11 +50,11 @@ def unfiltered(source: FactSource) -> UnfilteredSource | None:
     needed = {name for each in filters for name in free_variables(each)}
     attributes = tuple(sorted({*source.attributes, *needed}))
     pattern = Filter(inner, kept) if kept else inner
-    wide = replace(source, query=replace(query, projection=attributes, pattern=pattern), attributes=attributes)
-    return UnfilteredSource(wide, filters)
+    changed = replace(source, query=replace(query, projection=attributes, pattern=pattern), attributes=attributes)
+    return UnfilteredSource(changed, filters)
 
 
 def unfiltered_sources(rule: Rule) -> Mapping[FactSource, UnfilteredSource]:
-    """The unfiltered sources of a rule, by source."""
+    """The unfiltered sources of a rule, by source; sources without removable filters are left out."""
     sources = [role.source for role in roles(rule) if isinstance(role.source, FactSource)]
-    return {source: wide for source in dict.fromkeys(sources) if (wide := unfiltered(source)) is not None}
+    return {source: found for source in dict.fromkeys(sources) if (found := unfiltered(source)) is not None}

@@ -19,7 +19,7 @@ class UnitEventWriter:
     Args:
         replay: the replay, for the form of times.
         reasons: the writer of triples.
-        of: writes the reason of another unit's event.
+        of: writes the reasons of another unit's event.
         headline: writes an event in one line.
     """
 

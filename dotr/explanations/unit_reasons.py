@@ -1,42 +1,42 @@
-"""Reasons of the events of a program's units, whatever their language.
+"""Reasons of the events of a program's units, of any language.
 
-Each kind of unit has one finder of reasons; an event that another event used is followed to the
-reason of its own unit. A unit of another language is one more case of `UnitReasons.of`.
+Each language has one finder of reasons. An event in the evidence of another event is followed to
+the reasons of its own unit. A further language is a further case of `UnitReasons.of`.
 """
 
 from __future__ import annotations
 
 from typing import Final
 
+from dotr.explanations.cached_replay import CachedReplay
 from dotr.explanations.event_reasons import EventReasons, ProofsByTime
 from dotr.explanations.firings import AnyFiring, FiringRecorder, NamedFiring, UnitFiring
 from dotr.explanations.reasons import UnitReason
-from dotr.explanations.remembered_replay import RememberedReplay
 from dotr.layout.units import StreamQuery
 from dotr.model.terms import Term
 
 _MOST_NESTED: Final = 12
-"""Number of composite events in each other that are followed."""
+"""Maximum depth to which composite events are followed."""
 
 
 class UnitReasons:
-    """Finder of the reasons of firings that a recorder has seen.
+    """Finder of the reasons of recorded firings.
 
     Args:
-        recorder: the recorder.
+        recorder: the recorder, after the instant of the firings.
         proofs: proofs at the instants of the replay.
-        remembered: the replay.
+        cached: the replay.
     """
 
-    def __init__(self, recorder: FiringRecorder, proofs: ProofsByTime, remembered: RememberedReplay) -> None:
+    def __init__(self, recorder: FiringRecorder, proofs: ProofsByTime, cached: CachedReplay) -> None:
         self._rules = EventReasons(recorder, proofs, self.follow)
         self._recorder = recorder
         self._proofs = proofs
-        self._remembered = remembered
+        self._cached = cached
         self._nested = 0
 
     def of(self, firing: AnyFiring, name: Term | None = None) -> UnitReason:
-        """The reasons of an event; with a name that it makes, of the part that makes it."""
+        """The reasons of an event; `name`: only of the part that creates this fresh name."""
         match firing:
             case NamedFiring():
                 return self._rules.of(firing)
@@ -44,12 +44,12 @@ class UnitReasons:
                 from dotr.explanations.report_reasons import ReportReasons
                 from dotr.explanations.window_elements import WindowElements
 
-                return ReportReasons(self._recorder, self._proofs, WindowElements(self._remembered), self.follow).of(firing, name)
+                return ReportReasons(self._recorder, self._proofs, WindowElements(self._cached), self.follow).of(firing, name)
             case _:
                 return self._of_points_or_intervals(firing)
 
     def _of_points_or_intervals(self, firing: UnitFiring) -> UnitReason:
-        """The reasons of an event of a language that is loaded only where a program has it."""
+        """The reasons of an event of a lazily loaded language."""
         from dotr.layout.lars_units import LarsUnit
 
         if isinstance(firing.unit, LarsUnit):
@@ -61,7 +61,7 @@ class UnitReasons:
         return IntervalReasons(self._recorder, self._proofs, self.follow).of(firing)
 
     def follow(self, firing: AnyFiring) -> UnitReason | None:
-        """The reasons of an event that another one used, to a bounded depth."""
+        """The reasons of an event in the evidence of another one; None beyond the maximum depth."""
         if self._nested == _MOST_NESTED:
             return None
         self._nested += 1

@@ -1,7 +1,7 @@
-"""Events of a program's units in words, whatever their language.
+"""Text of the events of a program's units, of any language.
 
-Each kind of unit has one writer; a reason within another one is written by the writer of its unit.
-A unit of another language is one more case of each function here.
+Each language has one writer; reasons within other reasons are written by the writer of their unit.
+A further language is a further case of each function here.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from dotr.explanations.why_tree import WhyTree
 from dotr.expressions.times import format_time
 from dotr.model.time import Micros
 
-if TYPE_CHECKING:  # loaded where a program has such units
+if TYPE_CHECKING:  # loaded only for programs with such units
     from dotr.explanations.interval_text import IntervalWriter
     from dotr.explanations.lars_text import LarsWriter
     from dotr.explanations.report_text import ReportWriter
@@ -41,7 +41,7 @@ class UnitWriter:
     Args:
         replay: the replay, for the form of times and the places of rules.
         reasons: the writer of facts and triples.
-        places: the places of the elements of a time.
+        places: the places of the elements at a time in µs since 1970.
     """
 
     def __init__(self, replay: Replay, reasons: ReasonWriter, places: Callable[[Micros], Sequence[ElementPlace]]) -> None:
@@ -134,7 +134,7 @@ class UnitWriter:
 
 
 def proofs_of(reason: SourceReason) -> Iterator[TripleProof]:
-    """The proofs of all triples that an event, and the events below it, used."""
+    """The proofs of all triples in the evidence of an event and of the events below it."""
     match reason:
         case FactReason():
             yield from reason.proofs.values()
@@ -159,11 +159,11 @@ def proofs_of(reason: SourceReason) -> Iterator[TripleProof]:
 
 
 def point_atoms(reason: LarsEventReason) -> Iterator[PointAtom]:
-    """The atoms of the stream and of the background in the derivations of an event."""
+    """The atoms of the stream and of the background at the leaves of an event's derivations."""
     for node in lars_nodes(reason):
         yield from node.points
 
 
 def made_in(reason: LarsEventReason) -> Iterator[SourceReason]:
-    """The reasons of the events that an event of a LARS file used."""
+    """The reasons of the events in the derivations of an event of a LARS file."""
     yield from (atom.made for atom in point_atoms(reason) if atom.made is not None)

@@ -1,6 +1,6 @@
-"""Answer to the question why a unit made no event, whatever its language.
+"""Explanation of a unit without an event, of any language.
 
-Each kind of unit has one function that answers; a unit of another language is one more case here.
+Each language has one function for the answer; a further language is a further case here.
 """
 
 from __future__ import annotations
@@ -15,21 +15,21 @@ from dotr.layout.interval_components import units_by_label
 from dotr.layout.units import StreamQuery, StreamUnit
 from dotr.model.terms import Variable
 
-if TYPE_CHECKING:  # loaded where a program has such units
+if TYPE_CHECKING:  # loaded only for programs with such units
     from dotr.explanations.interval_failure import IntervalWhyNot
     from dotr.explanations.lars_failure import PointWhyNot
 
 UnitWhyNot: TypeAlias = "WhyNot | ReportWhyNot | PointWhyNot | IntervalWhyNot"
-"""An answer: `case`, `fired`, `lines()` and `to_json()`."""
+"""An answer; all have `case`, `fired`, `lines()` and `to_json()`."""
 
 
 def why_no_event(replay: Replay, name: str, question: Question | None = None) -> UnitWhyNot:
-    """The reason why a rule did not fire, or why a unit made no event of a label.
+    """The reason for which a rule did not fire, or a unit produced no event of a label.
 
     Args:
         replay: the program and its stream.
         name: the name of a rule, or the label of a unit's events.
-        question: what is asked about; None: all.
+        question: the requested times and attributes; None: all.
 
     Raises:
         KeyError: there is no such rule or label.
@@ -45,7 +45,7 @@ def why_no_event(replay: Replay, name: str, question: Question | None = None) ->
 
 
 def _why_no_point_or_interval(replay: Replay, unit: StreamUnit, name: str, question: Question | None) -> UnitWhyNot:
-    """The answer for a language that is loaded only where a program has it."""
+    """The answer for a unit of a lazily loaded language."""
     from dotr.layout.lars_units import LarsUnit
 
     if isinstance(unit, LarsUnit):
@@ -58,13 +58,11 @@ def _why_no_point_or_interval(replay: Replay, unit: StreamUnit, name: str, quest
 
 
 def is_answered(program: CompiledProgram, name: str) -> bool:
-    """True for a rule, and for a label of another unit."""
+    """True for the name of a rule and for the label of another unit's events."""
     return any(rule.name == name for rule in program.rules.rules) or name in units_by_label(program.units)
 
 
-def anchor_attributes(replay: Replay, name: str) -> tuple[Variable, ...]:
-    """The attributes that a question about a rule or a label may name: those of the rule's anchor,
-    or of the label's events.
-    """
+def question_attributes(replay: Replay, name: str) -> tuple[Variable, ...]:
+    """The attributes that a question may restrict: those of a rule's anchor, or of a label's events."""
     places = replay.program.rules.places.get(name)
     return places.roles[0].attributes if places is not None else replay.program.attributes[name]

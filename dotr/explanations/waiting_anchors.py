@@ -1,4 +1,4 @@
-"""Anchors that wait: delayed anchors whose time is not closed, and the input that holds it."""
+"""Delayed anchors whose due time is not closed, and the input that holds back the watermark."""
 
 from __future__ import annotations
 
@@ -8,20 +8,19 @@ from dataclasses import dataclass
 from dotr.explanations.conditions import failing
 from dotr.explanations.replay import InputProgress, Replay
 from dotr.explanations.rule_evaluation import RuleEvaluator
-from dotr.explanations.survey import Asked
+from dotr.explanations.survey import RequestedAnchors
 from dotr.expressions.times import format_time
 from dotr.model.time import LAST_MICRO, Clock
 
 
 @dataclass(frozen=True, slots=True)
 class WaitingAnchors:
-    """Anchors that wait at the end of a replay.
+    """Delayed anchors that are not yet due at the end of a replay.
 
     Attributes:
         anchors: their number.
-        until: the time at which the first of them stands.
-        closed: a sentence on the time up to which all inputs have passed, and on the input that
-            holds the others.
+        until: the time at which the first of them is due, as the output writes it.
+        closed: a sentence on the watermark, and on the input that holds it back.
     """
 
     anchors: int
@@ -41,13 +40,13 @@ class WaitingAnchors:
         return {"anchors": self.anchors, "until": self.until, "closed": self.closed}
 
 
-def waiting_anchors(replay: Replay, evaluator: RuleEvaluator, asked: Asked) -> WaitingAnchors | None:
-    """The anchors that wait at the end of a replay; None: there is none.
+def waiting_anchors(replay: Replay, evaluator: RuleEvaluator, requested: RequestedAnchors) -> WaitingAnchors | None:
+    """The delayed anchors that are not yet due at the end of a replay; None: there is none.
 
     Args:
         replay: the replay, after its last instant.
         evaluator: the evaluator of the rule, with the history up to the last instant.
-        asked: the anchors asked about.
+        requested: the requested anchors.
     """
     delay, last = evaluator.rule.anchor.delay, evaluator.history.passed
     if not delay or last is None or replay.ended:
@@ -55,7 +54,7 @@ def waiting_anchors(replay: Replay, evaluator: RuleEvaluator, asked: Asked) -> W
     waiting = [
         each
         for each in evaluator.anchors(last - delay + 1, LAST_MICRO)
-        if asked.includes(each, each.time + delay) and not failing(evaluator.own_conditions(each))
+        if requested.includes(each, each.time + delay) and not failing(evaluator.own_conditions(each))
     ]
     if not waiting:
         return None
@@ -64,7 +63,7 @@ def waiting_anchors(replay: Replay, evaluator: RuleEvaluator, asked: Asked) -> W
 
 
 def closed_text(inputs: Sequence[InputProgress], clock: Clock) -> str:
-    """A sentence on the time up to which all is closed, and on the input that holds it.
+    """A sentence on the watermark of all inputs, and on the input that holds it back.
 
     >>> inputs = [InputProgress("weather", 129_999_999, False), InputProgress("doors", 179_999_999, False)]
     >>> closed_text(inputs, Clock())
@@ -74,7 +73,7 @@ def closed_text(inputs: Sequence[InputProgress], clock: Clock) -> str:
     >>> closed_text([InputProgress("", 129_999_999, False)], Clock())
     'All is closed up to 130.'
     """
-    # An input has passed the times before that of its latest element, less its lateness.
+    # The watermark of an input is 1 µs below the time of its latest element, less its lateness.
     growing = [each for each in inputs if not each.ended]
     if not growing:
         return "All is closed."

@@ -1,9 +1,9 @@
-"""Why an event came, and why a triple holds: trees of reasons down to lines of files.
+"""Explanation of an event, and of a triple that holds: trees of reasons down to lines of files.
 
-Idea: the stream is replayed up to the event, with the rules that take part. Of many rules any may
-have made a name: it is looked for in a run of the whole program first, whose instants are kept for
-the second one.
-Cost: up to two runs of one process up to the event, and the closure of the instants that it needs.
+Idea: the stream is replayed up to the event with its rule and the units that it reads. If only a
+fresh name is given and the program has more than eight units, a run of the whole program first
+finds the firing that created it; its instants are cached for the second run.
+Cost: up to two runs in one process up to the event, and the closures of the instants in its tree.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from dotr.datalog.background import without_collection
 from dotr.engine.driver import Engine
 from dotr.engine.program import CompiledProgram
 from dotr.explanations.background_origins import BackgroundOrigins, close_background_in_rounds
+from dotr.explanations.cached_replay import CachedReplay
 from dotr.explanations.conditions import truth_in
 from dotr.explanations.event_reasons import ProofsByTime
 from dotr.explanations.firings import AnyFiring, FiringRecorder
 from dotr.explanations.proofs import ProofBuilder, TripleProof
 from dotr.explanations.reason_text import ReasonWriter, background_triples, replace_background
 from dotr.explanations.reasons import UnitReason
-from dotr.explanations.remembered_replay import RememberedReplay
 from dotr.explanations.replay import ElementPlace, Replay
 from dotr.explanations.term_writer import TermWriter
 from dotr.explanations.unit_reasons import UnitReasons
@@ -38,16 +38,16 @@ from dotr.model.time import Micros
 from dotr.outputs.writing import FRESH, GraphNamer, output_order
 
 _MOST_NEAR: Final = 5
-"""Number of events that are named where none is the one asked about."""
+"""Maximum number of nearest events that are listed if no event matches the question."""
 _MOST_TOGETHER: Final = 8
-"""Number of rules up to which all of them are recorded at once, to find who made a name."""
+"""Maximum number of units that are all recorded to find the firing of a name."""
 _MOST_OTHERS: Final = 20
-"""Number of further events that are named."""
+"""Maximum number of further matching events that are listed."""
 
 
 @dataclass(frozen=True, slots=True)
 class EventQuestion:
-    """The events asked about.
+    """Selection of events by a question.
 
     Attributes:
         name: a name that an event has in the output, of a node or of its graph in TriG, an IRI
@@ -63,7 +63,7 @@ class EventQuestion:
     where: tuple[tuple[Variable, Term], ...] = ()
 
     def includes(self, firing: AnyFiring) -> bool:
-        """True for a firing that is asked about."""
+        """True for a firing that the question selects."""
         if self.name is not None and f"<{self.name}>" not in firing.names:
             return False
         if (self.rule is not None and firing.unit_name != self.rule) or (self.at is not None and firing.time != self.at):
@@ -80,9 +80,10 @@ class EventAnswer:
     """The answer to a question about events.
 
     Attributes:
-        tree: the reasons of the first event asked about; None: there is no such event.
-        others: the further events asked about, in a line each.
-        near: where there is no such event, the events of the rule nearest in time, in a line each.
+        tree: the reasons of the first selected event; None: there is none.
+        others: the further selected events, in a line each.
+        near: if no event is selected, the events of the rule that are nearest in time, in a line
+            each.
     """
 
     tree: WhyTree | None
@@ -91,15 +92,15 @@ class EventAnswer:
 
 
 def why(replay: Replay, question: EventQuestion, *, background: bool = False) -> WhyTree | None:
-    """The reasons of the first event asked about; None: there is no such event.
+    """The reasons of the first event that a question selects; None: there is none.
 
     Args:
         replay: the program and its stream.
         question: the event, by its name, or by its rule, its time and its attributes.
-        background: proofs go on from background triples to what the sources state.
+        background: continue proofs from background triples to triples that the sources state.
 
     Raises:
-        Refused: the stream or, with `background`, a graph can be read no more.
+        Refused: the stream or, with `background`, a graph can no longer be read.
 
     >>> from dotr.workbench.replays import open_replays
     >>> [replay] = open_replays("tests/cases/rule_r.yaml", "1")
@@ -117,21 +118,21 @@ class WhyExplainer:
 
     Args:
         replay: the replay.
-        background: proofs go on from background triples to what the sources state.
+        background: continue proofs from background triples to triples that the sources state.
 
     Attributes:
-        replay: the replay, whose instants are kept.
-        background_seconds: the seconds of CPU that closing the background once more took; None: it
-            was not needed.
+        replay: the replay, whose instants are cached.
+        background_seconds: the CPU time of closing the background once more, in seconds; None: it
+            was not closed.
     """
 
     def __init__(self, replay: Replay, *, background: bool = False) -> None:
-        self._remembered = RememberedReplay(replay)
-        self._proofs = ProofsByTime(self._remembered, self._beyond_background if background else _unchanged)
+        self._cached = CachedReplay(replay)
+        self._proofs = ProofsByTime(self._cached, self._extended_to_sources if background else _unchanged)
         self._origins: BackgroundOrigins | None = None
         self._background: ProofBuilder | None = None
-        self._longer: dict[int, TripleProof] = {}
-        self.replay = self._remembered.replay
+        self._extended: dict[int, TripleProof] = {}
+        self.replay = self._cached.replay
         self.background_seconds: float | None = None
 
     @property
@@ -146,8 +147,8 @@ class WhyExplainer:
     # --- events ---
 
     def answer(self, question: EventQuestion) -> EventAnswer:
-        """The reasons of the first event asked about."""
-        with without_collection():  # it would go through the kept instants again and again
+        """The reasons of the first event that a question selects, and the further or nearest events."""
+        with without_collection():  # each collection would traverse the cached instants
             answer = self._answer(question)
             if answer.tree is None and question.name is not None:
                 made = self._with_graph(f"<{question.name}>")
@@ -185,11 +186,14 @@ class WhyExplainer:
         return FiringRecorder.of(self.replay, rules)
 
     def reason(self, recorder: FiringRecorder, firing: AnyFiring, name: Term | None = None) -> UnitReason:
-        """The reasons of a firing that the recorder has just returned, of its part that makes a name."""
-        return UnitReasons(recorder, self._proofs, self._remembered).of(firing, name)
+        """The reasons of a firing, before the recorder runs on.
+
+        `name`: a fresh name; only the part of the event that creates it is explained.
+        """
+        return UnitReasons(recorder, self._proofs, self._cached).of(firing, name)
 
     def tree(self, recorder: FiringRecorder, firing: AnyFiring, name: Term | None = None) -> WhyTree:
-        """The reasons of a firing that the recorder has just returned, as a tree."""
+        """The tree of a firing's reasons, as by `reason`."""
         reason = self.reason(recorder, firing, name)
         return UnitWriter(self.replay, self._writer(proofs_of(reason)), self._places).tree(reason)
 
@@ -198,11 +202,11 @@ class WhyExplainer:
         return UnitWriter(self.replay, ReasonWriter(self._terms(), {}), self._places).headline(firing)
 
     def _maker(self, name: Term) -> Firing | None:
-        """The firing whose graph makes a name."""
+        """The firing whose graph creates a fresh name; None: there is none."""
         return next((found for firings in self._firings() if (found := _making(firings, name)) is not None), None)
 
     def _with_graph(self, name: Term) -> Firing | None:
-        """The firing whose graph has a name in TriG and N-Quads."""
+        """The firing whose graph has a name in TriG and N-Quads; None: there is none."""
         name_graphs = GraphNamer(self.replay.clock)
         named = (each for firings in self._firings() for each in name_graphs(sorted(firings, key=output_order)))
         return next((firing for graph, firing, _ in named if graph == name), None)
@@ -216,7 +220,7 @@ class WhyExplainer:
             yield from engine.finish()
 
     def _near(self, rules: Collection[str | None], question: EventQuestion) -> list[str]:
-        """The events of the rules asked about that are nearest in time."""
+        """The events of some rules that are nearest to the requested time, or the first ones."""
         at = question.at
         nearest: list[AnyFiring] = []
         for firings in self.recorder([name for name in rules if name is not None]).run():
@@ -229,12 +233,14 @@ class WhyExplainer:
     # --- triples ---
 
     def triple(self, pattern: Triple, at: Micros) -> WhyTree | None:
-        """The proof of a triple at an instant; None where it does not hold, or where the instant goes
-        over a limit.
+        """The proof of a triple at an instant.
 
         Args:
-            pattern: the triple; a blank node stands for any term.
+            pattern: the triple; a blank node matches any term.
             at: the time of the instant in µs since 1970.
+
+        Returns:
+            None if the triple does not hold, or if the instant exceeds a limit.
         """
         proofs = self._proofs.at(at)
         try:
@@ -252,7 +258,7 @@ class WhyExplainer:
         proof = proofs.proof(triple)
         if proof is None:
             return None
-        proof = self._proofs.further(proof)
+        proof = self._proofs.extend(proof)
         terms = self._terms()
         for term, given in zip(triple, pattern, strict=True):
             if is_blank(given):
@@ -260,20 +266,23 @@ class WhyExplainer:
         return self._writer([proof], terms).triple(proof)
 
     def contradictions(self, at: Micros) -> list[WhyTree]:
-        """The proofs of the contradictions of an instant, the least high first."""
+        """The proofs of the contradictions of an instant (µs since 1970), those of least height first.
+
+        Empty if the instant exceeds a limit.
+        """
         try:
             found = self._proofs.at(at).contradictions()
         except LimitExceeded:
             return []
         trees = []
         for each in found:
-            further = [self._proofs.further(premise) for premise in each.premises]
+            further = [self._proofs.extend(premise) for premise in each.premises]
             trees.append(self._writer(further).contradiction(replace(each, premises=tuple(further)), format_time(at, self.replay.clock)))
         return trees
 
     def has_instant(self, at: Micros) -> bool:
-        """True where the stream has an instant at a time in µs."""
-        return self._remembered.instant(at) is not None
+        """True if the stream has an instant at a time in µs since 1970."""
+        return self._cached.instant(at) is not None
 
     # --- the background ---
 
@@ -284,22 +293,22 @@ class WhyExplainer:
         origins = self._origins.of(triples) if self._origins is not None else {}
         return ReasonWriter(terms or self._terms(), origins)
 
-    def _beyond_background(self, proof: TripleProof) -> TripleProof:
-        """A proof that ends at what elements and sources state."""
+    def _extended_to_sources(self, proof: TripleProof) -> TripleProof:
+        """A proof whose background triples are proved from triples that the sources state."""
         if not background_triples([proof]):
             return proof
         if self._background is None:
             start = process_time()
             self._background = ProofBuilder(*close_background_in_rounds(self.program, self._proofs.rules))
             self.background_seconds = process_time() - start
-        return replace_background(proof, self._background.proof, self._longer)
+        return replace_background(proof, self._background.proof, self._extended)
 
     def _terms(self) -> TermWriter:
-        """A writer of terms with the prefixes that are declared, and those that every reader knows."""
+        """A writer of terms with the declared and the well-known prefixes."""
         return TermWriter({**WELL_KNOWN, **self.replay.prefixes})
 
     def _places(self, time: Micros) -> Sequence[ElementPlace]:
-        instant = self._remembered.instant(time)
+        instant = self._cached.instant(time)
         return () if instant is None else instant.places
 
 
@@ -308,7 +317,7 @@ def _unchanged(proof: TripleProof) -> TripleProof:
 
 
 def _question_about(made: Firing, question: EventQuestion) -> EventQuestion:
-    """The question about a firing: by a name that it makes, or else by its attributes."""
+    """A question that selects a firing: by a fresh name in its graph, or else by its attributes."""
     given = {term for _, term in made.attributes}
     fresh = (term[1:-1] for triple in made.graph or () for term in triple if term.startswith(FRESH) and term not in given)
     name = next(fresh, None)
@@ -316,7 +325,7 @@ def _question_about(made: Firing, question: EventQuestion) -> EventQuestion:
 
 
 def _making(firings: Iterable[Firing], name: Term) -> Firing | None:
-    """The firing that makes a name: its graph has it, its attributes have not."""
+    """The firing that creates a name: its graph has the name, and its attributes do not."""
     for firing in firings:
         if any(name in triple for triple in firing.graph or ()) and all(term != name for _, term in firing.attributes):
             return firing

@@ -1,8 +1,9 @@
-"""Answer to the question why a rule did not fire: a funnel, and the anchor that came furthest.
+"""Explanation of a rule that did not fire: a funnel, and the anchor with the most progress.
 
-Idea: the rule, and those whose events it reads, are replayed (`dotr.explanations.survey`). Without
-an anchor the facts that the anchor's own constraints turned away are shown, and without a fact what
-stops the query (`dotr.explanations.query_failure`).
+Idea: the rule, and the units whose events it reads, are replayed (`dotr.explanations.survey`).
+Without an anchor, the facts that fail the anchor's own constraints are shown; without a fact, the
+stop of its query (`dotr.explanations.query_failure`).
+Cost: a replay of the rule; for a query without a fact, a second one.
 """
 
 from __future__ import annotations
@@ -14,13 +15,13 @@ from typing import Final
 from dotr.explanations.anchor_explanation import AnchorExplainer, AnchorExplanation, step_names
 from dotr.explanations.evaluations import ConsumedEvents
 from dotr.explanations.event_text import EventWriter, unit_name
-from dotr.explanations.instants_asked import InstantsAsked
 from dotr.explanations.late_elements import LateElements, LateSearch
 from dotr.explanations.query_failure import MissingFacts, explain_missing_facts
 from dotr.explanations.recording import Recorder
 from dotr.explanations.replay import RejectedElement, Replay
+from dotr.explanations.requested_instants import RequestedInstants
 from dotr.explanations.rule_evaluation import RuleEvaluator
-from dotr.explanations.survey import REACH, Asked, Survey
+from dotr.explanations.survey import REACH, RequestedAnchors, Survey
 from dotr.explanations.term_writer import TermWriter
 from dotr.explanations.waiting_anchors import WaitingAnchors, waiting_anchors
 from dotr.layout.interval_components import units_by_label
@@ -32,12 +33,12 @@ from dotr.model.time import LAST_MICRO, Micros, Unit
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """The anchors that a question is about; without values all of them.
+    """A question about the anchors of a rule; without values about all of them.
 
     Attributes:
         first, last: times in µs since 1970, both included; None: no bound.
         where: attributes of the anchor that equal a term, by SPARQL's `=`.
-        every: explain every anchor that did not fire, not the furthest one alone.
+        every: explain every anchor that did not fire, not only the one with the most progress.
     """
 
     first: Micros | None = None
@@ -46,10 +47,10 @@ class Question:
     every: bool = False
 
     @property
-    def asked(self) -> Asked:
-        """The anchors asked about."""
+    def requested(self) -> RequestedAnchors:
+        """The requested anchors."""
         first = -LAST_MICRO if self.first is None else self.first
-        return Asked(first, LAST_MICRO if self.last is None else self.last, self.where)
+        return RequestedAnchors(first, LAST_MICRO if self.last is None else self.last, self.where)
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,15 +110,16 @@ class WhyNot:
 
     Attributes:
         case: the case of a rule test; empty otherwise.
-        funnel: the bindings of the anchors asked about.
-        anchors: explanations of anchors that did not fire: of the furthest, or of every one; where
-            there is no anchor, of the facts that its own constraints turned away.
-        facts: the number of facts of the anchor that were asked about.
+        funnel: the bindings of the requested anchors.
+        anchors: explanations of anchors that did not fire: of that with the most progress, or of
+            all; without an anchor, of the facts that fail the anchor's own constraints.
+        facts: the number of requested facts of the anchor's query.
         label: the label of the query or event that the anchor reads.
-        missing: the reason why a query has no fact; None: it has some, or is not to blame.
-        waiting: anchors that wait for a time that is not closed.
-        late: what late elements would have been.
-        unit: a question on the unit of times, where they are wildly out of scale.
+        missing: the explanation of a query without a fact; None if it has facts, or is not the
+            cause.
+        waiting: delayed anchors that are not yet due.
+        late: the late elements that would have been anchors.
+        unit: a question on the unit of times, if they are beyond the year 3000.
         remarks: further sentences.
     """
 
@@ -134,7 +136,7 @@ class WhyNot:
 
     @property
     def fired(self) -> bool:
-        """True if the rule fired within what was asked."""
+        """True if the rule fired at a requested anchor."""
         return self.funnel.events > 0
 
     def lines(self) -> list[str]:
@@ -155,7 +157,7 @@ class WhyNot:
         if self.funnel.anchors:
             for each in self.anchors:
                 lines += each.lines()
-        else:  # facts that are no anchors, and the one change that suffices for one of them
+        else:  # facts that are no anchors, and a change that suffices for one of them
             for each in self.anchors:
                 lines += replace(each, change="").lines()
             change = next((each.change for each in self.anchors if each.change), "")
@@ -182,16 +184,16 @@ class WhyNot:
 
 
 def why_not(replay: Replay, rule: str, question: Question | None = None) -> WhyNot:
-    """The reason why a rule did not fire.
+    """The reason for which a rule did not fire.
 
     Args:
         replay: the program and its stream.
         rule: the name of a rule of the program.
-        question: the anchors asked about; None: all.
+        question: the requested anchors; None: all.
 
     Returns:
-        The funnel of these anchors, and the explanation of the one that came furthest without
-        firing.
+        The funnel of these anchors, and the explanation of the one with the most progress that did
+        not fire.
 
     Raises:
         KeyError: there is no such rule.
@@ -205,7 +207,7 @@ def why_not(replay: Replay, rule: str, question: Question | None = None) -> WhyN
 
 
 class _Inquiry:
-    """The parts of one answer."""
+    """Search for the answer to one question."""
 
     def __init__(self, replay: Replay, rule: str, question: Question) -> None:
         self._replay = replay
@@ -225,11 +227,11 @@ class _Inquiry:
         self._explainer = AnchorExplainer(self._evaluator, self._writer)
 
     def answer(self) -> WhyNot:
-        """Replay, and put the answer together."""
+        """Run the replay, and build the answer."""
         question, rule = self._question, self._rule
-        survey = Survey(self._recorder, self._evaluator, question.asked, self._explainer.explain, question.every)
-        late = LateSearch(self._evaluator, self._recorder, question.asked)
-        instants = InstantsAsked(question.asked, rule.anchor.delay)
+        survey = Survey(self._recorder, self._evaluator, question.requested, self._explainer.explain, question.every)
+        late = LateSearch(self._evaluator, self._recorder, question.requested)
+        instants = RequestedInstants(question.requested, rule.anchor.delay)
 
         def reject(rejected: RejectedElement) -> None:
             late.note(rejected)
@@ -239,7 +241,7 @@ class _Inquiry:
         names = step_names(rule.clauses, has_condition=rule.condition is not None)
         funnel = Funnel(rule.name, survey.anchors, tuple(zip(names, survey.after, strict=True)), survey.errors, survey.events)
         found = WhyNot(self._replay.case, funnel, tuple(survey.explained), survey.facts, rule.anchor.origin)
-        waiting = waiting_anchors(self._replay, self._evaluator, question.asked)
+        waiting = waiting_anchors(self._replay, self._evaluator, question.requested)
         found = replace(found, waiting=waiting, late=late.result(), unit=self._unit(survey))
         if self._recorder.failed:
             found = replace(found, remarks=self._failures())
@@ -258,13 +260,14 @@ class _Inquiry:
         return replace(found, missing=self._missing_facts(stopping), remarks=self._missing_events(stopping))
 
     def _is_of_unit(self, role: Role) -> bool:
-        """True where a unit other than a rule makes the events of a role, also at times without an
-        instant."""
+        """True if a unit other than a rule produces the events of a role, also at times without an
+        instant.
+        """
         made = units_by_label(self._replay.program.units)
         return isinstance(role.source, EventSource) and role.source.event in made
 
     def _failures(self) -> tuple[str, ...]:
-        """Sentences on anchors at which the rule failed or went over a limit."""
+        """A sentence on the anchors at which the rule failed or exceeded a limit."""
         failed = self._recorder.failed
         first, others = failed[0], len(failed) - 1
         why = first.why[first.why.rindex("more than") :] if first.reason is Reason.LIMIT else first.why
@@ -274,12 +277,12 @@ class _Inquiry:
         return (f"The rule {word}{time}{further}: {why}.",)
 
     def _stopping_roles(self, found: WhyNot) -> Sequence[Role]:
-        """The roles of the clauses that stopped the anchors explained, without a candidate."""
+        """The roles of the clauses that stopped the explained anchors and had no candidate."""
         labels = {each.stopped_by for each in found.anchors if not each.candidates}
         return [clause.role for clause in self._rule.clauses if clause.role.label in labels]
 
     def _unit(self, survey: Survey[AnchorExplanation]) -> str:
-        """A question on the unit, where times are beyond the year 3000; empty: they are not."""
+        """A question on the unit of times; empty unless times are beyond the year 3000."""
         clock, latest = self._replay.clock, self._recorder.history.passed
         if clock.dated or latest is None or latest < _YEAR_3000 or survey.events:
             return ""
@@ -289,18 +292,18 @@ class _Inquiry:
         return f"Are times beyond the year 3000 {_FINER[finer]}? time: {{ unit: {unit_name(finer)} }}"
 
     def _without_anchor(self, found: WhyNot, survey: Survey[AnchorExplanation]) -> WhyNot:
-        asked = self._question.asked
-        turned_away = [self._evaluator.evaluate(each, REACH) for each in survey.turned_away]
+        requested = self._question.requested
+        non_anchors = [self._evaluator.evaluate(each, REACH) for each in survey.non_anchors]
         facts = survey.facts
-        if not turned_away:
+        if not non_anchors:
             filtered_out = [
-                each for each in self._evaluator.filtered_out(-LAST_MICRO, LAST_MICRO) if asked.includes(each.anchor, each.order.stands)
+                each for each in self._evaluator.filtered_out(-LAST_MICRO, LAST_MICRO) if requested.includes(each.anchor, each.order.due)
             ]
-            turned_away, facts = filtered_out[-_MOST_LATEST:], len(filtered_out)
-        if turned_away:
+            non_anchors, facts = filtered_out[-_MOST_LATEST:], len(filtered_out)
+        if non_anchors:
             found = replace(found, facts=facts)
-            turned_away.sort(key=lambda each: (sum(outcome.holds is not True for outcome in each.conditions), -each.order.stands))
-            return replace(found, anchors=tuple([self._explainer.explain(each) for each in turned_away[:_MOST_FACTS]]))
+            non_anchors.sort(key=lambda each: (sum(outcome.holds is not True for outcome in each.conditions), -each.order.due))
+            return replace(found, anchors=tuple([self._explainer.explain(each) for each in non_anchors[:_MOST_FACTS]]))
         return replace(found, missing=self._missing_facts(self._rule.anchor), remarks=self._missing_events(self._rule.anchor))
 
     def _missing_facts(self, role: Role) -> MissingFacts | None:
@@ -310,7 +313,7 @@ class _Inquiry:
         return explain_missing_facts(self._replay, self._rule, self._terms, role=role, first=question.first, last=question.last)
 
     def _missing_events(self, role: Role) -> tuple[str, ...]:
-        """The rules that make the events of a role, where there is none."""
+        """A remark on the rules or units that produce the events of a role; empty for a role of facts."""
         if not isinstance(role.source, EventSource):
             return ()
         label = role.source.event
@@ -321,7 +324,7 @@ class _Inquiry:
 
 _MOST_FACTS: Final = 5
 _MOST_LATEST: Final = 500
-"""Facts that are compared where an anchor's constraints turn away all."""
+"""Maximum number of facts that are compared if all fail the anchor's constraints."""
 _YEAR_3000: Final = 32_503_680_000 * Unit.SECOND.value
 _FINER: Final = {Unit.SECOND: "seconds", Unit.MILLISECOND: "milliseconds", Unit.MICROSECOND: "microseconds"}
-"""Units of times that could have been meant, the coarsest first."""
+"""Alternative units of times, the coarsest first."""

@@ -8,10 +8,10 @@ from enum import Enum
 from typing import Final, TypeAlias
 
 _LEAST_COLUMN: Final = 51
-"""The column of places is two to the right of this one at least, so that most trees look alike."""
+"""Minimum width of the texts before the column of places, which aligns most trees."""
 _MOST_COLUMN: Final = 100
 MOST_LEVELS: Final = 200
-"""Number of levels of a tree in JSON."""
+"""Maximum number of levels of a tree in JSON."""
 
 JsonValue: TypeAlias = "str | int | float | bool | Sequence[JsonValue] | Mapping[str, JsonValue] | None"
 
@@ -43,11 +43,11 @@ class WhyTree:
     """A reason with the reasons below it.
 
     Attributes:
-        kind: what it is.
-        text: the reason in words, without its place.
-        place: a file with its line, or the name of a rule; empty where it has none.
+        kind: the kind of the node.
+        text: the text of the reason, without its place.
+        place: a file with its line, or the name of a rule; may be empty.
         children: the reasons below.
-        details: what is shown only where a depth is asked for, such as the members of a group.
+        details: further reasons below, shown only with a `depth`, such as the members of a group.
         fields: the parts of the text, for JSON.
     """
 
@@ -82,7 +82,7 @@ class WhyTree:
         ]
 
     def _rows(self, depth: int | None) -> Iterator[tuple[str, WhyTree]]:
-        """The nodes from the first to the last line, each with its text behind its branches."""
+        """The nodes from the first to the last line, each with its text after the drawn branches."""
         pending: list[tuple[WhyTree, str, str, int]] = [(self, "", "", 0)]
         while pending:
             node, start, below, level = pending.pop()
@@ -93,14 +93,14 @@ class WhyTree:
                 pending.append((child, below + ("└ " if is_last else "├ "), below + ("  " if is_last else "│ "), level + 1))
 
     def below(self, depth: int | None) -> Sequence[WhyTree]:
-        """The nodes below this one, of which `depth` more levels are shown."""
+        """The nodes below this one; `depth`: the number of further levels (None: all, no details)."""
         if depth is None:
             return self.children
         return (*self.children, *self.details) if depth > 0 else ()
 
     def to_json(self) -> dict[str, JsonValue]:
-        """The tree as a JSON object, with all details, down to `MOST_LEVELS` levels: readers of JSON
-        take no more.
+        """The tree as a JSON object with all details, cut at `MOST_LEVELS` levels, since parsers of
+        JSON limit the depth.
 
         >>> WhyTree(ReasonKind.TRIPLE, ":a :p :b", "kb.ttl").to_json()
         {'kind': 'triple', 'text': ':a :p :b', 'place': 'kb.ttl'}
@@ -144,7 +144,7 @@ class WhyTree:
 
 
 def _label(text: str) -> str:
-    """Text of a node of Mermaid: characters that it would read as markup are written as entities."""
+    """The text of a node of Mermaid, with markup characters as entities."""
     return "".join(_ENTITIES.get(character, character) for character in text)
 
 

@@ -1,8 +1,9 @@
 """Origins of the elements of windows: a line of an input, or the event of a unit.
 
-Idea: what came to a query is known by stream, time and number (`dotr.explanations.query_records`).
-The elements of an input are found in the instant of their time, in the order in which the engine
-hands them on (`dotr.engine.items`); the graph of a unit's event is found among its events.
+Idea: a recorded element is identified by its stream, time and number
+(`dotr.explanations.query_records`). An element of an input is found in the instant of its time, in
+the order in which the engine passes elements to queries (`dotr.engine.items`). The graph of a
+unit's event needs no place.
 """
 
 from __future__ import annotations
@@ -13,8 +14,8 @@ from dotr.engine.driver import close_instant
 from dotr.engine.instants import named_elements
 from dotr.engine.items import graph_row, row_graph
 from dotr.engine.program import CompiledProgram
+from dotr.explanations.cached_replay import CachedReplay
 from dotr.explanations.query_records import ArrivedElement
-from dotr.explanations.remembered_replay import RememberedReplay
 from dotr.explanations.replay import ElementPlace, WindowElement
 from dotr.expressions.times import format_time
 from dotr.layout.units import FedGraphs, GraphStream
@@ -27,22 +28,22 @@ class WindowElements:
     """Finder of the origins of the elements of windows.
 
     Args:
-        remembered: the replay.
+        cached: the replay.
     """
 
-    def __init__(self, remembered: RememberedReplay) -> None:
-        self._remembered = remembered
-        self._program: CompiledProgram = remembered.replay.program
+    def __init__(self, cached: CachedReplay) -> None:
+        self._cached = cached
+        self._program: CompiledProgram = cached.replay.program
         self._only = next(iter(self._program.layout.fed_streams)).name if len(self._program.layout.fed_streams) == 1 else None
         self._placed: dict[tuple[str, Micros], Sequence[tuple[tuple[Triple, ...], ElementPlace]]] = {}
 
     def element(self, stream: GraphStream, arrived: ArrivedElement) -> WindowElement:
-        """An element that came to a window of a stream, with its place."""
+        """An element that arrived at a window of a stream, with its place."""
         place = None
         if isinstance(stream, FedGraphs):
             placed = self._at(stream.name, arrived.time)
             place = placed[arrived.number][1] if arrived.number < len(placed) else None
-        shown = format_time(arrived.time, self._remembered.replay.clock)
+        shown = format_time(arrived.time, self._cached.replay.clock)
         return WindowElement(arrived.time, shown, stream, arrived.triples, arrived.number, place)
 
     def _at(self, stream: str, time: Micros) -> Sequence[tuple[tuple[Triple, ...], ElementPlace]]:
@@ -53,7 +54,7 @@ class WindowElements:
         return found
 
     def _found(self, stream: str, time: Micros) -> Sequence[tuple[tuple[Triple, ...], ElementPlace]]:
-        instant = self._remembered.instant(time)
+        instant = self._cached.instant(time)
         if instant is None or not instant.graphs:
             return ()
         left_out = {each.element for each in close_instant(self._program, time, instant.graphs).rejected}

@@ -1,26 +1,26 @@
-"""Windows of a report in words."""
+"""Text of the windows of a report."""
 
 from __future__ import annotations
 
 from typing import assert_never
 
 from dotr.explanations.replay import Replay
-from dotr.explanations.report_scene import ReportScene
+from dotr.explanations.report_dataset import ReportDataset
 from dotr.explanations.term_writer import TermWriter
 from dotr.expressions.times import format_time
 from dotr.model.continuous import ElementsExtent, LandmarkExtent, NowExtent, RangeExtent, TriplesExtent
 from dotr.windows.extents import landmark_at, range_at
 
 
-def window_at(scene: ReportScene, number: int, replay: Replay, terms: TermWriter) -> str:
+def window_at(dataset: ReportDataset, number: int, replay: Replay, terms: TermWriter) -> str:
     """A window of a query with the times of its content at a report: `<w> (0, 4]`."""
-    window = scene.query.windows[number]
+    window = dataset.query.windows[number]
     name = "the default window" if window.name is None else terms.text(window.name)
-    return f"{name} {_extent_at(scene, number, replay)}"
+    return f"{name} {_extent_at(dataset, number, replay)}"
 
 
-def _extent_at(scene: ReportScene, number: int, replay: Replay) -> str:
-    extent, origin, time, clock = scene.query.windows[number].extent, replay.program.spec.origin, scene.report.time, replay.clock
+def _extent_at(dataset: ReportDataset, number: int, replay: Replay) -> str:
+    extent, origin, time, clock = dataset.query.windows[number].extent, replay.program.spec.origin, dataset.report.time, replay.clock
     match extent:
         case RangeExtent():
             low, high = range_at(extent, origin, time)

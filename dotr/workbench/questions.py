@@ -8,7 +8,7 @@ from typing import Final
 
 from dotr.errors.diagnostics import did_you_mean, refuse
 from dotr.explanations.replay import Replay
-from dotr.explanations.unit_why_not import anchor_attributes
+from dotr.explanations.unit_why_not import question_attributes
 from dotr.explanations.why_not import Question
 from dotr.languages.sparql import parse_select, scan_references
 from dotr.languages.turtle.graphs import Misread, read_graph
@@ -138,7 +138,7 @@ def question_of(
     named = rule_named(replay, rule)
     since, until = times_of(replay, at=at, first=first, last=last)
     label = named.anchor.label if isinstance(named, Rule) else rule
-    return Question(since, until, conditions_of(replay, where, anchor_attributes(replay, rule), label), every)
+    return Question(since, until, conditions_of(replay, where, question_attributes(replay, rule), label), every)
 
 
 def _term(text: str, prefixes: Prefixes, nesting: int) -> Term:

@@ -44,7 +44,7 @@ def shown(origin: BackgroundOrigin) -> str:
     return f"by {origin.rule.name}" if origin.rule is not None else str(origin.place)
 
 
-def test_a_stated_triple_has_its_file_and_where_statements_have_lines_its_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_stated_triple_has_file_and_line_of_its_statement(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     line = "<http://e/a> <http://e/p> <http://e/{}> .\n"
     graphs = {
@@ -80,7 +80,7 @@ def test_negation_and_aggregation_of_the_background_have_their_rule(tmp_path: Pa
     assert origins(compiled, ":a :free :a", ":b :n 1") == ["by kb.dlog:1", "by kb.dlog:2"]
 
 
-def test_the_background_closed_once_more_holds_every_triple(tmp_path: Path) -> None:
+def test_background_closed_in_rounds_has_every_triple(tmp_path: Path) -> None:
     compiled = program(tmp_path, {"kb.ttl": ":a :p :b . :b :p :c . :p a owl:TransitiveProperty ."}, ":q(:x, :y) .", Entailment.OWL2RL)
     closed, places = close_background_in_rounds(compiled, program_rules(compiled))
     assert set(closed.delta) == set(compiled.knowledge.background)

@@ -1,4 +1,4 @@
-"""Tests of what `dotr facts` shows of an instant."""
+"""Tests of the output of `dotr facts`."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def building(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def said(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
+def run_facts(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
     code = main(["facts", *arguments])
     captured = capsys.readouterr()
     return code, captured.out, captured.err
@@ -59,7 +59,7 @@ def text(indented: str) -> str:
 
 
 def test_an_instant_of_a_csv_file(building: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert said(capsys, "bms.yaml", "--at", "2024-03-01T07:00:00Z") == (
+    assert run_facts(capsys, "bms.yaml", "--at", "2024-03-01T07:00:00Z") == (
         0,
         text("""
             2024-03-01T07:00:00Z   data/export.csv:2
@@ -74,15 +74,15 @@ def test_an_instant_of_a_csv_file(building: Path, capsys: pytest.CaptureFixture[
 
 
 def test_the_first_instants(building: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert [line for line in said(capsys, "bms.yaml")[1].splitlines() if not line.startswith(" ")] == [
+    assert [line for line in run_facts(capsys, "bms.yaml")[1].splitlines() if not line.startswith(" ")] == [
         "2024-03-01T07:00:00Z   data/export.csv:2",
         "2024-03-01T07:05:00Z   data/export.csv:3",
     ]
-    assert said(capsys, "bms.yaml", "--head", "1")[1].count("given") == 1
+    assert run_facts(capsys, "bms.yaml", "--head", "1")[1].count("given") == 1
 
 
 def test_an_ad_hoc_query(building: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert said(capsys, "bms.yaml", "--query", "SELECT ?v ?r WHERE { ?r b:value ?v ; b:of b:t102 }") == (
+    assert run_facts(capsys, "bms.yaml", "--query", "SELECT ?v ?r WHERE { ?r b:value ?v ; b:of b:t102 }") == (
         0,
         text("""
             2024-03-01T07:05:00Z   data/export.csv:3
@@ -93,7 +93,7 @@ def test_an_ad_hoc_query(building: Path, capsys: pytest.CaptureFixture[str]) -> 
 
 
 def test_an_ad_hoc_query_without_a_row(building: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert said(capsys, "bms.yaml", "--query", "SELECT ?v WHERE { ?r b:valeu ?v }", "--at", "2024-03-01T07:05:00Z") == (
+    assert run_facts(capsys, "bms.yaml", "--query", "SELECT ?v WHERE { ?r b:valeu ?v }", "--at", "2024-03-01T07:05:00Z") == (
         1,
         "",
         text("""
@@ -114,13 +114,13 @@ def test_an_ad_hoc_query_without_a_row(building: Path, capsys: pytest.CaptureFix
     ],
 )
 def test_a_wrong_query(building: Path, capsys: pytest.CaptureFixture[str], query: str, message: str) -> None:
-    code, out, err = said(capsys, "bms.yaml", "--query", query)
+    code, out, err = run_facts(capsys, "bms.yaml", "--query", query)
     assert (code, out) == (2, "")
     assert err.startswith(message)
 
 
 def test_json_has_a_line_for_each_instant(building: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    first, second = map(json.loads, said(capsys, "bms.yaml", "--format", "json")[1].splitlines())
+    first, second = map(json.loads, run_facts(capsys, "bms.yaml", "--format", "json")[1].splitlines())
     assert first == {
         "time": "2024-03-01T07:00:00Z",
         "elements": ["data/export.csv:2"],
@@ -136,8 +136,8 @@ def test_json_has_a_line_for_each_instant(building: Path, capsys: pytest.Capture
 
 
 def test_a_time_without_an_instant(building: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert said(capsys, "bms.yaml", "--at", "2024-03-01T07:01:00Z") == (1, "", "There is no instant at 2024-03-01T07:01:00Z.\n")
-    assert said(capsys, "bms.yaml", "--at", "soon")[0] == 2
+    assert run_facts(capsys, "bms.yaml", "--at", "2024-03-01T07:01:00Z") == (1, "", "There is no instant at 2024-03-01T07:01:00Z.\n")
+    assert run_facts(capsys, "bms.yaml", "--at", "soon")[0] == 2
 
 
 CASES = """
@@ -172,7 +172,7 @@ def cases(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_elements_blank_nodes_and_retracted_conclusions(cases: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert said(capsys, "t.yaml", "--case", "1")[1] == text("""
+    assert run_facts(capsys, "t.yaml", "--case", "1")[1] == text("""
         1   t.yaml:9-10
           given      _:x :p :a . (t.yaml:9)
                      _:y :q 1 .
@@ -185,15 +185,15 @@ def test_elements_blank_nodes_and_retracted_conclusions(cases: Path, capsys: pyt
     """)
 
 
-def test_ten_derived_triples_unless_all_are_asked_for(cases: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    shown = said(capsys, "t.yaml", "--case", "many derived triples")[1]
+def test_ten_derived_triples_are_shown_unless_all_are_requested(cases: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    shown = run_facts(capsys, "t.yaml", "--case", "many derived triples")[1]
     assert shown.count("(r.dlog:4)") == 10
     assert "             … 2 more\n" in shown
-    assert said(capsys, "t.yaml", "--case", "2", "--derived")[1].count("(r.dlog:4)") == 12
+    assert run_facts(capsys, "t.yaml", "--case", "2", "--derived")[1].count("(r.dlog:4)") == 12
 
 
 def test_all_cases_have_their_names(cases: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert [line for line in said(capsys, "t.yaml")[1].splitlines() if not line.startswith(" ")] == [
+    assert [line for line in run_facts(capsys, "t.yaml")[1].splitlines() if not line.startswith(" ")] == [
         "two elements at one time:",
         "1   t.yaml:9-10",
         "many derived triples:",
@@ -217,9 +217,9 @@ cases: [{ name: one, expect: [], stream: [{ at: 1, graph: ":x a :A , :B ." }] }]
     )
     why = "cax-dw: :A owl:disjointWith :B (background), :x a :A (instant), :x a :B (instant)"
     (tmp_path / "t.yaml").write_text(test)
-    assert said(capsys, "t.yaml")[1] == f"1   t.yaml:5\n  given     :x a :A , :B .\n  rejected  {why}\n"
+    assert run_facts(capsys, "t.yaml")[1] == f"1   t.yaml:5\n  given     :x a :A , :B .\n  rejected  {why}\n"
     (tmp_path / "t.yaml").write_text(test.replace("reject }", "report }"))
-    assert said(capsys, "t.yaml")[1] == text(f"""
+    assert run_facts(capsys, "t.yaml")[1] == text(f"""
         1   t.yaml:5
           given     :x a :A , :B .
           known     :A owl:disjointWith :B (g.ttl)
@@ -231,6 +231,6 @@ cases: [{ name: one, expect: [], stream: [{ at: 1, graph: ":x a :A , :B ." }] }]
 def test_rejected_elements_are_counted(building: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with (building / "data/export.csv").open("a") as file:
         file.write('2024-03-01T07:01:00Z,t101,"1"\nnever,t101,"1"\n')
-    assert said(capsys, "bms.yaml", "--query", "SELECT ?x WHERE { ?x a b:Reading }")[2] == (
+    assert run_facts(capsys, "bms.yaml", "--query", "SELECT ?x WHERE { ?x a b:Reading }")[2] == (
         "2 elements are rejected (1 late, 1 unreadable); `dotr run` writes dead letters.\n"
     )

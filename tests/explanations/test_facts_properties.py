@@ -1,4 +1,4 @@
-"""Properties of what is shown of an instant: it is what a run finds there."""
+"""Properties of the contents of instants: facts and derived triples equal those of a run."""
 
 from __future__ import annotations
 
@@ -70,11 +70,11 @@ def assert_shown(text: ProgramText, elements: list[Element]) -> None:
 
 @examples(50)
 @given(programs(STRATIFIED, entailments=("none", "none", "rdfs", "owl2rl")), streams(longest=4))
-def test_programs_show_what_a_run_finds(text: ProgramText, elements: list[Element]) -> None:
+def test_facts_of_programs_equal_those_of_a_run(text: ProgramText, elements: list[Element]) -> None:
     assert_shown(text, elements)
 
 
 @examples(40)
 @given(programs_of_queries(), streams(longest=4))
-def test_queries_show_what_a_run_finds(text: ProgramText, elements: list[Element]) -> None:
+def test_facts_of_queries_equal_those_of_a_run(text: ProgramText, elements: list[Element]) -> None:
     assert_shown(text, elements)

@@ -34,7 +34,7 @@ def replay(folder: Path, stream: dict[int, str], datalog: str = IN_ROOM, entailm
     return open_replays(str(folder / "t.yaml"))[0]
 
 
-def asked(replay: Replay, triple: str, folder: Path, at: int | None = None) -> list[str]:
+def explained(replay: Replay, triple: str, folder: Path, at: int | None = None) -> list[str]:
     time = None if at is None else at * 1_000_000
     pattern = read_triple(triple, replay.prefixes)
     found = explain_missing_triple(replay, pattern, TermWriter(replay.prefixes), first=time, last=time)
@@ -43,7 +43,7 @@ def asked(replay: Replay, triple: str, folder: Path, at: int | None = None) -> l
 
 def test_the_atom_at_which_most_bindings_stop(tmp_path: Path) -> None:
     stream = {0: ":r :by :t9 .", 10: ":x :p :y .", 60: ":r :by :t8 , :t1 ."}
-    assert asked(replay(tmp_path, stream), ":r :in :attic", tmp_path) == [
+    assert explained(replay(tmp_path, stream), ":r :in :attic", tmp_path) == [
         ":r :in :attic does not hold at 3 instants",
         "  plant.dlog:2 gives :in(?reading, ?room): 3 of 3 bindings stop at :mountedIn(?sensor, ?room); "
         "at 0: :by(:r, :t9) is given; :mountedIn(:t9, :attic) does not hold: it is known of :t1, :t2",
@@ -52,20 +52,20 @@ def test_the_atom_at_which_most_bindings_stop(tmp_path: Path) -> None:
 
 def test_a_triple_that_holds_at_another_instant(tmp_path: Path) -> None:
     found = replay(tmp_path, {0: ":r :by :t9 .", 60: ":r :by :t1 ."})
-    assert asked(found, ":r :in :lab .", tmp_path, 0)[0] == ":r :in :lab does not hold at 1 instant; it holds at 60"
-    assert asked(found, ":r :in :lab", tmp_path) == [":r :in :lab holds at 1 of 2 instants: 60"]
+    assert explained(found, ":r :in :lab .", tmp_path, 0)[0] == ":r :in :lab does not hold at 1 instant; it holds at 60"
+    assert explained(found, ":r :in :lab", tmp_path) == [":r :in :lab holds at 1 of 2 instants: 60"]
 
 
 def test_a_near_miss(tmp_path: Path) -> None:
-    assert asked(replay(tmp_path, {0: ":r :bye :t9 ."}), "?any :in :lab", tmp_path) == [
+    assert explained(replay(tmp_path, {0: ":r :bye :t9 ."}), "?any :in :lab", tmp_path) == [
         "?any :in :lab does not hold at 1 instant",
         "  plant.dlog:2 gives :in(?reading, ?room): at 0: nothing is :by(?reading, ?sensor): no element brings :by; "
         "the elements bring :bye. Did you mean :bye?",
     ]
 
 
-def test_the_first_atom_where_no_binding_begins(tmp_path: Path) -> None:
-    assert asked(replay(tmp_path, {0: ":x :by :t9 ."}), ":r :in :roof", tmp_path) == [
+def test_first_atom_is_shown_if_nothing_matches_it(tmp_path: Path) -> None:
+    assert explained(replay(tmp_path, {0: ":x :by :t9 ."}), ":r :in :roof", tmp_path) == [
         ":r :in :roof does not hold at 1 instant",
         "  plant.dlog:2 gives :in(?reading, ?room): at 0: nothing is :by(:r, ?sensor): it is known of :x",
     ]
@@ -76,7 +76,7 @@ def test_a_condition_and_a_negation(tmp_path: Path) -> None:
         ":in(?x, ?room) :- :by(?x, ?s), :mountedIn(?s, ?room), FILTER(?room != :lab) .\n"
         ":in(?x, ?room) :- :by(?x, ?s), :mountedIn(?s, ?room), NOT :Broken(?s) .\n"
     )
-    assert asked(replay(tmp_path, {0: ":r :by :t1 . :t1 a :Broken ."}, datalog), ":r :in ?room", tmp_path) == [
+    assert explained(replay(tmp_path, {0: ":r :by :t1 . :t1 a :Broken ."}, datalog), ":r :in ?room", tmp_path) == [
         ":r :in ?room does not hold at 1 instant",
         "  plant.dlog:2 gives :in(?x, ?room): 1 of 1 binding stops at FILTER(?room != :lab); "
         "at 0: :by(:r, :t1) is given, :mountedIn(:t1, :lab) is known; FILTER(?room != :lab) is false (:lab)",
@@ -85,22 +85,22 @@ def test_a_condition_and_a_negation(tmp_path: Path) -> None:
     ]
 
 
-def test_an_entailment_that_would_give_the_triple(tmp_path: Path) -> None:
-    assert asked(replay(tmp_path, {0: ":r :by :t1 ."}), ":t1 a :Sensor", tmp_path) == [
+def test_entailment_regime_that_derives_the_triple(tmp_path: Path) -> None:
+    assert explained(replay(tmp_path, {0: ":r :by :t1 ."}), ":t1 a :Sensor", tmp_path) == [
         ":t1 a :Sensor does not hold at 1 instant",
         "  no Datalog rule gives it",
         "  `entailment: rdfs` gives it: :Thermometer rdfs:subClassOf :Sensor (plant.ttl)",
     ]
 
 
-def test_a_triple_of_which_no_element_says_anything(tmp_path: Path) -> None:
-    assert asked(replay(tmp_path, {0: ":r :by :t9 ."}), ":t2 a :Sensor", tmp_path)[2] == (
+def test_entailment_regime_for_a_triple_of_the_background(tmp_path: Path) -> None:
+    assert explained(replay(tmp_path, {0: ":r :by :t9 ."}), ":t2 a :Sensor", tmp_path)[2] == (
         "  `entailment: rdfs` gives it: :Thermometer rdfs:subClassOf :Sensor (plant.ttl)"
     )
 
 
 def test_a_row_of_a_rule_set(tmp_path: Path) -> None:
-    found = asked(replay(tmp_path, {0: ":r :by :t9 ."}, entailment="rdfs"), ":t9 a :Sensor", tmp_path)
+    found = explained(replay(tmp_path, {0: ":r :by :t9 ."}, entailment="rdfs"), ":t9 a :Sensor", tmp_path)
     assert found[1] == (
         "  rdfs9 gives [?z, a, ?y]: 1 of 1 binding stops at [?z, a, ?x]; "
         "at 0: rdfs:subClassOf(:Thermometer, :Sensor) is known; :Thermometer(:t9) does not hold: it is known of :t1, :t2"

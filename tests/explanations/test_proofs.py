@@ -171,7 +171,7 @@ def test_negation_aggregate_bind_and_filter_show_their_values(tmp_path: Path) ->
     )
 
 
-def test_what_an_instant_retracts_has_no_proof_and_what_follows_has(tmp_path: Path) -> None:
+def test_retracted_triple_has_no_proof_and_its_consequence_has_one(tmp_path: Path) -> None:
     datalog = ":free(?r, :now) :- :Room(?r), NOT :busy(?r, ?p) .\n:open(?r, :now) :- :Room(?r), NOT :free(?r, :now) ."
     proofs = proofs_at(tmp_path, [":r :busy :p"], ":r a :Room .", datalog)
     assert proofs.proof(triples(":r :free :now")[0]) is None
@@ -185,7 +185,7 @@ def test_what_an_instant_retracts_has_no_proof_and_what_follows_has(tmp_path: Pa
     )
 
 
-def test_hidden_relations_are_replaced_by_what_derives_them(tmp_path: Path) -> None:
+def test_hidden_premises_are_replaced_by_their_premises(tmp_path: Path) -> None:
     graph = ":uncle owl:propertyChainAxiom (:parent :brother :spouse) ."
     proofs = proofs_at(tmp_path, [":a :parent :b . :b :brother :c . :c :spouse :d"], graph, "", Entailment.OWL2RL)
     lines = list(outline(proofs.proof(triples(":a :uncle :d")[0])))

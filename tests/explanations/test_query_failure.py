@@ -1,4 +1,4 @@
-"""Tests of explanations for queries without facts: what stops the join, and what would give it."""
+"""Tests of explanations for queries without facts: the stop of the join, and rules for its missing part."""
 
 from __future__ import annotations
 
@@ -61,8 +61,8 @@ def explained(
         f"cases:\n  - name: one\n    expect: []\n    stream:\n{elements}"
     )
     (replay,) = open_replays(str(folder / "t.yaml"))
-    asked = next(each for each in replay.program.rules.rules if each.name == rule)
-    return explain_missing_facts(replay, asked, TermWriter(replay.prefixes))
+    explained_rule = next(each for each in replay.program.rules.rules if each.name == rule)
+    return explain_missing_facts(replay, explained_rule, TermWriter(replay.prefixes))
 
 
 def lines(explanation: MissingFacts | None, folder: Path) -> list[str]:
@@ -80,7 +80,7 @@ def test_the_join_and_the_datalog_rule_that_stop_a_query(tmp_path: Path) -> None
     ]
 
 
-def test_an_entailment_that_would_give_a_class(tmp_path: Path) -> None:
+def test_entailment_regime_that_derives_a_class(tmp_path: Path) -> None:
     found = explained(tmp_path, {0: "[] :by :t1 ."}, rule="Seen")
     given = "`entailment: rdfs` gives it: :Thermometer rdfs:subClassOf :Sensor (plant.ttl)"
     assert lines(found, tmp_path) == [
@@ -115,7 +115,7 @@ def test_patterns_that_hold_at_different_instants(tmp_path: Path) -> None:
     ]
 
 
-def test_of_instants_that_came_equally_far_the_one_that_tells_most(tmp_path: Path) -> None:
+def test_instant_with_the_greatest_rank_is_explained(tmp_path: Path) -> None:
     stream = {0: "[] :by :unknown .", 60: "[] :by :t2 ."}
     assert lines(explained(tmp_path, stream, rule="Seen"), tmp_path)[1] == (
         "    at 60: ?s a :Sensor does not hold of :t2, a :Thermometer. "
@@ -126,7 +126,7 @@ def test_of_instants_that_came_equally_far_the_one_that_tells_most(tmp_path: Pat
     assert lines(explained(tmp_path, nested, query), tmp_path)[1] == "    at 60: ?r :celsius ?v holds 1 time; with ?r :in ?room, never"
 
 
-def test_only_the_instants_asked_about(tmp_path: Path) -> None:
+def test_only_requested_instants_are_searched(tmp_path: Path) -> None:
     stream = {0: "[] :celsius 20 ; :by :t9 .", 60: "[] :celsius 40 ; :by :t1 ."}
     assert explained(tmp_path, stream) is None
     (replay,) = open_replays(str(tmp_path / "t.yaml"))

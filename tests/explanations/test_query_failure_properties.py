@@ -1,4 +1,4 @@
-"""Properties of explanations of queries without facts: the oracle agrees with all that they claim."""
+"""Properties of explanations of queries without facts: their stops and rules agree with the oracle."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from hypothesis import assume, given
 
 from dotr.engine.instants import merge
 from dotr.explanations.datalog_failure import UnfulfilledRule, UnfulfilledRules
-from dotr.explanations.near_misses import TermsBrought
 from dotr.explanations.partial_joins import (
     ClosedGraph,
     FilterStop,
@@ -22,6 +21,7 @@ from dotr.explanations.partial_joins import (
 )
 from dotr.explanations.query_failure import close_quietly
 from dotr.explanations.stop_text import StopText, datalog_rules
+from dotr.explanations.stream_vocabulary import StreamVocabulary
 from dotr.explanations.term_writer import TermWriter
 from dotr.model.algebra import Bgp, Filter, Pattern, Select, TriplePattern
 from dotr.model.rules import FactSource
@@ -34,14 +34,14 @@ from tests.support.strategies_streams import streams
 
 
 def assert_agreed(text: ProgramText, elements: list[Element]) -> None:
-    """Each stop of each query at each instant holds of the closed instant, by the oracle."""
+    """Each stop of each query at each instant agrees with the oracle's solutions."""
     shown(text, elements)
     program = compiled(text)
     queries: list[Select] = [shared.query for shared in program.rules.queries]
     for rule in program.rules.rules:
         roles = (rule.anchor, *(clause.role for clause in rule.clauses))
         queries += [role.source.query for role in roles if isinstance(role.source, FactSource)]
-    rules, brought, solver = datalog_rules(program), TermsBrought(), PatternSolver()
+    rules, vocabulary, solver = datalog_rules(program), StreamVocabulary(), PatternSolver()
     for time in sorted({element.time for element in elements}):
         given_triples = merge(time, [element.triples for element in elements if element.time == time]).triples
         closure = close_quietly(program, given_triples)
@@ -59,11 +59,11 @@ def assert_agreed(text: ProgramText, elements: list[Element]) -> None:
             if stop is not None:
                 assert_stop(stop, known)
                 assert reached(stop) <= at_most_reached(query, closure)
-                failures = UnfulfilledRules(rules, closed, given_triples, brought, TermWriter({}))
+                failures = UnfulfilledRules(rules, closed, given_triples, vocabulary, TermWriter({}))
                 for pattern, solutions in missing_triples(stop):
                     for failure in failures.of_pattern(pattern, solutions):
                         assert_failure(failure, known)
-                assert list(StopText(program, rules, brought, closed, given_triples, TermWriter({})).sentences(stop))
+                assert list(StopText(program, rules, vocabulary, closed, given_triples, TermWriter({})).sentences(stop))
 
 
 def assert_stop(stop: QueryStop, known: list[Triple]) -> None:

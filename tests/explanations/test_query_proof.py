@@ -1,4 +1,4 @@
-"""Proofs of facts: every answer of a query has one, and nothing else has."""
+"""Proofs of facts: every answer of a query has a proof, and no other row has one."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def test_paths_show_their_triples() -> None:
     assert proof("?x ?y WHERE { ?x !:in ?y }", FACTS, {"x": "a", "y": "x"}) == ["path a x: a at x"]
 
 
-def test_what_is_not_there_is_named() -> None:
+def test_patterns_without_a_match_are_evidence() -> None:
     assert proof("?x ?z WHERE { ?x :in ?y OPTIONAL { ?y :near ?z } }", FACTS, {"x": "a"}) == ["a in b", "OPTIONAL ['y']"]
     assert proof("?x WHERE { ?x :in ?y MINUS { ?y :at ?w } }", FACTS, {"x": "b"}) == ["b in c", "MINUS ['y']"]
     assert proof("?x WHERE { ?x :in ?y FILTER NOT EXISTS { ?y :at ?w } }", FACTS, {"x": "b"}) == ["b in c", "NOT EXISTS ['y']"]
@@ -112,6 +112,6 @@ def test_groups_have_members_and_computed_terms_their_values() -> None:
     ]
 
 
-def test_the_least_of_several_solutions_is_kept() -> None:
+def test_least_solution_in_the_tie_order_is_kept() -> None:
     assert proof("?x WHERE { ?x :near ?y }", FACTS[::-1], {"x": "s"}) == ["s near a"]
     assert proof("?x WHERE { { ?x :at ?y } UNION { ?x :in ?y } }", FACTS, {"x": "a"}) == ["a at x"]

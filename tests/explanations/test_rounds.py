@@ -1,4 +1,4 @@
-"""Closure in rounds: it derives what the engine's closure derives, each triple at its least height."""
+"""Closure in rounds: it equals the engine's closure, and has each triple at its least height."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def reasons(knowledge: Knowledge, rules: Sequence[DatalogRule], instant: Sequenc
 
 
 def check(knowledge: Knowledge, rules: Sequence[DatalogRule], instant: Sequence[Triple]) -> RoundsClosure:
-    """The rounds derive the engine's closure; every derivation is of its height, and every premise known."""
+    """The rounds derive the engine's closure; every derivation has its height, and all its premises hold."""
     closure = knowledge.close(instant)
     found = reasons(knowledge, rules, instant)
     assert set(found.delta) == set(closure.delta)

@@ -76,7 +76,7 @@ def test_expressions_are_evaluated_as_by_the_engine(text: ProgramText, elements:
 @examples(60)
 @given(programs(), streams())
 def test_answers_count_the_events_of_the_engine(text: ProgramText, elements: list[Element]) -> None:
-    """The events of a funnel are those of the engine, and every change that is proposed does."""
+    """The number of events of a funnel is that of the engine."""
     shown(text, elements)
     program = compiled(text)
     oracle(text, elements, program)

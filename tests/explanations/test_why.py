@@ -75,7 +75,7 @@ class Folder:
         """Standard output of the command; its exit code is checked."""
         found = main(["why", "why.yaml", *arguments])
         captured = self.capsys.readouterr()
-        self.words = captured.err
+        self.stderr = captured.err
         assert found == code, captured.err
         return captured.out
 
@@ -119,31 +119,31 @@ def test_the_name_of_a_graph_in_trig_names_its_event(folder: Folder) -> None:
     assert folder.why(second, "--at", "60", code=1) == ""
 
 
-def test_an_event_that_is_not_there_names_those_near_it(folder: Folder) -> None:
+def test_nearest_events_are_listed_for_a_missing_event(folder: Folder) -> None:
     folder.write(LEAK)
     assert folder.why("--rule", "Leak", "--at", "61", code=1) == ""
-    assert folder.words == f"There is no event Leak at 61.\nNear it are:\n  {LEAK_TREE.splitlines()[0].removesuffix('  why.dotr:7')}\n"
+    assert folder.stderr == f"There is no event Leak at 61.\nNear it are:\n  {LEAK_TREE.splitlines()[0].removesuffix('  why.dotr:7')}\n"
     assert folder.why("--rule", "Rise", code=1) == ""
-    assert folder.words == "There is no event Rise.\nRise never fired: dotr why-not why.yaml --rule Rise\n"
+    assert folder.stderr == "There is no event Rise.\nRise never fired: dotr why-not why.yaml --rule Rise\n"
     assert folder.why("urn:dotr:0", code=1) == ""
-    assert folder.words == "There is no event urn:dotr:0.\n"
+    assert folder.stderr == "There is no event urn:dotr:0.\n"
 
 
-def test_several_events_are_told_apart_by_their_names(folder: Folder) -> None:
+def test_names_distinguish_several_events(folder: Folder) -> None:
     folder.write(
         [(0, "[] :celsius 10 ; :by :t1 . [] :celsius 20 ; :by :t2 ."), (60, "[] :celsius 40 ; :by :t1 . [] :celsius 50 ; :by :t2 .")]
     )
     tree = folder.why("--rule", "Rise", "--at", "60", "--depth", "0")
     assert tree.startswith("Rise at 60, urn:dotr:")
-    first, second = folder.words.splitlines()
+    first, second = folder.stderr.splitlines()
     assert first == "Further events, which their names tell apart:"
     name = second.split()[3].removesuffix(":")
     assert folder.why(name, "--depth", "0").startswith(second.strip())
     assert folder.why("--rule", "Rise", "--where", "room=:attic", "--depth", "0").startswith("Rise at 60, urn:dotr:")
-    assert folder.words == ""
+    assert folder.stderr == ""
 
 
-def test_a_condition_of_if_has_its_values_and_the_choice_its_number(folder: Folder) -> None:
+def test_if_shows_its_values_and_a_selection_its_number_of_events(folder: Folder) -> None:
     folder.write([(0, "[] :celsius 10 ; :by :t1 ."), (30, "[] :celsius 20 ; :by :t1 ."), (60, "[] :celsius 40 ; :by :t1 .")])
     lines = folder.why("--rule", "Rise", "--at", "60").splitlines()
     assert lines[6] == "├ last Before at 30, 30 s before: room :lab, v 20; :lab = :lab; the latest of 2"
@@ -160,24 +160,24 @@ _:r :in :lab                                         plant.dlog:2
     assert folder.why("--triple", "_:r :in :lab", "--at", "60") == tree
     assert folder.why("--triple", ":g1 a :GasMeter", "--at", "60") == ":g1 a :GasMeter                                      plant.ttl\n"
     assert folder.why("--triple", ":g1 a :Sensor", "--at", "60", code=1) == ""
-    assert folder.words == ":g1 a :Sensor does not hold at 60.\n"
+    assert folder.stderr == ":g1 a :Sensor does not hold at 60.\n"
     folder.why("--triple", ":g1 a :Sensor", "--at", "61", code=1)
-    assert folder.words == ":g1 a :Sensor does not hold at 61; there is no instant at 61.\n"
+    assert folder.stderr == ":g1 a :Sensor does not hold at 61; there is no instant at 61.\n"
 
 
-def test_what_the_background_derived_has_its_rule_and_on_demand_its_proof(folder: Folder) -> None:
+def test_derived_background_triple_has_its_rule_and_on_request_its_proof(folder: Folder) -> None:
     folder.write(LEAK, entailment="owl2rl")
-    asked = ("--triple", ":t1 a :Sensor", "--at", "0")
-    assert folder.why(*asked) == ":t1 a :Sensor                                        background, by cax-sco\n"
+    question = ("--triple", ":t1 a :Sensor", "--at", "0")
+    assert folder.why(*question) == ":t1 a :Sensor                                        background, by cax-sco\n"
     assert (
-        folder.why(*asked, "--background")
+        folder.why(*question, "--background")
         == """\
 :t1 a :Sensor                                        cax-sco
 ├ :Thermometer rdfs:subClassOf :Sensor               plant.ttl
 └ :t1 a :Thermometer                                 plant.ttl
 """
     )
-    assert folder.words.startswith("Closing the background once more took 0.")
+    assert folder.stderr.startswith("Closing the background once more took 0.")
 
 
 def test_an_inconsistent_instant_has_a_tree(folder: Folder) -> None:
@@ -194,7 +194,7 @@ contradiction at 7                                   cax-dw
 """
     )
     assert folder.why("--at", "8", code=1) == ""
-    assert folder.words == "There is no instant at 8.\n"
+    assert folder.stderr == "There is no instant at 8.\n"
 
 
 def test_json_and_mermaid_have_the_same_tree(folder: Folder) -> None:
@@ -219,7 +219,7 @@ def test_json_and_mermaid_have_the_same_tree(folder: Folder) -> None:
     assert sum(" --> " in line for line in mermaid) == len(LEAK_TREE.splitlines()) - 1
 
 
-def test_a_negation_says_why_nothing_refuses(folder: Folder) -> None:
+def test_negation_lists_the_reasons_of_events_in_its_window(folder: Folder) -> None:
     rules = (
         HEADER
         + """query Temp = [ SELECT ?room ?v WHERE { ?r :celsius ?v ; :in ?room } ]
@@ -243,7 +243,7 @@ with Cold.?room = Temp.?room
     assert folder.why("--rule", "Cold").splitlines()[-1] == "└ not Warm in (0, 10 min]: no Temp in the window"
 
 
-def test_an_aggregate_says_of_what(folder: Folder) -> None:
+def test_aggregate_shows_its_events_and_window(folder: Folder) -> None:
     rules = (
         HEADER
         + """query Temp = [ SELECT ?room ?v WHERE { ?r :celsius ?v ; :in ?room } ]
@@ -294,7 +294,7 @@ with Report.?door = Was.?door
     assert tree.splitlines()[4].startswith("  └ Stuck at 600, urn:dotr:")
 
 
-def test_a_used_up_event_does_not_count(folder: Folder) -> None:
+def test_consumed_event_is_no_candidate(folder: Folder) -> None:
     elements = [
         (0, ":a :celsius 80 ; :by :t1 ."),
         (10, ":b :celsius 90 ; :by :t1 ."),
@@ -317,7 +317,7 @@ def test_a_case_of_a_rule_test_has_lines_of_the_test(folder: Folder) -> None:
     lines = folder.why("--rule", "Leak", "--case", "1").splitlines()
     assert lines[2] == "│ ├ _:r :ppm 400                                     why.yaml:8"
     assert folder.why("--rule", "Leak").splitlines()[:2] == ["leak:", lines[0]]
-    assert folder.words == "nothing: There is no event Leak.\nLeak never fired: dotr why-not why.yaml --rule Leak\n"
+    assert folder.stderr == "nothing: There is no event Leak.\nLeak never fired: dotr why-not why.yaml --rule Leak\n"
     assert isinstance(json.loads(folder.why("--rule", "Leak", "--format", "json")), list)
 
 
@@ -336,7 +336,7 @@ def test_a_case_of_a_rule_test_has_lines_of_the_test(folder: Folder) -> None:
 def test_wrong_questions_are_refused(folder: Folder, arguments: tuple[str, ...], words: str) -> None:
     folder.write(LEAK)
     assert folder.why(*arguments, code=2) == ""
-    assert folder.words.startswith(words)
+    assert folder.stderr.startswith(words)
 
 
 def test_the_tree_of_the_documentation_is_what_the_command_prints(

@@ -1,5 +1,5 @@
-"""Every event of random programs with units of EP-SPARQL has reasons, and the elements that they name give it: the brute force of the page,
-asked over these elements alone, has the event."""
+"""Every event of random programs with units of EP-SPARQL has reasons, and its evidence suffices: a brute-force evaluation over the elements
+of its evidence alone has the event."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.support.unit_reasons import NOT_MONOTONE, assert_reasons_give_events,
 
 @given(temporal_programs())
 @examples(10)
-def test_events_of_temporal_units_have_reasons_that_give_them(program: TemporalProgram) -> None:
+def test_evidence_of_temporal_events_suffices_for_them(program: TemporalProgram) -> None:
     note(program.units)
     note(str(replace(program, units="")))
     brute_force(program)  # passes over what is refused

@@ -1,5 +1,5 @@
-"""Every event of random programs with LARS files has reasons, and the elements that they name give it: the brute force of the page, asked
-over these elements alone, has the event."""
+"""Every event of random programs with LARS files has reasons, and its evidence suffices: a brute-force evaluation over the elements of its
+evidence alone has the event."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.support.unit_reasons import NOT_MONOTONE, assert_reasons_give_events,
 
 @given(lars_programs())
 @examples(10)
-def test_events_of_lars_files_have_reasons_that_give_them(program: LarsProgram) -> None:
+def test_evidence_of_lars_events_suffices_for_them(program: LarsProgram) -> None:
     for text in (program.first, program.later):
         note(text)
     note(str(replace(program, first="", later="")))

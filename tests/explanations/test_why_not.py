@@ -1,4 +1,4 @@
-"""Command `dotr why-not`: the situations in which a rule does not fire, each with its words."""
+"""Command `dotr why-not`: the situations in which a rule does not fire, each with its output."""
 
 from __future__ import annotations
 
@@ -98,21 +98,21 @@ def gas(time: int, ppm: int, room: str = ":lab") -> str:
     return element(time, f"[] :ppm {ppm} ; :in {room} .")
 
 
-def written(project: Project, elements: Sequence[str], more: str = "") -> None:
+def write_project(project: Project, elements: Sequence[str], more: str = "") -> None:
     project.write("why.dotr", WHY + more)
     project.write("why.yaml", CONFIG)
     project.write("in.ndjson", "".join(elements))
 
 
-def asked(project: Project, rule: str, *options: str, code: int = 1) -> list[str]:
+def why_not(project: Project, rule: str, *options: str, code: int = 1) -> list[str]:
     answer = project.dotr("why-not", "why.yaml", "--rule", rule, *options)
     assert (answer.code, answer.err) == (code, "")
     return answer.out.rstrip("\n").split("\n")
 
 
-def test_too_old(project: Project) -> None:
-    written(project, [temp(0, 80), gas(132, 400)])
-    assert asked(project, "Leak") == [
+def test_candidate_too_far_back(project: Project) -> None:
+    write_project(project, [temp(0, 80), gas(132, 400)])
+    assert why_not(project, "Leak") == [
         "Leak: 1 anchor, 0 after Hot",
         "  Gas at 132, room :lab, ppm 400: nothing for Hot in [12, 132)",
         "    Temp at 0, room :lab, v 80: every condition holds; 132 s before Gas, 12 s too far",
@@ -120,9 +120,9 @@ def test_too_old(project: Project) -> None:
     ]
 
 
-def test_a_bound_and_another_room(project: Project) -> None:
-    written(project, [temp(0, 75), temp(30, 90, ":attic"), gas(60, 400)])
-    assert asked(project, "Leak") == [
+def test_candidates_with_a_false_condition(project: Project) -> None:
+    write_project(project, [temp(0, 75), temp(30, 90, ":attic"), gas(60, 400)])
+    assert why_not(project, "Leak") == [
         "Leak: 1 anchor, 0 after Hot",
         "  Gas at 60, room :lab, ppm 400: nothing for Hot among 2 in [-60, 60)",
         "    Temp at 30, room :attic, v 90: ?room = Gas.?room is false (:attic, :lab)              why.dotr:10:31",
@@ -131,18 +131,18 @@ def test_a_bound_and_another_room(project: Project) -> None:
     ]
 
 
-def test_used_up(project: Project) -> None:
-    written(project, [temp(0, 80), gas(60, 400), gas(70, 500)])
-    assert asked(project, "Leak", code=0) == [
+def test_consumed_candidate(project: Project) -> None:
+    write_project(project, [temp(0, 80), gas(60, 400), gas(70, 500)])
+    assert why_not(project, "Leak", code=0) == [
         "Leak: 2 anchors, 1 after Hot, 1 event",
         "  Gas at 70, room :lab, ppm 500: nothing for Hot among 1 in [-50, 70)",
         "    Temp at 0, room :lab, v 80: every condition holds; used up by the firing at 60 (consuming Hot)",
     ]
 
 
-def test_one_instant(project: Project) -> None:
-    written(project, [element(60, "[] :celsius 80 ; :in :lab . [] :ppm 400 ; :in :lab .")])
-    assert asked(project, "Leak") == [
+def test_candidate_at_the_instant_of_the_anchor(project: Project) -> None:
+    write_project(project, [element(60, "[] :celsius 80 ; :in :lab . [] :ppm 400 ; :in :lab .")])
+    assert why_not(project, "Leak") == [
         "Leak: 1 anchor, 0 after Hot",
         "  Gas at 60, room :lab, ppm 400: nothing for Hot in [-60, 60)",
         "    Temp at 60, room :lab, v 80: every condition holds; at the anchor's own instant, which `within 2 min` leaves out",
@@ -151,38 +151,45 @@ def test_one_instant(project: Project) -> None:
 
 
 def test_text_that_is_no_number(project: Project) -> None:
-    written(project, [temp(0, '"20,5"'), temp(60, '"35,5"')])
-    assert asked(project, "Rise") == [
+    write_project(project, [temp(0, '"20,5"'), temp(60, '"35,5"')])
+    assert why_not(project, "Rise") == [
         "Rise: 2 anchors, 1 after Before, 0 after if (1 error)",
         '  Now at 60, room :lab, v "35,5": Now.?v - Before.?v errs: "35,5" and "20,5" are text. '
         'xsd:decimal(REPLACE(?v, ",", ".")) reads them.',
     ]
 
 
-def test_last_does_not_fall_back(project: Project) -> None:
-    written(project, [temp(0, 20), temp(60, 27), temp(120, 31)])
-    assert asked(project, "Rise") == [
+def test_text_with_a_decimal_point_has_a_cast(project: Project) -> None:
+    write_project(project, [temp(0, '"20.5"'), temp(60, '"35.5"')])
+    assert why_not(project, "Rise")[1] == (
+        '  Now at 60, room :lab, v "35.5": Now.?v - Before.?v errs: "35.5" and "20.5" are text. xsd:decimal(?v) reads them.'
+    )
+
+
+def test_if_does_not_change_what_last_selects(project: Project) -> None:
+    write_project(project, [temp(0, 20), temp(60, 27), temp(120, 31)])
+    assert why_not(project, "Rise") == [
         "Rise: 3 anchors, 2 after Before, 0 after if",
         "  Now at 120, room :lab, v 31: 31 - 27 >= 10 is false; Before is the last one, at 60. It would hold with that at 0 (v 20).",
         "  What chooses stands in the clause: last Temp as Before [ FILTER(?room = Now.?room && ?v <= Now.?v - 10) ]",
     ]
 
 
-def test_its_own_anchor_forbids_it(project: Project) -> None:
-    written(project, [element(0, "[] :opens :gate .")], STUCK)
-    assert asked(project, "Stuck") == [
+def test_negation_matches_its_own_anchor(project: Project) -> None:
+    write_project(project, [element(0, "[] :opens :gate .")], STUCK)
+    assert why_not(project, "Stuck") == [
         "Stuck: 1 anchor, 0 after not Other",
         "  Open at 0, door :gate, stands at 600: refused by itself, 600 s before. It fires with `within [0, 10 min)`.",
     ]
 
 
-def test_not_yet(project: Project) -> None:
-    written(project, [], GONE)
+def test_delayed_anchor_is_not_yet_due(project: Project) -> None:
+    write_project(project, [], GONE)
     growing = "\n".join(f"  - {{ name: {name}, format: ndjson, path: '{name}*.ndjson', watch: true }}" for name in ("doors", "weather"))
     project.change("why.yaml", "  - { name: data, format: ndjson, path: in.ndjson }", growing)
     project.write("doors.ndjson", element(120, "[] :opens :gate .") + element(180, ""))
     project.write("weather.ndjson", element(100, "") + element(130, ""))
-    assert asked(project, "Gone") == [
+    assert why_not(project, "Gone") == [
         "Gone: 1 anchor waits until 240. All is closed up to 130: input weather has passed no more, "
         "and holds the others, which have passed 180 (`idle` lets them go)."
     ]
@@ -195,8 +202,8 @@ if Now.?v - Before.?v >= 10 with Jump.?room = Now.?room
 """
 
 
-def test_late(project: Project) -> None:
-    written(project, [], JUMP)
+def test_late_elements_that_would_have_been_anchors(project: Project) -> None:
+    write_project(project, [], JUMP)
     project.change(
         "why.yaml",
         "format: ndjson, path: in.ndjson",
@@ -204,7 +211,7 @@ def test_late(project: Project) -> None:
     )
     rows = ["0,20,", "100,27,", "200,31,", "150,50,", "160,24,", "120,,60", "130,,61", "140,,62"]
     project.write("export.csv", "\n".join(["time,celsius,humidity", *rows]) + "\n")
-    assert asked(project, "Jump")[0] == (
+    assert why_not(project, "Jump")[0] == (
         "Jump: 3 anchors, 2 after Before, 0 after if. "
         "Of 5 late elements (dead letters), 2 would have been anchors, and export.csv:5 would have fired."
     )
@@ -218,21 +225,21 @@ with Up.?x = A.?x
 """
 
 
-def test_the_unit(project: Project) -> None:
-    written(project, [element(1704067200000, "[] :up :a ."), element(1704067260000, "[] :up :a .")], UP)
-    assert asked(project, "Up") == [
+def test_unit_of_times_is_questioned(project: Project) -> None:
+    write_project(project, [element(1704067200000, "[] :up :a ."), element(1704067260000, "[] :up :a .")], UP)
+    assert why_not(project, "Up") == [
         "Up: 2 anchors, 0 after B. T at 1704067200000 is 60000 s before, 59700 s too far. "
         "Are times beyond the year 3000 milliseconds? time: { unit: ms }"
     ]
 
 
 def features(project: Project) -> None:
-    written(project, [temp(0, 40), temp(20, 50), gas(30, 100), temp(60, 44), gas(70, 120), gas(150, 130)], FEATURES)
+    write_project(project, [temp(0, 40), temp(20, 50), gas(30, 100), temp(60, 44), gas(70, 120), gas(150, 130)], FEATURES)
 
 
 def test_aggregate_in_a_later_constraint(project: Project) -> None:
     features(project)
-    assert asked(project, "Mean") == [
+    assert why_not(project, "Mean") == [
         "Mean: 3 anchors, 3 after ?mean, 0 after Above",
         "  Gas at 150, room :lab, ppm 130: nothing for Above among 1 in [30, 150)",
         '    Temp at 60, room :lab, v 44: ?v > ?mean + 10 is false (44, "44"^^xsd:decimal)         why.dotr:20:54',
@@ -245,7 +252,7 @@ def test_aggregate_in_a_later_constraint(project: Project) -> None:
 
 def test_aggregate_in_the_condition(project: Project) -> None:
     features(project)
-    assert asked(project, "Many") == [
+    assert why_not(project, "Many") == [
         "Many: 3 anchors, 3 after ?n, 0 after if",
         "  Gas at 150, room :lab, ppm 130: ?n > 3 is false (1). It fires with `?n >= 1`.",
         "    ?n is 1, of 1 Temp in [30, 150)",
@@ -254,7 +261,7 @@ def test_aggregate_in_the_condition(project: Project) -> None:
 
 def test_negation_between_events_with_ticks(project: Project) -> None:
     features(project)
-    assert asked(project, "Calm", code=0) == [
+    assert why_not(project, "Calm", code=0) == [
         "Calm: 3 anchors, 3 after Temp, 2 after not Gas, 2 events",
         "  Tick at 120; Temp at 60, room :lab, v 44: refused by 1 between 60 and 120",
         "    Gas at 70, room :lab, ppm 120: every condition holds: ?room = Temp.?room (:lab, :lab); 50 s before Tick",
@@ -264,17 +271,17 @@ def test_negation_between_events_with_ticks(project: Project) -> None:
 def test_events_of_other_rules(project: Project) -> None:
     features(project)
     made = "  There is no event Mean here: dotr why-not why.yaml --rule Mean"
-    assert asked(project, "Pair") == ["Pair: 0 anchors", made]
-    assert asked(project, "After") == [
+    assert why_not(project, "Pair") == ["Pair: 0 anchors", made]
+    assert why_not(project, "After") == [
         "After: 2 anchors, 0 after Mean",
         "  Calm at 60, room :lab: nothing for Mean in [-60, 60)",
         made,
     ]
 
 
-def test_facts_that_the_filter_of_their_query_turns_away(project: Project) -> None:
+def test_facts_that_the_filter_of_their_query_rejects(project: Project) -> None:
     features(project)
-    assert asked(project, "Own") == [
+    assert why_not(project, "Own") == [
         "Own: 0 anchors (of 3 Hot)",
         "  Hot at 60, room :lab: ?v > 90 is false (44)                                             why.dotr:42:69",
         "  Hot at 20, room :lab: ?v > 90 is false (50)                                             why.dotr:42:69",
@@ -285,7 +292,7 @@ def test_facts_that_the_filter_of_their_query_turns_away(project: Project) -> No
 
 def test_every_anchor_that_did_not_fire(project: Project) -> None:
     features(project)
-    found = asked(project, "Three", "--all", code=0)
+    found = why_not(project, "Three", "--all", code=0)
     assert found == [
         "Three: 3 anchors, 2 after A, 1 after B, 1 event",
         "  Gas at 30, room :lab, ppm 100; A at 20, room :lab, v 50: nothing for B among 1 in [-100, 20)",
@@ -295,17 +302,17 @@ def test_every_anchor_that_did_not_fire(project: Project) -> None:
         "    Temp at 20, room :lab, v 50: every condition holds; 130 s before Gas, 10 s too far",
         "    Temp at 0, room :lab, v 40: every condition holds; 150 s before Gas, 30 s too far",
     ]
-    assert asked(project, "Three", code=0) == found[:3]
+    assert why_not(project, "Three", code=0) == found[:3]
 
 
 def test_times_and_attributes_select_anchors(project: Project) -> None:
     features(project)
     funnel = "Three: 1 anchor, 1 after A, 0 after B"
-    assert asked(project, "Three", "--at", "30")[0] == funnel
-    assert asked(project, "Three", "--from", "30", "--to", "69")[0] == funnel
-    assert asked(project, "Three", "--where", "ppm=100.0", "--where", "room=:lab")[0] == funnel
-    assert asked(project, "Three", "--at", "70", code=0) == ["Three: 1 anchor, 1 after A, 1 after B, 1 event"]
-    assert asked(project, "Three", "--at", "31") == ["Three: 0 anchors", "  There is no instant at 31: the nearest are 30 and 60."]
+    assert why_not(project, "Three", "--at", "30")[0] == funnel
+    assert why_not(project, "Three", "--from", "30", "--to", "69")[0] == funnel
+    assert why_not(project, "Three", "--where", "ppm=100.0", "--where", "room=:lab")[0] == funnel
+    assert why_not(project, "Three", "--at", "70", code=0) == ["Three: 1 anchor, 1 after A, 1 after B, 1 event"]
+    assert why_not(project, "Three", "--at", "31") == ["Three: 0 anchors", "  There is no instant at 31: the nearest are 30 and 60."]
 
 
 @pytest.mark.parametrize(
@@ -319,16 +326,16 @@ def test_times_and_attributes_select_anchors(project: Project) -> None:
         (["--rule", "Leak", "--where", "room=lab"], "C219 lab is no term"),
     ],
 )
-def test_questions_that_name_what_is_not_there(project: Project, options: list[str], message: str) -> None:
-    written(project, [temp(0, 80)])
+def test_questions_with_unknown_names_are_refused(project: Project, options: list[str], message: str) -> None:
+    write_project(project, [temp(0, 80)])
     answer = project.dotr("why-not", "why.yaml", *options)
     assert (answer.code, answer.out) == (2, "")
     assert answer.err.startswith(message)
 
 
 def test_no_element_can_be_read(project: Project) -> None:
-    written(project, ["broken\n", "broken\n"])
-    first, second = asked(project, "Leak")
+    write_project(project, ["broken\n", "broken\n"])
+    first, second = why_not(project, "Leak")
     assert first == "Leak: 0 anchors"
     assert second.startswith("  There is no instant: all 2 elements are dead letters, the first in.ndjson:1: ")
 
@@ -339,7 +346,7 @@ def test_cases_of_a_rule_test(project: Project) -> None:
 
 
 def test_answer_as_json(project: Project) -> None:
-    written(project, [temp(0, 75), gas(60, 400)])
+    write_project(project, [temp(0, 75), gas(60, 400)])
     answer = project.dotr("why-not", "why.yaml", "--rule", "Leak", "--format", "json")
     found = json.loads(answer.out)
     assert (answer.code, found["rule"], found["fired"]) == (1, "Leak", False)
@@ -356,36 +363,36 @@ rule Around define Around = [ dotr_id a :Around ; :v ?v ]
 from Gas and each Temp within 2 min from Gas
 with Around.?v = Temp.?v
 """
-    written(project, [temp(0, 1), temp(1, 2), temp(2, 3), gas(3, 1)], each)
+    write_project(project, [temp(0, 1), temp(1, 2), temp(2, 3), gas(3, 1)], each)
     project.write("why.yaml", CONFIG + "limits: { matches: 2 }\n")
-    assert asked(project, "Around") == [
+    assert why_not(project, "Around") == [
         "Around: 1 anchor, 0 after Temp",
         "  Gas at 3, room :lab, ppm 1: 3 Temp in [-117, 3), more than `limits: { matches }` allows.",
         "  The rule goes over a limit at 3: more than 2 matches of a branch, at the clause each Temp.",
     ]
 
 
-def test_history_is_forgotten(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The furthest anchor is the same, and firings before it use up what they did."""
+def test_discarded_history_does_not_change_the_answer(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The explained anchor and the consumed events are the same as with the whole history."""
     elements = [temp(0, 75), gas(10, 400)]
     for start in range(1000, 21000, 1000):
         elements += [temp(start, 80), gas(start + 1, 400), gas(start + 2, 400)]
     elements += [temp(30000 + number, 20) for number in range(30)]
-    written(project, elements)
-    whole = asked(project, "Leak", code=0)
+    write_project(project, elements)
+    whole = why_not(project, "Leak", code=0)
     assert whole[:3] == [
         "Leak: 41 anchors, 20 after Hot, 20 events",
         "  Gas at 20002, room :lab, ppm 400: nothing for Hot among 1 in [19882, 20002)",
         "    Temp at 20000, room :lab, v 80: every condition holds; used up by the firing at 20001 (consuming Hot)",
     ]
     monkeypatch.setattr("dotr.explanations.survey._MOST_EVENTS", 20)
-    assert asked(project, "Leak", code=0)[:3] == whole[:3]
+    assert why_not(project, "Leak", code=0)[:3] == whole[:3]
 
 
 def test_attributes_select_among_the_anchors_of_one_instant(project: Project) -> None:
-    written(project, [temp(0, 80), element(60, "[] :ppm 400 ; :in :lab . [] :ppm 400 ; :in :attic .")])
-    assert asked(project, "Leak", "--where", "room=:lab", code=0) == ["Leak: 1 anchor, 1 after Hot, 1 event"]
-    assert asked(project, "Leak", "--where", "room=:attic")[:3] == [
+    write_project(project, [temp(0, 80), element(60, "[] :ppm 400 ; :in :lab . [] :ppm 400 ; :in :attic .")])
+    assert why_not(project, "Leak", "--where", "room=:lab", code=0) == ["Leak: 1 anchor, 1 after Hot, 1 event"]
+    assert why_not(project, "Leak", "--where", "room=:attic")[:3] == [
         "Leak: 1 anchor, 0 after Hot",
         "  Gas at 60, room :attic, ppm 400: nothing for Hot among 1 in [-60, 60)",
         "    Temp at 0, room :lab, v 80: ?room = Gas.?room is false (:lab, :attic)                 why.dotr:10:31",
@@ -393,8 +400,8 @@ def test_attributes_select_among_the_anchors_of_one_instant(project: Project) ->
 
 
 def test_a_fact_beside_the_anchor_is_no_anchor(project: Project) -> None:
-    written(project, [element(60, "[] :ppm 400 ; :in :lab . [] :ppm 250 ; :in :attic .")])
-    assert asked(project, "Leak")[:2] == [
+    write_project(project, [element(60, "[] :ppm 400 ; :in :lab . [] :ppm 250 ; :in :attic .")])
+    assert why_not(project, "Leak")[:2] == [
         "Leak: 1 anchor, 0 after Hot",
         "  Gas at 60, room :lab, ppm 400: nothing for Hot in [-60, 60)",
     ]

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 
 from hypothesis import given
 
+from dotr.explanations.cached_replay import CachedReplay
 from dotr.explanations.event_reasons import ProofsByTime
 from dotr.explanations.query_proof import used_triples
 from dotr.explanations.reasons import FactReason, FiringReason
-from dotr.explanations.remembered_replay import RememberedReplay
 from dotr.explanations.unit_reasons import UnitReasons
 from dotr.explanations.why import WhyExplainer
 from dotr.explanations.why_tree import ReasonKind, WhyTree
@@ -32,8 +32,8 @@ def assert_explained(text: ProgramText, elements: Sequence[Element]) -> None:
     )
     explainer = WhyExplainer(replay_of(program, text, elements))
     recorder = explainer.recorder([rule.name for rule in program.rules.rules])
-    remembered = RememberedReplay(explainer.replay)
-    reasons = UnitReasons(recorder, ProofsByTime(remembered), remembered)
+    cached = CachedReplay(explainer.replay)
+    reasons = UnitReasons(recorder, ProofsByTime(cached), cached)
     found: Counter[object] = Counter()
     for firings in recorder.run():
         for firing in firings:

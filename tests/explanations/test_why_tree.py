@@ -18,7 +18,7 @@ def chain(height: int) -> WhyTree:
     return tree
 
 
-def test_details_are_shown_where_a_depth_is_given() -> None:
+def test_details_are_shown_with_a_depth() -> None:
     member = WhyTree(ReasonKind.MEMBER, "member")
     tree = WhyTree(ReasonKind.EVENT, "event", "", (WhyTree(ReasonKind.GROUP, "group", "", (), (member,)),))
     assert tree.lines() == ["event", "└ group"]
@@ -36,7 +36,7 @@ def test_a_high_proof_is_written_in_every_format() -> None:
     assert tree.to_mermaid().count("-->") == 2_999
 
 
-def test_places_stand_in_a_column_and_long_lines_stick_out() -> None:
+def test_places_are_aligned_except_for_long_lines() -> None:
     short, long = (WhyTree(ReasonKind.TRIPLE, "x" * length, "a.ttl") for length in (10, 120))
     lines = WhyTree(ReasonKind.EVENT, "e" * 80, "a.dotr:1", (short, long)).lines()
     assert [line.index("a.") for line in lines] == [82, 53, 124]

@@ -1,5 +1,5 @@
-"""Every event of random programs with continuous queries has reasons, and the elements that they name give it: the brute force of the
-page, asked over these elements alone, has the solution."""
+"""Every event of random programs with continuous queries has reasons, and its evidence suffices: a brute-force evaluation over the elements
+of its evidence alone has the solution."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from dotr.engine.spec import ProgramSpec
 from dotr.engine.units import events_of
 from dotr.errors.diagnostics import Refused
 from dotr.explanations.firings import UnitFiring
-from dotr.explanations.reasons import Given, ReportReason, SolutionReason
+from dotr.explanations.reasons import ReportReason, SolutionReason, SolutionStatus
 from dotr.explanations.replay import ElementPlace, RejectedElement, Replay, ReplayedInstant, WindowElement
 from dotr.explanations.report_reasons import used_elements
 from dotr.explanations.why import WhyExplainer
@@ -51,10 +51,10 @@ def replay_of(program: ContinuousProgram, spec: ProgramSpec) -> Replay:
     return Replay("random", compile_program(spec), Clock(), {}, read)
 
 
-def assert_given_by_what_is_named(reason: ReportReason, solution: SolutionReason, known: Knowledge) -> None:
-    """The solution is one over the elements alone that its proofs name."""
-    scene = reason.scene
-    form, time = scene.query.form, scene.report.time
+def assert_evidence_suffices(reason: ReportReason, solution: SolutionReason, known: Knowledge) -> None:
+    """The oracle has the solution over the elements in its proofs alone."""
+    dataset = reason.dataset
+    form, time = dataset.query.form, dataset.report.time
     named = {(each.stream, each.time, each.number) for each in used_elements(iter(solution.proofs.values()))}
 
     def left(elements: object) -> list[Streamed]:
@@ -65,8 +65,8 @@ def assert_given_by_what_is_named(reason: ReportReason, solution: SolutionReason
     graphs, items = {}, {}
     together: set[Triple] = set()
     apart: set[Triple] = set()
-    for number, window in enumerate(scene.query.windows):
-        held, stream = left(list(scene.contents[number])), left(list(scene.history(number)))
+    for number, window in enumerate(dataset.query.windows):
+        held, stream = left(list(dataset.contents[number])), left(list(dataset.history(number)))
         seen = block_graph(window.block_level, held, time, stream, known)
         if window.name is not None:
             graphs[window.name] = sorted(seen)
@@ -76,10 +76,10 @@ def assert_given_by_what_is_named(reason: ReportReason, solution: SolutionReason
         else:
             apart |= seen
     matches = []
-    for number, block in enumerate(scene.query.matches):
-        used = frozenset((each.window, each.time, each.triple) for each in scene.report.used[number])
+    for number, block in enumerate(dataset.query.matches):
+        used = frozenset((each.window, each.time, each.triple) for each in dataset.report.used[number])
         matches.append([each.bindings for each in Matching(items, used, known.clock).mappings(block.events, {}, None)])
-    found = selected(scene.query.query, Dataset(sorted(known.close(together) | apart), graphs, matches), {})
+    found = selected(dataset.query.query, Dataset(sorted(known.close(together) | apart), graphs, matches), {})
     if isinstance(form, AskForm):
         assert bool(found) == solution.row["answer"].startswith('"true"')
     else:
@@ -89,7 +89,7 @@ def assert_given_by_what_is_named(reason: ReportReason, solution: SolutionReason
 
 @given(continuous_programs())
 @examples(25)
-def test_events_of_queries_have_reasons_that_give_them(program: ContinuousProgram) -> None:
+def test_evidence_of_query_events_suffices_for_them(program: ContinuousProgram) -> None:
     note(program.queries)
     note(str(program))
     query_file, rule_file = Document("q.rspql", program.queries), Document("r.dotr", program.rules)
@@ -129,18 +129,18 @@ def test_events_of_queries_have_reasons_that_give_them(program: ContinuousProgra
                     continue
                 assert isinstance(reason, ReportReason)
                 assert reason.total == 1 or reason.firing.graph is not None
-                if reason.given is not Given.ALL:
-                    more, less = reason.counts if reason.given is Given.NEW else reversed(reason.counts)
+                if reason.status is not SolutionStatus.ALL:
+                    more, less = reason.counts if reason.status is SolutionStatus.NEW else reversed(reason.counts)
                     assert more > less
                 for solution in reason.solutions[:10]:
                     for element in used_elements(iter(solution.proofs.values())):
                         assert_is_an_element(element, program)
-                    if is_monotone and not (isinstance(reason.scene.query.form, AskForm) and not solution.evidence):
-                        assert_given_by_what_is_named(reason, solution, known)
+                    if is_monotone and not (isinstance(reason.dataset.query.form, AskForm) and not solution.evidence):
+                        assert_evidence_suffices(reason, solution, known)
 
 
 def assert_is_an_element(element: WindowElement, program: ContinuousProgram) -> None:
-    """An element of an input has the place of one with that many triples, at that time."""
+    """The place of an element of an input is that of an element with its time and number of triples."""
     if element.place is not None:
         at, _, turtle = program.elements[element.place.line - 1]
         assert at * SECOND == element.time

@@ -1,8 +1,8 @@
-"""A replay that is read once for several questions.
+"""A replay that caches its instants for several questions.
 
-Idea: the instants that were read are kept up to a number of triples; a question that starts again
-takes them from memory and reads on from there. Beyond that number the latest ones are kept, for
-their proofs, and a question that starts again reads the stream again.
+Idea: the instants that have been read are cached up to a number of triples. A further pass over the
+replay yields them from memory, then continues to read the stream. Beyond that number only the
+latest instants are kept, for proofs, and a further pass reads the stream from its start.
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ from dotr.explanations.replay import RejectedElement, Replay, ReplayedInstant
 from dotr.model.time import Micros
 
 _MOST_TRIPLES: Final = 2_000_000
-"""Number of triples of the instants that are kept."""
+"""Maximum number of triples of the cached instants."""
 
 
-class RememberedReplay:
-    """Instants of a replay that have been read.
+class CachedReplay:
+    """Cache of the instants of a replay.
 
     Args:
         replay: the replay.
-        most: the number of triples of the instants that are kept.
+        most: the maximum number of triples of the cached instants.
 
     Attributes:
-        replay: the replay, whose instants come from memory where they are kept.
+        replay: the replay, which yields cached instants from memory.
     """
 
     def __init__(self, replay: Replay, most: int = _MOST_TRIPLES) -> None:
@@ -39,7 +39,7 @@ class RememberedReplay:
         self.replay = replace(replay, read=self._read)
 
     def instant(self, time: Micros) -> ReplayedInstant | None:
-        """The instant at a time in µs; None where there is none."""
+        """The instant at a time in µs since 1970; None if there is none."""
         for each in reversed(self._kept):
             if each.time == time:
                 return each

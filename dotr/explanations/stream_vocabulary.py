@@ -1,4 +1,4 @@
-"""Predicates and classes that the elements of a stream bring, and near misses among them."""
+"""Predicates and classes of the elements of a stream, and near misses among their names."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ _MAX_TERMS: Final = 1_000
 _MAX_NAMES: Final = 5
 
 
-class TermsBrought:
-    """The predicates and classes of the elements of a stream, up to 1,000 of each.
+class StreamVocabulary:
+    """Predicates and classes of the elements of a stream, up to 1,000 of each.
 
     Args:
-        rules: Datalog rules, whose heads give predicates and classes too.
-        elements: False where the background alone is asked, as by ticks.
+        rules: Datalog rules, whose heads provide predicates and classes too.
+        elements: False if only the background is queried, as by ticks.
 
-    >>> brought = TermsBrought()
-    >>> brought.add([("_:0", "<http://e/valeu>", '"1"'), ("_:0", "<http://e/of>", "<http://e/t1>")], 0)
+    >>> vocabulary = StreamVocabulary()
+    >>> vocabulary.add([("_:0", "<http://e/valeu>", '"1"'), ("_:0", "<http://e/of>", "<http://e/t1>")], 0)
     >>> writer = TermWriter({"": "http://e/"})
-    >>> brought.near_miss("<http://e/value>", None, TripleIndex(), writer)
+    >>> vocabulary.near_miss("<http://e/value>", None, TripleIndex(), writer)
     'No element brings :value; the elements bring :of, :valeu. Did you mean :valeu?'
-    >>> brought.near_miss("<http://e/of>", None, TripleIndex(), writer)
+    >>> vocabulary.near_miss("<http://e/of>", None, TripleIndex(), writer)
     ''
     """
 
@@ -42,7 +42,7 @@ class TermsBrought:
         self._heads = [head for rule in rules for head in rule.head]
 
     def add(self, triples: Iterable[Triple], time: Micros) -> None:
-        """Note the triples of an element of a time in µs since 1970."""
+        """Add the triples of an element at a time in µs since 1970."""
         predicates = self._predicates
         for _, predicate, value in triples:
             if predicate not in predicates and len(predicates) < _MAX_TERMS:
@@ -51,20 +51,29 @@ class TermsBrought:
                 self._classes[value] = time
 
     def first_time(self, predicate: Term, class_: Term | None = None) -> Micros | None:
-        """The first time at which an element brings a predicate, or a class; None: none does."""
+        """The time (µs since 1970) of the first element with a predicate or a class; None: there is
+        none.
+        """
         return self._predicates.get(predicate) if class_ is None else self._classes.get(class_)
 
     def near_miss(self, predicate: Term, value: Term | None, background: TripleIndex, writer: TermWriter, before: str = "") -> str:
-        """A sentence for a predicate, or for a class where the predicate is rdf:type and `value` is
-        given, that nothing brings: no element, no Datalog rule, no background. Else empty.
+        """A sentence on a term that neither elements, Datalog heads nor the background have.
 
-        `before`: text before the sentence.
+        Args:
+            predicate: the predicate of a pattern.
+            value: its object; with the predicate rdf:type, the class that is looked up.
+            background: the closed background.
+            writer: the writer of the explanation.
+            before: text before the sentence.
+
+        Returns:
+            Empty if the predicate, or the class, exists.
         """
         class_ = value if predicate == RDF_TYPE else None
-        brought, term = (self._predicates, predicate) if class_ is None else (self._classes, class_)
-        if term in brought or len(brought) >= _MAX_TERMS or self._is_given(predicate, class_, background):
+        vocabulary, term = (self._predicates, predicate) if class_ is None else (self._classes, class_)
+        if term in vocabulary or len(vocabulary) >= _MAX_TERMS or self._is_given(predicate, class_, background):
             return ""
-        names = sorted("a" if each == RDF_TYPE else writer.text(each) for each in brought)
+        names = sorted("a" if each == RDF_TYPE else writer.text(each) for each in vocabulary)
         missed = writer.text(term)
         close = get_close_matches(missed, [*names, *self._known_names(class_ is not None, background, writer)], n=1)
         meant = f" Did you mean {close[0]}?" if close else ""
@@ -89,14 +98,14 @@ class TermsBrought:
                 yield remark
 
     def _known_names(self, classes: bool, background: TripleIndex, writer: TermWriter) -> Iterator[str]:
-        """Names that the background and the heads of rules have."""
+        """The names of predicates, or classes, of the background and of the heads of rules."""
         known: Iterable[Term] = background.by_object.get(RDF_TYPE, {}) if classes else background.predicates()
         of_heads = (head.object if classes else head.predicate for head in self._heads if not classes or head.predicate == Const(RDF_TYPE))
         terms = [*islice(known, _MAX_TERMS), *(slot.term for slot in of_heads if isinstance(slot, Const))]
         return (writer.text(term) for term in terms if term != RDF_TYPE)
 
     def _is_given(self, predicate: Term, class_: Term | None, background: TripleIndex) -> bool:
-        """True where the background or the head of a rule has the predicate, or the class."""
+        """True if the background or the head of a rule has the predicate, or the class."""
         if predicate in background.by_object and (class_ is None or class_ in background.by_object[predicate]):
             return True
         return any(_may_be(head.predicate, predicate) and (class_ is None or _may_be(head.object, class_)) for head in self._heads)
@@ -107,7 +116,7 @@ def _may_be(slot: Slot, term: Term) -> bool:
 
 
 def _with_first(names: Sequence[str], close: Sequence[str]) -> Sequence[str]:
-    """The names to show: the close ones stay among them where there are many."""
+    """The names in the order of the list; a close match that the list would cut is moved to its front."""
     if len(names) <= _MAX_NAMES or not close or close[0] in names[:_MAX_NAMES]:
         return names
     return [close[0], *(name for name in names if name != close[0])]

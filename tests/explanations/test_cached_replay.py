@@ -8,7 +8,7 @@ import pytest
 
 from dotr.engine.program import compile_program
 from dotr.engine.spec import ProgramSpec
-from dotr.explanations.remembered_replay import RememberedReplay
+from dotr.explanations.cached_replay import CachedReplay
 from dotr.explanations.replay import ElementPlace, RejectedElement, Replay, ReplayedInstant
 from dotr.model.time import Clock
 
@@ -27,13 +27,13 @@ class Source:
             yield ReplayedInstant(time, [(("<a>", "<b>", f'"{time}"'),)], [ElementPlace("s", time + 1)])
 
 
-def remembered(source: Source, most: int) -> RememberedReplay:
-    return RememberedReplay(Replay("s", compile_program(ProgramSpec()), Clock(), {}, source.read), most)
+def cached(source: Source, most: int) -> CachedReplay:
+    return CachedReplay(Replay("s", compile_program(ProgramSpec()), Clock(), {}, source.read), most)
 
 
 def test_instants_are_read_once() -> None:
     source = Source()
-    replay = remembered(source, 100)
+    replay = cached(source, 100)
     first = replay.replay.instants()
     assert [next(first).time for _ in range(4)] == [0, 1, 2, 3]
     assert source.reads == 4
@@ -49,7 +49,7 @@ def test_instants_are_read_once() -> None:
 
 def test_of_many_instants_the_latest_are_kept() -> None:
     source = Source()
-    replay = remembered(source, 4)
+    replay = cached(source, 4)
     assert [each.time for each in replay.replay.instants()] == list(range(10))
     assert source.reads == 10
     assert replay.instant(9) is not None
@@ -59,9 +59,9 @@ def test_of_many_instants_the_latest_are_kept() -> None:
     assert [each.time for each in replay.replay.instants()] == list(range(10))
 
 
-def test_an_instant_that_was_not_read_yet_is_read() -> None:
+def test_instant_beyond_the_cache_is_read_from_the_stream() -> None:
     source = Source()
-    replay = remembered(source, 100)
+    replay = cached(source, 100)
     assert replay.instant(5) is not None
     assert source.reads == 6
     assert [each.time for each in replay.replay.instants()] == list(range(10))

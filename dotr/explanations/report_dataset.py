@@ -1,11 +1,10 @@
-"""The sight of a continuous query at a report: each graph that it asked, with a proof of each
-triple.
+"""The dataset of a continuous query at a report, with a proof of each triple.
 
-Idea: the contents of the windows are those of the report (`dotr.explanations.query_records`). They
-are closed once more at their levels, in rounds that keep a derivation of each triple
-(`dotr.explanations.said_proofs`); the engine keeps none. What the query's patterns see is then the
-same as in the run, and every triple in it has a proof down to elements of the window.
-Cost: that of closing the contents in rounds, when they are first looked at.
+Idea: the contents of the windows are restored from the records (`dotr.explanations.query_records`).
+They are closed again at their entailment levels, in rounds that keep a derivation of each triple
+(`dotr.explanations.content_proofs`); the engine keeps none.
+Invariant: the graphs equal those of the run, and every triple has a proof down to elements.
+Cost: the closure of the contents in rounds, at their first use.
 Source: continuous.md, sections 5 and 7.
 """
 
@@ -17,12 +16,12 @@ from typing import Protocol
 
 from dotr.engine.match_blocks import EventMapping, MatchedItem, MatchedTriple, MatchEvaluator
 from dotr.engine.program import CompiledProgram
+from dotr.explanations.content_proofs import ContentProofs
 from dotr.explanations.proofs import ProofBuilder, TripleProof
 from dotr.explanations.query_records import QueryRecord, RecordedReport
 from dotr.explanations.replay import StatedPlace, WindowElement
 from dotr.explanations.rounds import close_in_rounds
 from dotr.explanations.rule_matches import ProvingRules
-from dotr.explanations.said_proofs import SaidProofs
 from dotr.explanations.window_elements import WindowElements
 from dotr.expressions.literal_limits import BOUNDS
 from dotr.expressions.times import time_term
@@ -46,11 +45,11 @@ class ProvenGraph(Protocol):
         """The height of the proof of a triple."""
 
     def proof(self, triple: Triple) -> TripleProof | None:
-        """The proof of a triple; None where it is not in the graph."""
+        """The proof of a triple; None if the graph does not have it."""
 
 
 class UnitedProofs:
-    """The union of graphs; a triple has its proof from the first that has it."""
+    """The union of graphs; the proof of a triple is that of the first graph with the triple."""
 
     def __init__(self, parts: Sequence[ProvenGraph]) -> None:
         self._parts = parts
@@ -65,12 +64,12 @@ class UnitedProofs:
         return next((part.height(triple) for part in self._parts if triple in part.index), 0)
 
     def proof(self, triple: Triple) -> TripleProof | None:
-        """The proof of a triple; None where no part has it."""
+        """The proof of a triple; None if no graph has it."""
         return next((part.proof(triple) for part in self._parts if triple in part.index), None)
 
 
-class ReportScene:
-    """The sight of a query at a report.
+class ReportDataset:
+    """The dataset of a query at a report: the default graph, the graphs of windows, the mappings.
 
     Args:
         program: the program, with its background.
@@ -79,6 +78,10 @@ class ReportScene:
         report: the report.
         elements: the finder of the places of elements.
         clock: the form of times in terms.
+
+    Attributes:
+        query: the query.
+        report: the report.
     """
 
     def __init__(
@@ -108,18 +111,20 @@ class ReportScene:
         ]
 
     def history(self, window: int) -> Sequence[WindowElement]:
-        """The elements that the level of a window read beside its content, by number."""
+        """The elements that the entailment level of a window, given by its number, reads beside its
+        content.
+        """
         stream = self._record.unit.streams[window]
         return [self._elements.element(stream, each) for each in self._record.history(self.report, window)]
 
     def earlier(self, window: int) -> Sequence[WindowElement]:
-        """The elements that came to a window before those of its content."""
+        """The elements that arrived at a window before those of its content."""
         stream = self._record.unit.streams[window]
         return [self._elements.element(stream, each) for each in self._record.earlier(self.report, window)]
 
-    def changed(self, query: ContinuousQuery, contents: Sequence[Sequence[WindowElement]]) -> ReportScene:
-        """The sight of another query, with the same windows, over other contents."""
-        changed = ReportScene(self._program, self._rules, self._record, self.report, self._elements, self._clock)
+    def changed(self, query: ContinuousQuery, contents: Sequence[Sequence[WindowElement]]) -> ReportDataset:
+        """The dataset of another query with the same windows over other contents."""
+        changed = ReportDataset(self._program, self._rules, self._record, self.report, self._elements, self._clock)
         changed.query = query
         changed.contents = contents
         return changed
@@ -128,14 +133,14 @@ class ReportScene:
 
     @cached_property
     def blocks(self) -> Mapping[Term, ProvenGraph]:
-        """The graph of each named window, as WINDOW blocks see it."""
+        """The graph of each named window in WINDOW blocks, by name."""
         BOUNDS.characters = self._program.spec.limits.literal
         windows = enumerate(self.query.windows)
         return {window.name: self._leveled(window.block_level, number) for number, window in windows if window.name is not None}
 
     @cached_property
     def items(self) -> Mapping[Term, Sequence[tuple[Micros, ProvenGraph]]]:
-        """The items of each window that an EVENT reads, each with its time."""
+        """The items of each window that an EVENT reads: a time in µs since 1970 and its graph."""
         named = {window.name: number for number, window in enumerate(self.query.windows) if window.name is not None}
         read = {group.window for block in self.query.matches for group in plain_groups(block.events)}
         return {name: self._items(self.query.windows[named[name]], named[name]) for name in read}
@@ -146,30 +151,30 @@ class ReportScene:
         return [self.mappings_of(block.events, used) for block, used in zip(self.query.matches, self.report.used, strict=True)]
 
     def mappings_of(self, events: EventPattern, used: frozenset[MatchedTriple]) -> Sequence[EventMapping]:
-        """The mappings of an event pattern, without triples that are used up."""
+        """The mappings of an event pattern, without consumed triples."""
         found = {name: [MatchedItem(time, graph.index) for time, graph in items] for name, items in self.items.items()}
         block = MatchBlock(events, consuming=False, variables=(), span=self.query.span)
         return MatchEvaluator(block, partial(time_term, clock=self._clock)).mappings(found, used)
 
     @cached_property
     def default(self) -> DefaultProofs:
-        """The default graph: the model of the background and the default windows."""
+        """The default graph: the closure of the background and the default windows."""
         BOUNDS.characters = self._program.spec.limits.literal
-        together: dict[Triple, StatedPlace] = {}
+        stated: dict[Triple, StatedPlace] = {}
         added: list[ProvenGraph] = []
         for number, window in enumerate(self.query.windows):
             if window.name is not None:
                 continue
             if window.block_level in (EntailmentLevel.GRAPH, EntailmentLevel.WINDOW):
                 for triple, place in _places(self.contents[number]).items():
-                    together.setdefault(triple, place)
+                    stated.setdefault(triple, place)
             else:
                 added.append(self._leveled(window.block_level, number))
-        return DefaultProofs(self._program, self._rules, together, added)
+        return DefaultProofs(self._program, self._rules, stated, added)
 
     @cached_property
     def graph(self) -> ReportGraph:
-        """All of it, as the query is evaluated over it."""
+        """The dataset in the form over which the engine evaluates queries."""
         blocks = {name: Graph(TripleIndex(), proven.index) for name, proven in self.blocks.items()}
         default = self.default
         graph = ReportGraph(default.background, default.delta, blocks, [[each.bindings for each in found] for found in self.mappings])
@@ -178,20 +183,20 @@ class ReportScene:
 
     # --- levels ---
 
-    def _said(self, content: Mapping[Triple, StatedPlace], known: Mapping[Triple, StatedPlace] | None = None) -> SaidProofs:
-        return SaidProofs(self._program.knowledge, self._rules, content, known or {})
+    def _content_proofs(self, content: Mapping[Triple, StatedPlace], known: Mapping[Triple, StatedPlace] | None = None) -> ContentProofs:
+        return ContentProofs(self._program.knowledge, self._rules, content, known or {})
 
     def _leveled(self, level: Level, window: int) -> ProvenGraph:
         content = self.contents[window]
         match level:
             case EntailmentLevel.NONE:
-                return SaidProofs(self._program.knowledge, _NO_RULES, _places(content), {})
+                return ContentProofs(self._program.knowledge, _NO_RULES, _places(content), {})
             case EntailmentLevel.SNAPSHOT:
-                return UnitedProofs([self._said(_places(item)) for _, item in _by_time(content)])
+                return UnitedProofs([self._content_proofs(_places(item)) for _, item in _by_time(content)])
             case EntailmentLevel.GRAPH | EntailmentLevel.WINDOW:
-                return self._said(_places(content))
+                return self._content_proofs(_places(content))
             case StreamLevel():
-                return self._said(_places(content), _places(self.history(window)))
+                return self._content_proofs(_places(content), _places(self.history(window)))
 
     def _items(self, window: ContinuousWindow, number: int) -> Sequence[tuple[Micros, ProvenGraph]]:
         level = window.event_level
@@ -201,21 +206,29 @@ class ReportScene:
         for time, item in _by_time(self.contents[number]):
             match level:
                 case EntailmentLevel.NONE | EntailmentLevel.GRAPH:
-                    graph = SaidProofs(self._program.knowledge, _NO_RULES, _places(item), {})
+                    graph = ContentProofs(self._program.knowledge, _NO_RULES, _places(item), {})
                 case EntailmentLevel.SNAPSHOT:
-                    graph = self._said(_places(item))
+                    graph = self._content_proofs(_places(item))
                 case EntailmentLevel.WINDOW:
-                    graph = self._said(_places(item), _places(before))
+                    graph = self._content_proofs(_places(item), _places(before))
                     before += item
                 case StreamLevel():
-                    graph = self._said(_places(item), _places([each for each in history if each.time < time]))
+                    graph = self._content_proofs(_places(item), _places([each for each in history if each.time < time]))
             found.append((time, graph))
         return found
 
 
 class DefaultProofs:
-    """The default graph: the model of the background and of the default windows that are closed as
-    one graph, and what those of other levels add.
+    """The default graph, with a proof of each triple.
+
+    It is the union of the closure of the background with those default windows that are closed as
+    one graph, and of the graphs of default windows of other levels.
+
+    Args:
+        program: the program, with its background.
+        rules: the rules of its background.
+        stated: the triples that are closed with the background, with their places.
+        added: the graphs of default windows of other levels.
     """
 
     def __init__(
@@ -237,7 +250,7 @@ class DefaultProofs:
 
     @property
     def index(self) -> TripleIndex:
-        """The triples beyond the background."""
+        """The triples that the background does not have."""
         return self.delta
 
     def height(self, triple: Triple) -> int:
@@ -245,7 +258,7 @@ class DefaultProofs:
         return self._closed.heights.get(triple, 0)
 
     def proof(self, triple: Triple) -> TripleProof | None:
-        """The proof of a triple; None where it does not hold."""
+        """The proof of a triple; None if it does not hold."""
         if triple in self._closure.delta or triple in self.background:
             return self._builder.proof(triple)
         return next((part.proof(triple) for part in self._added if triple in part.index), None)
@@ -264,7 +277,7 @@ def _places(elements: Sequence[WindowElement]) -> dict[Triple, StatedPlace]:
 
 
 def _by_time(elements: Sequence[WindowElement]) -> list[tuple[Micros, list[WindowElement]]]:
-    """The items: the elements of each time."""
+    """The elements by time, in the order of time: the items of a window."""
     items: dict[Micros, list[WindowElement]] = {}
     for each in elements:
         items.setdefault(each.time, []).append(each)

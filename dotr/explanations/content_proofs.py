@@ -1,16 +1,18 @@
-"""Proofs of what the content of a window says (continuous.md, section 5: V(X | Y)).
+"""Proofs of the triples that a window's content entails (continuous.md, section 5: V(X | Y)).
 
-Idea: as in `dotr.explanations.rounds`, but from the triples said alone. First what is known, Y and
-the background, is closed in rounds. Then V begins with X and with what the closure has beyond that
-of Y, and a round concludes what a match with a premise of V concludes, also where the background
-has it already. A premise that is said only later, or never, has its proof from what is known, so
-that proofs are well-founded.
+V(X | Y) holds the triples with a derivation that uses the content X, given further triples Y and
+the background.
 
-Example: X is `:s1 :at :hall`, the background has `:hall :in :east` and `:s1 :in :east`. The window
-says `:s1 :in :east` too, by the rule `:in(?a, ?c) :- :at(?a, ?b), :in(?b, ?c)`, with a premise of X
-and one of the background.
+Idea: Y and the background are closed in rounds (`dotr.explanations.rounds`). V then begins with X
+and with the triples that NOT or AGGREGATE derive only with X. Each round adds the conclusions of
+matches with a premise in V, also if the background has them already. A premise that enters V in a
+later round, or never, is proved from Y and the background, so that proofs are well-founded.
+
+Example: X is `:s1 :at :hall`; the background has `:hall :in :east` and `:s1 :in :east`. V has
+`:s1 :in :east` too, by the rule `:in(?a, ?c) :- :at(?a, ?b), :in(?b, ?c)` with one premise of X and
+one of the background.
 Invariant: the triples are those of `dotr.datalog.content_entailment` (a property test).
-Cost: that of closing X and Y in rounds.
+Cost: the closure of X and Y in rounds.
 """
 
 from __future__ import annotations
@@ -28,16 +30,16 @@ from dotr.model.terms import Triple
 from dotr.store.triples import TripleIndex, is_hidden
 
 
-class SaidProofs:
-    """The triples that a content says, given others, with a proof of each.
+class ContentProofs:
+    """The triples of V(X | Y), with a proof of each.
 
     Args:
         knowledge: the background, closed.
         rules: the rules of the background (`dotr.explanations.proofs.program_rules`).
         content: the triples of the content, X, each with the place of its first element.
-        known: the triples beside it, Y, likewise.
+        known: the further triples, Y, likewise.
 
-    Raises `LimitExceeded` at the first use where the closure goes over a limit.
+    Raises `LimitExceeded` at the first use if the closure exceeds a limit.
     """
 
     def __init__(
@@ -57,30 +59,28 @@ class SaidProofs:
 
     @cached_property
     def index(self) -> TripleIndex:
-        """The triples said, without hidden ones."""
-        return TripleIndex(triple for triple in self._said if not is_hidden(triple[1]))
+        """The triples of V, without hidden ones."""
+        return TripleIndex(triple for triple in self._entailed if not is_hidden(triple[1]))
 
     def height(self, triple: Triple) -> int:
-        """The height of the proof of a triple that is said."""
-        return self._said.get(triple, 0)
+        """The height of the proof of a triple of V."""
+        return self._entailed.get(triple, 0)
 
     def proof(self, triple: Triple) -> TripleProof | None:
-        """The proof of a triple; None where the content does not say it."""
-        return self._proof(triple) if triple in self._said else None
+        """The proof of a triple; None if it is not in V."""
+        return self._proof(triple) if triple in self._entailed else None
 
     @cached_property
     def _closed(self) -> RoundsClosure:
-        """The background and the known triples, closed in rounds, with NOT and AGGREGATE as they are
-        with the content.
-        """
-        together = list(dict.fromkeys([*self._known, *self._content]))
-        closure = self._knowledge.close(together)
-        models = self._knowledge.lower_models(together)
+        """The background and Y, closed in rounds. NOT and AGGREGATE read the models that include X."""
+        content_and_known = list(dict.fromkeys([*self._known, *self._content]))
+        closure = self._knowledge.close(content_and_known)
+        models = self._knowledge.lower_models(content_and_known)
         return close_in_rounds(self._rules, closure.background, self._known, models, closure.delta)
 
     @cached_property
-    def _said(self) -> dict[Triple, int]:
-        """The height of each triple said, hidden ones included."""
+    def _entailed(self) -> dict[Triple, int]:
+        """The height of each triple of V, including hidden ones."""
         heights = self._heights
         if not self._rules.rules:
             heights.update(dict.fromkeys(self._content, 0))
@@ -107,19 +107,17 @@ class SaidProofs:
         return heights
 
     def _beyond_known(self, derived: Mapping[Triple, RuleMatch]) -> list[Triple]:
-        """The triples that follow from what is known, but only with the content: by NOT or
-        AGGREGATE.
-        """
+        """The triples derived from Y that depend on X only through NOT or AGGREGATE."""
         if not any(rule.is_nonmonotonic for rule in self._rules.rules):
             return []
         before = self._knowledge.close(list(self._known))
-        gone = before.removed or ()
-        return [triple for triple in derived if triple not in before.delta and (triple not in before.background or triple in gone)]
+        retracted = before.removed or ()
+        return [triple for triple in derived if triple not in before.delta and (triple not in before.background or triple in retracted)]
 
     # --- proofs ---
 
     def _proof(self, triple: Triple) -> TripleProof:
-        """The proof of a triple that is said, without recursion: proofs may be high."""
+        """The proof of a triple of V. The traversal is iterative, since proofs may be high."""
         pending = [(triple, True)]
         while pending:
             each = pending[-1]
@@ -132,44 +130,46 @@ class SaidProofs:
                     self._built[each] = self._with_built_premises(*each)
         return self._built[triple, True]
 
-    def _match(self, triple: Triple, *, said: bool) -> RuleMatch | None:
-        return self._matches.get(triple) if said else self._closed.derivations.get(triple)
+    def _match(self, triple: Triple, *, by_content: bool) -> RuleMatch | None:
+        return self._matches.get(triple) if by_content else self._closed.derivations.get(triple)
 
-    def _place(self, triple: Triple, *, said: bool) -> StatedPlace | None:
-        return (self._content if said else self._known).get(triple)
+    def _place(self, triple: Triple, *, by_content: bool) -> StatedPlace | None:
+        return (self._content if by_content else self._known).get(triple)
 
-    def _premises(self, triple: Triple, said: bool) -> Sequence[tuple[Triple, bool]]:
-        if self._place(triple, said=said) is not None or (match := self._match(triple, said=said)) is None:
+    def _premises(self, triple: Triple, by_content: bool) -> Sequence[tuple[Triple, bool]]:
+        if self._place(triple, by_content=by_content) is not None or (match := self._match(triple, by_content=by_content)) is None:
             return ()
-        return self._visible(triple, match, said=said)
+        return self._visible(triple, match, by_content=by_content)
 
-    def _with_built_premises(self, triple: Triple, said: bool) -> TripleProof:
-        place = self._place(triple, said=said)
+    def _with_built_premises(self, triple: Triple, by_content: bool) -> TripleProof:
+        place = self._place(triple, by_content=by_content)
         if place is not None:
             return StatedTriple(triple, place)
-        match = self._match(triple, said=said)
+        match = self._match(triple, by_content=by_content)
         if match is None:
             return BackgroundTriple(triple)
-        premises = tuple(self._built[premise] for premise in self._visible(triple, match, said=said))
+        premises = tuple(self._built[premise] for premise in self._visible(triple, match, by_content=by_content))
         conditions: tuple[RuleCondition, ...] = () if match.rule.rule.of_rule_set else tuple(conditions_of(match, self._closed))
         return DerivedTriple(triple, match.rule.rule, premises, conditions)
 
-    def _visible(self, triple: Triple, match: RuleMatch, *, said: bool) -> Sequence[tuple[Triple, bool]]:
-        """The premises of a match, each with true if it is used as said; hidden ones are replaced by
+    def _visible(self, triple: Triple, match: RuleMatch, *, by_content: bool) -> Sequence[tuple[Triple, bool]]:
+        """The premises of a match, each with True if its proof uses the content.
+
+        Such a premise has a lesser height in V than its conclusion. Hidden premises are replaced by
         the premises that derive them.
         """
         premises: dict[tuple[Triple, bool], None] = {}
-        limit = self._heights[triple] if said else 0
-        pending = [(each, said and self._heights.get(each, limit) < limit) for each in reversed(match.premises)]
+        limit = self._heights[triple] if by_content else 0
+        pending = [(each, by_content and self._heights.get(each, limit) < limit) for each in reversed(match.premises)]
         while pending:
-            each, as_said = pending.pop()
-            hidden = self._match(each, said=as_said)
+            each, uses_content = pending.pop()
+            hidden = self._match(each, by_content=uses_content)
             if not is_hidden(each[1]) or hidden is None:
                 if not is_hidden(each[1]):
-                    premises[each, as_said] = None
+                    premises[each, uses_content] = None
                 continue
-            below = self._heights[each] if as_said else 0
-            pending += [(deeper, as_said and self._heights.get(deeper, below) < below) for deeper in reversed(hidden.premises)]
+            below = self._heights[each] if uses_content else 0
+            pending += [(deeper, uses_content and self._heights.get(deeper, below) < below) for deeper in reversed(hidden.premises)]
         return tuple(premises)
 
 

@@ -1,4 +1,4 @@
-"""Proofs of what a window says: the triples of the engine's closure, each step of each proof a rule's."""
+"""Proofs of the triples of a window: they are those of the engine, and each step is one of a rule."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 
 from dotr.datalog.background import Knowledge
 from dotr.datalog.content_entailment import ContentCloser
+from dotr.explanations.content_proofs import ContentProofs
 from dotr.explanations.proofs import BackgroundTriple, DerivedTriple, StatedTriple, TripleProof
 from dotr.explanations.replay import ElementPlace
 from dotr.explanations.rule_matches import ProvingRules
-from dotr.explanations.said_proofs import SaidProofs
 from dotr.model.datalog import DatalogRule
 from dotr.model.terms import Triple
 from dotr.store.triples import is_hidden
@@ -26,24 +26,24 @@ def check(background: set[Triple], content: set[Triple], known: set[Triple], rul
     knowledge = Knowledge.load(sorted(background), rules)
     places = {triple: ElementPlace("content", number) for number, triple in enumerate(sorted(content), 1)}
     beside = {triple: ElementPlace("known", number) for number, triple in enumerate(sorted(known), 1)}
-    proofs = SaidProofs(knowledge, ProvingRules(rules), places, beside)
+    proofs = ContentProofs(knowledge, ProvingRules(rules), places, beside)
     assert set(proofs.index) == set(ContentCloser(knowledge, rules).close(sorted(content), sorted(known)).triples)
     for triple in proofs.index:
         proof = proofs.proof(triple)
         assert proof is not None
-        follows(proof, knowledge, rules)
+        assert_steps_are_of_rules(proof, knowledge, rules)
         is_positive = all(getattr(item, "predicate", None) is not None for rule in rules for item in rule.body)
-        assert not is_positive or uses_content(proof), "what is said has a premise that is said"
+        assert not is_positive or uses_content(proof), "a triple of the window uses its content"
 
 
-def follows(proof: TripleProof, background: Knowledge, rules: list[DatalogRule]) -> None:
-    """Each step is a rule's; a proof is no deeper than Python's stack here."""
+def assert_steps_are_of_rules(proof: TripleProof, background: Knowledge, rules: list[DatalogRule]) -> None:
+    """Each step is one of a rule. Recursive, since the proofs here are not high."""
     match proof:
         case DerivedTriple(triple, rule, premises):
             again = Knowledge.load([premise.triple for premise in premises], rules)
             assert any(getattr(item, "predicate", None) is None for item in rule.body) or triple in again.background.triples
             for premise in premises:
-                follows(premise, background, rules)
+                assert_steps_are_of_rules(premise, background, rules)
         case BackgroundTriple(triple):
             assert triple in background.background.triples
         case StatedTriple():
@@ -62,14 +62,16 @@ def uses_content(proof: TripleProof) -> bool:
 
 @settings(max_examples=60, deadline=None)
 @given(graphs, graphs, graphs, programs)
-def test_what_random_windows_say(background: set[Triple], content: set[Triple], known: set[Triple], rules: list[DatalogRule]) -> None:
+def test_triples_of_random_windows_are_those_of_the_engine(
+    background: set[Triple], content: set[Triple], known: set[Triple], rules: list[DatalogRule]
+) -> None:
     check(background, content, known, rules)
     check(background, content, set(), rules)
 
 
 @settings(max_examples=40, deadline=None)
 @given(st.integers(0, 2**32))
-def test_what_windows_say_under_negation(seed: int) -> None:
+def test_triples_of_windows_under_negation_are_those_of_the_engine(seed: int) -> None:
     author = Author(seed)
     rules = author.program()
     check(set(author.graph(0, 5)), set(author.graph(1, 4)), set(author.graph(0, 3)), rules)
