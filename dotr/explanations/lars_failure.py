@@ -233,9 +233,9 @@ class _PointInquiry:
         """The reason for which a row that holds is no event."""
         time = self._time(reached.point)
         if self._report.kind is ReportKind.ENDED:
-            return f"it holds at {time}, and has not ended then: REPORT ENDED tells what held at the point before"
+            return f"it holds at {time}, and has not ended then: REPORT ENDED outputs what held at the point before and holds no more"
         if self._report.kind is ReportKind.NEW:
-            return f"it holds at {time}, and held already at the point before: REPORT NEW tells what begins"
+            return f"it holds at {time}, and held already at the point before: REPORT NEW outputs what begins to hold"
         return f"it holds at {time}, and its atom has no event"
 
     def _concluded(self, rule: LarsRule, reached: _RuleReached) -> str:
@@ -269,7 +269,7 @@ class _PointInquiry:
                 yield "it errs, or the variable has another term"
             case LarsNot():
                 given = ", ".join(f"?{name} = {self._terms.text(term)}" for name, term in reached.row.items())
-                yield f"what stands under NOT holds{f' with {given}' if given else ''}"
+                yield f"the atom under NOT holds{f' with {given}' if given else ''}"
             case LarsLiteral():
                 for atom in item.atoms:
                     yield from self._about(atom, reached, depth)
@@ -278,7 +278,7 @@ class _PointInquiry:
         """Remarks on an atom missing from a window: its last time in the stream, or the rules for it."""
         file = self._unit.file
         if file.is_background(atom):
-            yield f"the background is asked alone for {self._atom_text(atom)}"
+            yield f"only the background is searched for {self._atom_text(atom)}"
             return
         if file.may_be_streamed(atom):
             yield self._last(atom, reached)

@@ -377,7 +377,7 @@ class _ReportInquiry:
             return ""
         there = PatternSolver().solutions(joined_pattern([missing]), closed)
         text = part_text(missing, self._terms)
-        return f"The background has {text}, and a WINDOW block sees what its window says alone: ask it outside." if there else ""
+        return f"The background has {text}, and a WINDOW block matches only what its window entails: write it outside." if there else ""
 
     def _events(self, dataset: ReportDataset) -> Iterator[str]:
         """Lines with the number of matches of each EVENT of a MATCH without a mapping."""
