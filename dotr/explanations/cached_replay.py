@@ -45,7 +45,8 @@ class CachedReplay:
                 return each
             if each.time < time:
                 break
-        return next((each for each in self.replay.instants() if each.time >= time and each.time == time), None)
+        found = next((each for each in self.replay.instants() if each.time >= time), None)
+        return found if found is not None and found.time == time else None
 
     def _read(self, on_reject: Callable[[RejectedElement], None]) -> Iterator[ReplayedInstant]:
         if not self._is_whole:

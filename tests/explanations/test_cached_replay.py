@@ -65,3 +65,10 @@ def test_instant_beyond_the_cache_is_read_from_the_stream() -> None:
     assert replay.instant(5) is not None
     assert source.reads == 6
     assert [each.time for each in replay.replay.instants()] == list(range(10))
+
+
+def test_time_without_an_instant_is_searched_up_to_the_next_instant() -> None:
+    source = Source()
+    replay = cached(source, 100)
+    assert replay.instant(-1) is None
+    assert source.reads == 1
