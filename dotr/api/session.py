@@ -355,7 +355,7 @@ class Session:
             return _datetime_micros(time)
         now = time * self._unit.value
         if not -LAST_MICRO < now < LAST_MICRO:
-            raise SessionError(f"{time} is outside the range of times: is the program's unit right?")
+            raise SessionError(f"{time} is no time: it is out of range; is the program's unit right?")
         return now
 
     def _moment(self, time: int | datetime) -> Micros:
@@ -408,7 +408,7 @@ def _datetime_micros(time: datetime) -> Micros:
     try:
         return int(((time.replace(tzinfo=UTC) if time.utcoffset() is None else time.astimezone(UTC)) - EPOCH) // MICROSECOND)
     except (OverflowError, ValueError):
-        raise SessionError(f"{time} is outside the range of times: in UTC it lies outside the years 1 to 9999") from None
+        raise SessionError(f"{time} is no time: in UTC it is outside the years 1 to 9999") from None
 
 
 def read_triples(triples: Iterable[Iterable[object]], nesting: int = LIMITS.nesting) -> tuple[Triple, ...]:

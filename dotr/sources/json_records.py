@@ -240,10 +240,10 @@ def _micros_of(digits: str, unit: Unit) -> Micros:
     (1500000, 1700000)
     """
     if len(digits) > 40 or abs(int(digits.lower().partition("e")[2] or 0)) > 40:
-        raise ValueError(f"{digits[:40]} is outside the range of times: is time.unit right?")
+        raise ValueError(f"{digits[:40]} is no time: it is out of range; is time.unit right?")
     micros = int(Fraction(digits) * unit.value // 1)
     if not -LAST_MICRO < micros < LAST_MICRO:
-        raise ValueError(f"{digits} is outside the range of times: is time.unit right?")
+        raise ValueError(f"{digits} is no time: it is out of range; is time.unit right?")
     return micros
 
 

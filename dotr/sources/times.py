@@ -143,7 +143,7 @@ def parse_integer(value: int, unit: Unit) -> Micros:
     """
     micros = value * unit._value_  # `value` is a property, three times as slow
     if not -LAST_MICRO < micros < LAST_MICRO:
-        raise ValueError(f"{value} is outside the range of times: is time.unit right?")
+        raise ValueError(f"{value} is no time: it is out of range; is time.unit right?")
     return micros
 
 

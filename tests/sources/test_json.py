@@ -84,7 +84,7 @@ def test_broken_line_is_one_unreadable_record(tmp_path: Path) -> None:
         ('{"id": "urn:x:1", "v": [1], "at": 1}', "a list is found where the map needs a value"),
         ('{"id": "urn:x:1", "v": NaN, "at": 1}', "NaN is no JSON"),
         ('{"id": "urn:x:1", "v": "\\ud800", "at": 1}', "it has half of a surrogate pair, which is no character"),
-        ('{"id": "urn:x:1", "v": 1e400, "at": 1e400}', "its time, at: 1e400 is outside the range of times: is time.unit right?"),
+        ('{"id": "urn:x:1", "v": 1e400, "at": 1e400}', "its time, at: 1e400 is no time: it is out of range; is time.unit right?"),
     ],
 )
 def test_unusable_object_is_unreadable_and_has_its_time_in_a_scan_too(tmp_path: Path, value: str, reason: str) -> None:

@@ -259,7 +259,7 @@ def _read_time(cursor: Cursor, unit: Unit) -> Micros | None:
             return None
         time = int(value.instant * 1_000_000 // 1)
     if not -LAST_MICRO < time < LAST_MICRO:
-        cursor.report(WindowCode.NO_TIME, f"{clipped(text)} is outside the range of times", span, "Is time.unit right?")
+        cursor.report(WindowCode.NO_TIME, f"{clipped(text)} is no time: it is out of range", span, "Is time.unit right?")
         return None
     return time
 
