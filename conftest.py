@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 from collections.abc import Generator, Iterator
 from pathlib import Path
@@ -43,3 +44,10 @@ def pytest_collect_file(
     text = file_path.read_bytes()
     has_core = parent.config.option.markexpr != "core" or b"mark.core" in text
     return [each for each in found if (has_core if type(each) is pytest.Module else b">>>" in text)]
+
+
+def pytest_collection_finish() -> None:
+    """Exclude modules and collected tests from garbage collections, which otherwise visit them again and again."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(20_000, 20, 20)
