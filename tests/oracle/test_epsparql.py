@@ -144,3 +144,30 @@ def test_10_policies_of_three(policy: str, expected: list[str]) -> None:
     text = f"REGISTER QUERY Q AS SELECT ?a ?b ?c WHERE {{ :x :a ?a }} SEQ {{ :x :b ?b }} SEQ {{ :x :c ?c }} WITHIN 9 s POLICY {policy}"
     found = pairs(text, "1 :x :a 1 | 2 :x :a 2 | 3 :x :b 3 | 4 :x :b 4 | 5 :x :c 5 | 6 :x :c 6")
     assert sorted(found) == sorted(f"a={a} b={b} c={c}" for a, b, c in (each.split() for each in expected))
+
+
+@pytest.mark.parametrize(
+    ("policy", "expected"),
+    [("UNRESTRICTED", ["1 3", "2 3", "1 4", "2 4", "5 3", "5 4"]), ("CHRONOLOGICAL", ["1 3", "2 4"]), ("RECENT", ["2 3", "1 4"])],
+)
+def test_and_under_a_policy_uses_each_solution_once(policy: str, expected: list[str]) -> None:
+    text = f"REGISTER QUERY Q AS SELECT ?a ?b WHERE {{ :x :a ?a }} AND {{ :x :b ?b }} WITHIN 9 s POLICY {policy}"
+    found = pairs(text, "1 :x :a 1 | 2 :x :a 2 | 3 :x :b 3 | 4 :x :b 4 | 5 :x :a 5")
+    assert sorted(found) == sorted(f"a={a} b={b}" for a, b in (each.split() for each in expected))
+
+
+@pytest.mark.parametrize(
+    ("policy", "expected"),
+    [("UNRESTRICTED", ["1 3", "1 4", "2 3", "2 4", "6 7"]), ("CHRONOLOGICAL", ["1 3", "2 4", "6 7"]), ("RECENT", ["1 4", "2 3", "6 7"])],
+)
+def test_equals_under_a_policy_uses_each_solution_once(policy: str, expected: list[str]) -> None:
+    text = f"REGISTER QUERY Q AS SELECT ?a ?b WHERE {{ :x :a ?a }} EQUALS {{ :x :b ?b }} POLICY {policy}"
+    found = pairs(text, "1 :x :a 1, 2 ; :b 3, 4 | 2 :x :a 5 | 3 :x :a 6 ; :b 7")
+    assert sorted(found) == sorted(f"a={a} b={b}" for a, b in (each.split() for each in expected))
+
+
+@pytest.mark.parametrize(("policy", "expected"), [("CHRONOLOGICAL", ["1 3", "2 4", "5 "]), ("RECENT", ["1 4", "2 3", "5 "])])
+def test_optional_equals_under_a_policy_is_alone_where_none_is_left(policy: str, expected: list[str]) -> None:
+    text = f"REGISTER QUERY Q AS SELECT ?a ?b WHERE {{ :x :a ?a }} EQUALSOPTIONAL {{ :x :b ?b }} POLICY {policy}"
+    found = pairs(text, "1 :x :a 1, 2 ; :b 3, 4 | 2 :x :a 5")
+    assert sorted(found) == sorted(f"a={a} b={b}" if b else f"a={a}" for a, b in (each.split(" ") for each in expected))
