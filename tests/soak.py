@@ -122,7 +122,7 @@ def visible(folder: Path) -> dict[str, bytes]:
 
 
 def torn(name: str, text: bytes) -> bool:
-    """Whether a file is not whole."""
+    """True if a file is not whole."""
     try:
         if not text.endswith(b"\n"):
             return True

@@ -119,6 +119,6 @@ def stratified(rules: Sequence[DatalogRule]) -> list[int]:
 
 
 def unify(a: TriplePattern, b: TriplePattern) -> bool:
-    """Whether predicates and objects (classes) let one triple match both."""
+    """True if predicates and objects (classes) let one triple match both."""
     pairs = ((a.predicate, b.predicate), (a.object, b.object))
     return all(not (isinstance(x, Const) and isinstance(y, Const)) or x == y for x, y in pairs)

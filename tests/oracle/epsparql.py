@@ -326,7 +326,7 @@ class Pair(Node):
         return sorted(found, key=lambda each: (place(each, names=False), place(each, names=True)))
 
     def combine(self, a: Found, b: Found, clock: Clock) -> bool:
-        """Whether two solutions combine: the operator's relation, compatibility, every enclosing WITHIN, and F or the bound."""
+        """True if two solutions combine: the operator's relation, compatibility, every enclosing WITHIN, and F or the bound."""
         start, end = min(a.start, b.start), max(a.end, b.end)
         if self.is_past and not a.end < b.start:
             return False
@@ -446,7 +446,7 @@ class IntervalUnitState:
 
 
 def reads_now(unit: TemporalQuery, labels: set[Label], template: Template | None) -> bool:
-    """Whether a unit reads, at the same moment, events of the labels or the graphs of a template of a STREAM."""
+    """True if a unit reads, at the same moment, events of the labels or the graphs of a template of a STREAM."""
 
     def present(pattern: IntervalPattern) -> list[InstantGroup | EventRead]:
         match pattern:

@@ -280,7 +280,7 @@ def variables(expression: object) -> set[Variable]:
 
 
 def may_meet(one: LarsAtom, other: LarsAtom) -> bool:
-    """Whether two atoms may have one predicate; a variable matches all."""
+    """True if two atoms may have one predicate; a variable matches all."""
     if isinstance(one, TriplePattern) and isinstance(other, TriplePattern):
         if not isinstance(one.predicate, Const) or not isinstance(other.predicate, Const):
             return True

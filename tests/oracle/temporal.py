@@ -172,7 +172,7 @@ def scope(binding: Binding, history: History) -> Scope:
 
 
 def constrained(role: Role, candidate: OracleEvent, binding: Binding, history: History) -> bool:
-    """Whether a candidate satisfies its constraints, over its own attributes as variables and the labels bound before."""
+    """True if a candidate satisfies its constraints, over its own attributes as variables and the labels bound before."""
     events = {**binding.events, role.label: candidate}
     seen = {label: (h.time, h.attributes) for label, h in events.items()}
     inner = Scope(candidate.attributes, {**seen, **{label: (0, result) for label, result in binding.results.items()}}, history.clock)

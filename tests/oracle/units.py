@@ -216,7 +216,7 @@ def in_order_of_reading(units: Sequence[OracleUnit]) -> list[OracleUnit]:
 
 
 def is_last(unit: ContinuousQueryState, now: Micros, last: Micros, units: Sequence[OracleUnit], history: History, streams: Streams) -> bool:
-    """Whether this is z or later: a time of WINDOW CLOSE or PERIODIC from which on the query's windows stay empty."""
+    """True if this is z or later: a time of WINDOW CLOSE or PERIODIC from which on the query's windows stay empty."""
     if now < last or unit.next_time(now - 1) != now or any(is_under_way(each, now, last, units, history) for each in feeders(unit, units)):
         return False
     return unit.holds_none(now, streams)
@@ -227,7 +227,7 @@ def feeders(unit: OracleUnit, units: Sequence[OracleUnit]) -> list[OracleUnit]:
 
 
 def is_under_way(unit: OracleUnit, now: Micros, last: Micros, units: Sequence[OracleUnit], history: History) -> bool:
-    """Whether a unit may make events after this moment, which is not before the last instant."""
+    """True if a unit may make events after this moment, which is not before the last instant."""
     if isinstance(unit, ContinuousQueryState):
         if unit.is_done or unit.is_over:
             return False
