@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import sys
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dotr.languages.rules import RuleCode, RuleSet, compile_rules
+from dotr.languages.rules.grammar import parse_document
 from dotr.model.algebra import Attribute, Bgp, Call, Const, Filter, Pattern, Select, TimeOf, TriplePattern, Var
-from dotr.model.places import Document
+from dotr.model.places import Document, Span
 from dotr.model.rules import (
     Absent,
     Aggregate,
@@ -406,3 +410,27 @@ def test_damaged_rule_is_compiled_or_reported(at: int, cut: int, put: list[str])
         assert problem.span is not None
         assert 0 <= problem.span.start <= problem.span.end <= len(problem.span.document.text)
         assert str(problem)
+
+
+def test_files_parsed_in_turns_share_no_failure() -> None:
+    """The grammar of a thread is built once: the failures of one file are not those of the next."""
+    broken, valid = Document("broken.dotr", "rule X define A = [] fro B"), Document("valid.dotr", "rule X define A = [] from B")
+    first, problems = parse_document(broken)
+    second, none = parse_document(valid)
+    assert (first.rules, [problem.span.document for problem in problems if problem.span], none) == ((), [broken], ())
+    assert [rule.span.document for rule in second.rules] == [valid]
+
+
+def test_files_parsed_by_threads_share_no_failure() -> None:
+    """Each thread has a grammar of its own: with threads that take turns within a statement, each file has its own place of an error."""
+    documents = [Document(f"{n}.dotr", f"rule R{n} define A = [] from B\n" * n + "rule X define A = [] fro B") for n in range(1, 25)]
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        with ThreadPoolExecutor(4) as pool:
+            parsed = list(pool.map(parse_document, documents))
+    finally:
+        sys.setswitchinterval(interval)
+    for n, (document, (file, problems)) in enumerate(zip(documents, parsed, strict=True), start=1):
+        assert len(file.rules) == n
+        assert [problem.span for problem in problems] == [Span(document, len(document.text) - 5, len(document.text) - 2)]

@@ -8,7 +8,9 @@ differ in their first words, so the grammar needs no packrat table.
 from __future__ import annotations
 
 import re
+import threading
 from collections.abc import Callable, Sequence
+from functools import cached_property
 from typing import Any, Final, TypeAlias
 
 import pyparsing as pp
@@ -49,11 +51,10 @@ _Parsed: TypeAlias = Any
 
 
 class Grammar:
-    """Grammar of one document; its terminals hold the document, for the spans."""
+    """Grammar of rule files; its terminals refer to the document that is parsed, for the spans."""
 
-    def __init__(self, document: Document) -> None:
-        self.document = document
-        self.furthest = FurthestFailure(document)
+    def __init__(self) -> None:
+        self.furthest = FurthestFailure()
         self._label = self._terminal(_NOT_RESERVED + r"[^\W\d]\w*", "a label")
         self._variable = _with_action(self._terminal(r"[?$]\w+", "a variable"), lambda t: Word(t[0].text[1:], t[0].span))
         self._string = _with_action(Escaped(self.furthest, f"{_LONG_STRING}|{_STRING}", "a string"), _unquoted)
@@ -61,14 +62,15 @@ class Grammar:
         statements = pp.MatchFirst([self._prefix(), self._query(), self._rule(), Recovery(self.furthest, "", "a statement")])
         self._statements = pp.ZeroOrMore(statements).parse_with_tabs()
 
-    def parse(self) -> tuple[DocumentSyntax, tuple[Diagnostic, ...]]:
-        """The valid statements, and a diagnostic for each statement with a syntax error."""
-        parsed = list(self._statements.parse_string(self.document.text))
+    def parse(self, document: Document) -> tuple[DocumentSyntax, tuple[Diagnostic, ...]]:
+        """The valid statements of a document, and a diagnostic for each statement with a syntax error."""
+        self.furthest.start(document)
+        parsed = list(self._statements.parse_string(document.text))
         prefixes = tuple(statement for statement in parsed if isinstance(statement, PrefixSyntax))
         queries = tuple(statement for statement in parsed if isinstance(statement, QuerySyntax))
         rules = tuple(statement for statement in parsed if isinstance(statement, RuleSyntax))
         broken = frozenset(label for statement in parsed if isinstance(statement, Broken) for label in statement)
-        return DocumentSyntax(self.document, prefixes, queries, rules, broken), tuple(self.furthest.problems)
+        return DocumentSyntax(document, prefixes, queries, rules, broken), tuple(self.furthest.problems)
 
     def _terminal(self, pattern: str, description: str) -> pp.ParserElement:
         return Terminal(self.furthest, pattern, description)
@@ -118,7 +120,7 @@ class Grammar:
     def _rule_syntax(self, t: Sequence[_Parsed]) -> RuleSyntax:
         (keyword, name, documentation), define, event, template, (anchor, delay), clauses, condition, assignments, consuming, end = t
         start = (keyword or define).span.start
-        span = Span(self.document, start, end)
+        span = Span(self.furthest.document, start, end)
         text = documentation.text if documentation is not None else ""
         return RuleSyntax(name, text, event, template, anchor, delay, clauses, condition, assignments, consuming, span)
 
@@ -192,7 +194,7 @@ class Grammar:
 
     def _interval(self, t: Sequence[_Parsed]) -> IntervalSyntax:
         open_, low, high, close = t
-        span = Span(self.document, open_.span.start, close.span.end)
+        span = Span(self.furthest.document, open_.span.start, close.span.end)
         return IntervalSyntax(low, high, open_.text == "[", close.text == "]", span)
 
     def _duration(self) -> pp.ParserElement:
@@ -209,11 +211,33 @@ class Grammar:
     def _quantities(self, t: Sequence[_Parsed]) -> Quantities:
         words: list[Word] = list(t)
         parts = tuple(zip(words[::2], words[1::2], strict=True))
-        return Quantities(parts, Span(self.document, words[0].span.start, words[-1].span.end))
+        return Quantities(parts, Span(self.furthest.document, words[0].span.start, words[-1].span.end))
 
     def _lexical(self, t: Sequence[_Parsed]) -> Lexical:
         value, datatype = t
-        return Lexical(value, Word(datatype.text[2:], datatype.span), Span(self.document, value.span.start, datatype.span.end))
+        return Lexical(value, Word(datatype.text[2:], datatype.span), Span(self.furthest.document, value.span.start, datatype.span.end))
+
+
+class _Grammars(threading.local):
+    """The grammar of each thread. Terminals record failures while they parse, so threads share none."""
+
+    @cached_property
+    def grammar(self) -> Grammar:
+        """The grammar of this thread, built when the thread parses its first document."""
+        return Grammar()
+
+
+_GRAMMARS: Final = _Grammars()
+
+
+def parse_document(document: Document) -> tuple[DocumentSyntax, tuple[Diagnostic, ...]]:
+    """The valid statements of a document, and a diagnostic for each statement with a syntax error.
+
+    >>> file, problems = parse_document(Document("a.dotr", "rule X define A = [] fro B"))
+    >>> file.rules, problems[0].message
+    ((), "expected 'from', found 'fro'")
+    """
+    return _GRAMMARS.grammar.parse(document)
 
 
 def _with_action(element: pp.ParserElement, make: Callable[[Sequence[_Parsed]], _Parsed]) -> pp.ParserElement:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from dotr.errors.diagnostics import Diagnostic
-from dotr.languages.rules.grammar import Grammar
+from dotr.languages.rules.grammar import parse_document
 from dotr.languages.rules.program import ProgramDraft, QueryDraft, rule_draft
 from dotr.languages.rules.syntax import DocumentSyntax
 
@@ -18,7 +18,7 @@ def parse(program: ProgramDraft) -> ProgramDraft:
     files: list[DocumentSyntax] = []
     problems: list[Diagnostic] = []
     for document in program.documents:
-        file, errors = Grammar(document).parse()
+        file, errors = parse_document(document)
         files.append(file)
         problems += errors
     return replace(

@@ -30,7 +30,11 @@ _LABEL: Final = re.compile(r"\b(?i:query|define)\s+(\w+)")
 class FurthestFailure:
     """Record of the terminals expected at the furthest offset reached in the current statement."""
 
-    def __init__(self, document: Document) -> None:
+    def __init__(self) -> None:
+        self.start(Document("", ""))
+
+    def start(self, document: Document) -> None:
+        """Remove all failures, before the first statement of a document."""
         self.document = document
         self.problems: list[Diagnostic] = []
         self.clear()
