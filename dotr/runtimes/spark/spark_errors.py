@@ -33,6 +33,10 @@ _WORKER_LOSS: Final = re.compile(r"EOFException|[Cc]onnection reset|Broken pipe|
 DISK_FULL: Final = "No space left on device"
 JVM_LOST: Final = "its JVM was lost: was it killed, or out of memory?"
 _WORKER_LOST: Final = "a Python process that it had started was lost: was it killed, or out of memory?"
+_WORKER_LATE: Final = "a Python process that it had started was not ready within its limit: is the machine busy?"
+_LATE: Final = "Timed out while waiting for the Python worker to connect back"
+"""Spark's message where a process has not connected in time: 10 s for the planner and the driver's
+worker of the state, 60 s for a daemon that forks a worker. Both are constants of Spark."""
 
 
 class CarriedDiagnostics(DotrError):
@@ -104,6 +108,17 @@ def failure_of(text: str, log: Path) -> Refused | RunFailed:
     return RunFailed(f"Spark stopped: {_cause(text)} (the log is {log})")
 
 
+def is_late_worker(text: str) -> bool:
+    r"""True if Spark gave up a Python process that took too long to start.
+
+    >>> is_late_worker("SocketTimeoutException: Timed out while waiting for the Python worker to connect back")
+    True
+    >>> is_late_worker("java.io.EOFException")
+    False
+    """
+    return _LATE in text
+
+
 def _cause(text: str) -> str:
     r"""The cause in a message of Spark, on one line of at most 300 characters.
 
@@ -112,6 +127,8 @@ def _cause(text: str) -> str:
     """
     if text == JVM_LOST:
         return text
+    if is_late_worker(text):
+        return _WORKER_LATE
     if _WORKER_LOSS.search(text) and not _PYTHON.search(text):
         return _WORKER_LOST
     causes = _PYTHON.findall(text) or _JVM.findall(text)
