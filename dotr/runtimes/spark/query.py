@@ -59,10 +59,10 @@ def run_query(
     context of `scans`.
 
     A query that Spark gives up, for example after the loss of a worker, is restarted from its
-    checkpoint up to `restarts` times without a written batch in between. Where it is given up because
-    a Python process of Spark's is not ready in time, the restart is not counted. Raises Refused and
-    RunFailed for failures, and KeyboardInterrupt after an orderly stop: at the end of the batch
-    under way, or at once after a second signal.
+    checkpoint up to `restarts` times without a written batch in between. Where it is given up
+    because a Python process of Spark's is not ready in time, the restart is not counted. Raises
+    Refused and RunFailed for failures, and KeyboardInterrupt after an orderly stop: at the end of
+    the batch under way, or at once after a second signal.
     """
     with _interrupts() as interrupted:
         tries, late, before = 0, 0, last_number(Path(checkpoint) / "commits")

@@ -39,8 +39,8 @@ _OPTIONS: Final = "spark.driver.extraJavaOptions"
 DAEMON: Final = "dotr.runtimes.spark.daemon"
 
 _AUTHENTICATION_SECONDS: Final = 600
-"""Longest wait for the other side when a Python process and the JVM have connected: a busy machine may
-let neither run for longer than Spark's 15 s."""
+"""Longest wait for the other side when a Python process and the JVM have connected: on a busy
+machine it may take longer than Spark's 15 s."""
 
 DEFAULTS: Final[Mapping[str, str]] = {
     "spark.ui.enabled": "false",
@@ -68,8 +68,9 @@ _EXECUTOR_TIMEOUT_SECONDS: Final = 60.0
 
 def start(name: str, master: str | None, settings: Mapping[str, str], log: Path, *, archive: bool = False) -> SparkSession:
     """A session with default settings, overridden by spark-submit and by `settings`. The JVM writes
-    to `log`; with `archive`, a JVM started here uses the archive of classes, or writes it. A session of
-    this process that is lost is replaced. Raises Refused (S113) without a usable Python for the workers."""
+    to `log`; with `archive`, a JVM started here uses the archive of classes, or writes it. A
+    session of this process that is lost is replaced. Raises Refused (S113) without a usable Python
+    for the workers."""
     drop_lost_session()
     submitted = "PYSPARK_GATEWAY_PORT" in os.environ
     running = SparkContext._active_spark_context is not None
