@@ -34,9 +34,14 @@ DISK_FULL: Final = "No space left on device"
 JVM_LOST: Final = "its JVM was lost: was it killed, or out of memory?"
 _WORKER_LOST: Final = "a Python process that it had started was lost: was it killed, or out of memory?"
 _WORKER_LATE: Final = "a Python process that it had started was not ready within its limit: is the machine busy?"
-_LATE: Final = "Timed out while waiting for the Python worker to connect back"
-"""Spark's message where a process has not connected in time: 10 s for the planner and the driver's
-worker of the state, 60 s for a daemon that forks a worker. Both are constants of Spark."""
+_LATE: Final = re.compile(
+    r"Timed out while waiting for the Python worker to connect back"
+    r"|Python worker failed to connect back\..*SocketTimeoutException",
+    re.DOTALL,
+)
+"""Spark's messages where a process has not connected, or not shown its secret, in time: 10 s each
+for the planner and the driver's worker of the state, 60 s for a daemon that forks a worker. They
+are constants of Spark."""
 
 
 class CarriedDiagnostics(DotrError):
@@ -113,10 +118,12 @@ def is_late_worker(text: str) -> bool:
 
     >>> is_late_worker("SocketTimeoutException: Timed out while waiting for the Python worker to connect back")
     True
-    >>> is_late_worker("java.io.EOFException")
+    >>> is_late_worker("Python worker failed to connect back.\nCaused by: java.net.SocketTimeoutException: Read timed out")
+    True
+    >>> is_late_worker("Python worker failed to connect back.\nCaused by: java.io.EOFException")
     False
     """
-    return _LATE in text
+    return _LATE.search(text) is not None
 
 
 def _cause(text: str) -> str:
