@@ -16,6 +16,7 @@ from dotr.errors import fallbacks
 from dotr.runtimes.spark.java import java_problem
 from tests.support import kafka_broker
 from tests.support.mosquitto import skip_without_mosquitto
+from tests.support.spark_starts import start_in_turn
 
 os.environ[fallbacks.RAISE] = "raise"  # here, and in every process that a test starts
 
@@ -117,8 +118,12 @@ def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 
 @pytest.fixture(scope="session")
-def _stopped_at_the_end() -> Iterator[None]:
-    yield
+def _spark_starts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Spark sessions of this process start in turn with those of others, and the last one is stopped at the end."""
+    own = tmp_path_factory.getbasetemp()
+    with pytest.MonkeyPatch.context() as patch:
+        start_in_turn(own.parent if "PYTEST_XDIST_WORKER" in os.environ else own, patch)
+        yield
     stop_spark()
 
 
@@ -126,18 +131,22 @@ def stop_spark() -> None:
     """Ends the Spark session of this process, if there is one."""
     from pyspark import SparkContext
 
+    from dotr.runtimes.spark.session import drop_lost_session
+
+    drop_lost_session()
     if (context := SparkContext._active_spark_context) is not None:
         context.stop()
 
 
 @pytest.fixture
-def spark(tmp_path_factory: pytest.TempPathFactory, _stopped_at_the_end: None) -> None:
+def spark(tmp_path_factory: pytest.TempPathFactory, _spark_starts: None) -> None:
     """One Spark session for all tests of this process that do not start their own: it stays, and so do its Python workers, since starting
-    them takes longer than most of what they are asked to do."""
+    them takes longer than most of what they are asked to do. A session that is lost is started anew."""
     from pyspark import SparkContext
 
-    from dotr.runtimes.spark.session import start
+    from dotr.runtimes.spark.session import drop_lost_session, start
 
+    drop_lost_session()
     if SparkContext._active_spark_context is None:
         with pytest.MonkeyPatch.context() as patch:
             patch.delenv(fallbacks.EXPECTED, raising=False)  # the JVM, and so its workers, keep the environment for all tests
@@ -145,7 +154,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory, _stopped_at_the_end: None) -
 
 
 @pytest.fixture
-def no_spark() -> Iterator[None]:
+def no_spark(_spark_starts: None) -> Iterator[None]:
     """For what starts a session of its own: there is none before, and none is left to others."""
     stop_spark()
     yield
@@ -171,6 +180,7 @@ LONG: Final = (
     "test_aarhus",
     "test_spark_state",
     "test_spark_change",
+    "test_late_workers",
     "test_spark_watch",
     "test_spark_properties",
     "test_spark_inputs",

@@ -29,7 +29,7 @@ from dotr.runtimes.spark.operator import LayerProcessor
 from dotr.runtimes.spark.rows import SCHEMA
 from dotr.runtimes.spark.sink import Sink
 from dotr.runtimes.spark.source import InstantSource
-from dotr.runtimes.spark.spark_errors import DISK_FULL, failure_of
+from dotr.runtimes.spark.spark_errors import DISK_FULL, failure_of, is_late_worker
 from dotr.runtimes.spark.stored_names import KEY, SOURCE
 
 _POLL_SECONDS: Final = 1.0
@@ -39,6 +39,10 @@ next start."""
 _RESTART_DELAY_SECONDS: Final = 1.0
 """Wait before the first restart, and increment for each further one: the cause may persist for a
 while."""
+_LATE_STARTS: Final = 30
+"""Most starts in a row, without a written batch in between, that end because a Python process of
+Spark's is not ready in time: at ten seconds each, five minutes."""
+_LATE_LINE: Final = "Spark gave up waiting for a Python process to start, as on a busy machine: the query starts again from its checkpoint."
 
 
 def run_query(
@@ -55,12 +59,13 @@ def run_query(
     context of `scans`.
 
     A query that Spark gives up, for example after the loss of a worker, is restarted from its
-    checkpoint up to `restarts` times without a written batch in between. Raises Refused and
-    RunFailed for failures, and KeyboardInterrupt after an orderly stop: at the end of the batch
-    under way, or at once after a second signal.
+    checkpoint up to `restarts` times without a written batch in between. Where it is given up
+    because a Python process of Spark's is not ready in time, the restart is not counted. Raises
+    Refused and RunFailed for failures, and KeyboardInterrupt after an orderly stop: at the end of
+    the batch under way, or at once after a second signal.
     """
     with _interrupts() as interrupted:
-        tries, before = 0, last_number(Path(checkpoint) / "commits")
+        tries, late, before = 0, 0, last_number(Path(checkpoint) / "commits")
         while True:
             try:
                 with scans():
@@ -74,14 +79,20 @@ def run_query(
             except JVM_ERRORS as error:
                 raise failure_of(error_text(error), log) from None
             written = last_number(Path(checkpoint) / "commits")
-            tries, before = (1 if written != before else tries + 1), written
-            if tries > restarts or isinstance(failure, Refused | InputLost) or DISK_FULL in text:
+            if written != before:
+                tries, late, before = 0, 0, written
+            is_late = is_late_worker(text)
+            tries, late = tries + (not is_late), late + is_late
+            if tries > restarts or late > _LATE_STARTS or isinstance(failure, Refused | InputLost) or DISK_FULL in text:
                 raise failure from None
-            reraise_in_tests(failure, FallbackKind.RESTART)
-            record_fallback(failure, FallbackKind.RESTART)
-            LOG.warning("%s. It goes on from its checkpoint (try %d of %d).", failure, tries, restarts)
+            if is_late:
+                LOG.warning(_LATE_LINE)
+            else:
+                reraise_in_tests(failure, FallbackKind.RESTART)
+                record_fallback(failure, FallbackKind.RESTART)
+                LOG.warning("%s. It goes on from its checkpoint (try %d of %d).", failure, tries, restarts)
             sink.failure = None
-            if interrupted.interrupts_within(_RESTART_DELAY_SECONDS * tries):
+            if interrupted.interrupts_within(_RESTART_DELAY_SECONDS * max(1, tries)):
                 raise KeyboardInterrupt
 
 

@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from pyspark import SparkContext
-from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from dotr.datalog.compiled_store import CompiledStore
@@ -145,7 +144,9 @@ def _run_on_spark(
     show("starting Spark")
     try:
         session = start(pipeline.name, settings.master, settings.conf, checkpoint.log, archive=settings.archive)
-    except (PySparkException, RuntimeError, OSError) as error:
+    except JVM_ERRORS as error:
+        raise failure_of(error_text(error), checkpoint.log) from None
+    except (RuntimeError, OSError) as error:
         raise failure_of(str(error), checkpoint.log) from None
     try:
         tasks = cores(session.sparkContext)

@@ -38,6 +38,10 @@ _JVM: Final = "-XX:TieredStopAtLevel=1 -XX:+UseParallelGC"
 _OPTIONS: Final = "spark.driver.extraJavaOptions"
 DAEMON: Final = "dotr.runtimes.spark.daemon"
 
+_AUTHENTICATION_SECONDS: Final = 600
+"""Longest wait for the other side when a Python process and the JVM have connected: on a busy
+machine it may take longer than Spark's 15 s."""
+
 DEFAULTS: Final[Mapping[str, str]] = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
@@ -48,6 +52,7 @@ DEFAULTS: Final[Mapping[str, str]] = {
     _OPTIONS: _JVM,
     "spark.executor.extraJavaOptions": _JVM,
     "spark.sql.execution.pyspark.udf.simplifiedTraceback.enabled": "true",
+    "spark.python.authenticate.socketTimeout": f"{_AUTHENTICATION_SECONDS}s",
 }
 
 REQUIRED: Final[Mapping[str, str]] = {
@@ -63,16 +68,19 @@ _EXECUTOR_TIMEOUT_SECONDS: Final = 60.0
 
 def start(name: str, master: str | None, settings: Mapping[str, str], log: Path, *, archive: bool = False) -> SparkSession:
     """A session with default settings, overridden by spark-submit and by `settings`. The JVM writes
-    to `log`; with `archive`, a JVM started here uses the archive of classes, or writes it. Raises
-    Refused (S113) without a usable Python for the workers."""
+    to `log`; with `archive`, a JVM started here uses the archive of classes, or writes it. A
+    session of this process that is lost is replaced. Raises Refused (S113) without a usable Python
+    for the workers."""
+    drop_lost_session()
     submitted = "PYSPARK_GATEWAY_PORT" in os.environ
     running = SparkContext._active_spark_context is not None
     own = not submitted and not running
-    home = _unpacked_home(settings.get("spark.master", master)) if archive and own else None
+    home = _unpacked_home(settings.get("spark.master", master)) if own else None
     with spark_home_at(home), _stderr_to_log(log, not own):
         if archive and own and _OPTIONS not in settings:
             settings = {**settings, _OPTIONS: f"{_JVM} {archive_options()}".rstrip()}
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+        os.environ.setdefault("SPARK_AUTH_SOCKET_TIMEOUT", str(_AUTHENTICATION_SECONDS))  # of this process
         _check_worker_python(os.environ["PYSPARK_PYTHON"])
         if submitted:
             SparkContext._ensure_initialized()
@@ -95,6 +103,24 @@ def start(name: str, master: str | None, settings: Mapping[str, str], log: Path,
     if "spark.log.level" not in settings:
         session.sparkContext.setLogLevel("ERROR")
     return session
+
+
+def drop_lost_session() -> None:
+    """Forget the session of this process if its JVM has ended, or has stopped it, so that the next
+    start makes a new one. PySpark itself keeps a JVM for as long as the process runs.
+    """
+    context, gateway = SparkContext._active_spark_context, SparkContext._gateway
+    process = getattr(gateway, "proc", None)
+    lost = gateway if process is not None and process.poll() is not None else None
+    if context is not None and (lost is not None or context._jsc is None or context._jsc.sc().isStopped()):
+        if lost is not None:
+            context._jsc = None  # there is nothing to stop in it
+        context.stop()
+        SparkSession._instantiatedSession = SparkSession._activeSession = None
+    if lost is not None:
+        lost.proc.stdin.close()
+        lost.shutdown_callback_server()
+        SparkContext._gateway = SparkContext._jvm = None
 
 
 def _unpacked_home(master: str | None) -> Path | None:

@@ -33,6 +33,15 @@ _WORKER_LOSS: Final = re.compile(r"EOFException|[Cc]onnection reset|Broken pipe|
 DISK_FULL: Final = "No space left on device"
 JVM_LOST: Final = "its JVM was lost: was it killed, or out of memory?"
 _WORKER_LOST: Final = "a Python process that it had started was lost: was it killed, or out of memory?"
+_WORKER_LATE: Final = "a Python process that it had started was not ready within its limit: is the machine busy?"
+_LATE: Final = re.compile(
+    r"Timed out while waiting for the Python worker to connect back"
+    r"|Python worker failed to connect back\..*SocketTimeoutException",
+    re.DOTALL,
+)
+"""Spark's messages where a process has not connected, or not shown its secret, in time: 10 s each
+for the planner and the driver's worker of the state, 60 s for a daemon that forks a worker. They
+are constants of Spark."""
 
 
 class CarriedDiagnostics(DotrError):
@@ -104,6 +113,19 @@ def failure_of(text: str, log: Path) -> Refused | RunFailed:
     return RunFailed(f"Spark stopped: {_cause(text)} (the log is {log})")
 
 
+def is_late_worker(text: str) -> bool:
+    r"""True if Spark gave up a Python process that took too long to start.
+
+    >>> is_late_worker("SocketTimeoutException: Timed out while waiting for the Python worker to connect back")
+    True
+    >>> is_late_worker("Python worker failed to connect back.\nCaused by: java.net.SocketTimeoutException: Read timed out")
+    True
+    >>> is_late_worker("Python worker failed to connect back.\nCaused by: java.io.EOFException")
+    False
+    """
+    return _LATE.search(text) is not None
+
+
 def _cause(text: str) -> str:
     r"""The cause in a message of Spark, on one line of at most 300 characters.
 
@@ -112,6 +134,8 @@ def _cause(text: str) -> str:
     """
     if text == JVM_LOST:
         return text
+    if is_late_worker(text):
+        return _WORKER_LATE
     if _WORKER_LOSS.search(text) and not _PYTHON.search(text):
         return _WORKER_LOST
     causes = _PYTHON.findall(text) or _JVM.findall(text)

@@ -48,6 +48,22 @@ def test_replayed_batch_counts_once() -> None:
     assert made.totals == Totals(elements=9, dead_letters={Reason.LATE: 3})
 
 
+LATE = PySparkException(
+    "[STREAM_FAILED] Query terminated with exception: Timed out while waiting for the Python worker to connect back SQLSTATE: XXKST\n"
+    "java.net.SocketTimeoutException: Timed out while waiting for the Python worker to connect back\n"
+    "\tat org.apache.spark.api.python.PythonWorkerFactory.createSimpleWorker(PythonWorkerFactory.scala:279)"
+)
+"""What Spark says of a source whose process took more than ten seconds to connect."""
+
+
+def test_late_worker_is_no_restart_to_tests(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    ends = [LATE, None]
+    monkeypatch.setattr(query, "_run", lambda *arguments: ends.pop(0))
+    monkeypatch.setattr(query, "_RESTART_DELAY_SECONDS", 0.0)
+    query.run_query(None, None, sink(), str(tmp_path), Path("spark.log"))  # type: ignore[arg-type]
+    assert not ends
+
+
 @pytest.mark.fallbacks("restart")
 class TestFailedQuery:
     @pytest.fixture
@@ -114,6 +130,25 @@ class TestFailedQuery:
         with pytest.raises(RunFailed, match="Timed out"):
             query.run_query(None, None, sink(), str(tmp_path), Path("spark.log"), None, 1)  # type: ignore[arg-type]
         assert errors == []
+
+    def test_late_worker_is_not_counted(self, tries: Callable[..., list[int]], caplog: pytest.LogCaptureFixture) -> None:
+        lost = PySparkException("java.io.EOFException")
+        assert tries(LATE, LATE, lost, LATE, LATE, lost, None, restarts=2) == [0] * 7
+        line = "Spark gave up waiting for a Python process to start, as on a busy machine: the query starts again from its checkpoint."
+        assert [line == message for message in caplog.messages] == [True, True, False, True, True, False]
+        assert [message.partition("(try ")[2] for message in caplog.messages if message != line] == ["1 of 2).", "2 of 2)."]
+
+    def test_late_worker_needs_no_restarts(self, tries: Callable[..., list[int]]) -> None:
+        assert tries(LATE, 0, None, restarts=1) == [0, 0, 1]
+
+    def test_worker_that_is_always_late_ends_the_run(self, tries: Callable[..., list[int]], monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(query, "_LATE_STARTS", 2)
+        with pytest.raises(RunFailed, match="a Python process that it had started was not ready within its limit"):
+            tries(LATE, LATE, LATE, None)
+
+    def test_written_batches_reset_the_late_starts(self, tries: Callable[..., list[int]], monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(query, "_LATE_STARTS", 1)
+        assert tries(LATE, 0, LATE, None) == [0, 0, 1, 1]
 
     def test_lost_jvm_is_not_retried(self, tries: Callable[..., list[int]]) -> None:
         with pytest.raises(RunFailed, match="its JVM was lost"):
