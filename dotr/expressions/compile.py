@@ -30,7 +30,7 @@ from typing import Any, Final, NamedTuple, TypeAlias, assert_never
 from dotr.codegen import define
 from dotr.codegen.printer import printed
 from dotr.codegen.tree import Assign, CodeNode, GeneratedFunction, IfElse, Return, SkipIf
-from dotr.expressions import operators
+from dotr.expressions import operators, regexes
 from dotr.expressions.datetimes import Duration
 from dotr.expressions.functions import FUNCTIONS, ArgumentForm, Function
 from dotr.expressions.literal_limits import counted, counted_above_short
@@ -38,7 +38,7 @@ from dotr.expressions.membership import ConstantSet
 from dotr.expressions.operators import SAME, to_double
 from dotr.expressions.values import EXACT_TYPES, NUMERIC, VALUES, read, write
 from dotr.model.algebra import Attribute, Call, Const, Exists, Expression, Select, TimeOf, Var, is_chain
-from dotr.model.terms import FALSE, TRUE, XSD, Term, is_literal, is_triple, literal
+from dotr.model.terms import FALSE, TRUE, XSD, Label, Term, is_literal, is_triple, literal
 from dotr.model.traverse import conjuncts, operands, transform, with_changed_expressions
 
 Parameter: TypeAlias = Var | Attribute | TimeOf | Exists
@@ -222,6 +222,23 @@ def _as_written(part: Expression) -> Expression:
             return Call(function.removeprefix("length "), arguments)
         case _:
             return part
+
+
+ROW: Final[Label] = "row"
+"""`Attribute(ROW, "2")`: a constant of the program, in column 2 of a table of rules."""
+
+_OF_PROGRAM: Final[dict[str, Callable[..., Any]]] = {"REGEX": regexes.regex_of_program, "REPLACE": regexes.replace_of_program}
+"""The functions whose patterns, where they come with the stream, count against a limit."""
+
+
+def _is_pattern_fixed(call: Call) -> bool:
+    """True for a call of REGEX or REPLACE whose pattern and flags are the program's: constants, or
+    the cells of a table of rules.
+    """
+    if call.function not in _OF_PROGRAM:
+        return False
+    read = (call.arguments[1], *call.arguments[2 if call.function == "REGEX" else 3 :])
+    return all(isinstance(each, Const) or (isinstance(each, Attribute) and each.label == ROW) for each in read)
 
 
 class _ExpressionWriter:
@@ -431,7 +448,8 @@ class _ExpressionWriter:
         if not function.least <= len(call.arguments) <= function.most:
             raise ValueError(f"{call.function} does not take {len(call.arguments)} arguments")
         names = [self.term(a) if form is ArgumentForm.TERM else self.value(a) for a, form in zip(call.arguments, forms, strict=False)]
-        result = f"{self.constant(function.run)}({', '.join(names)})"
+        run = _OF_PROGRAM[call.function] if _is_pattern_fixed(call) else function.run
+        result = f"{self.constant(run)}({', '.join(names)})"
         missing = " or ".join(f"{n} is None" for n in names)
         return self.assign(f"None if {missing} else {result}" if names else result)
 

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import sys
 from threading import local
-from typing import Final
+from typing import Any, Final
 
 from dotr.errors.fallbacks import ExpectedError
 from dotr.model.terms import Term
@@ -30,6 +30,9 @@ MOST_TEXT: Final = 64 << 20
 
 MOST_TEXT_OF_BACKGROUND: Final = 16 * MOST_TEXT
 """The limit of the bytes of the terms that are computed while a background is closed."""
+
+MOST_PATTERNS: Final = 4 << 20
+"""The limit of the bytes of the patterns of REGEX and REPLACE that an instant brings, compiled."""
 
 SHORT: Final = 128
 """Bytes up to which a computed number, time or truth value is not counted."""
@@ -52,17 +55,26 @@ class _Bounds(local):
     """Thread-local limits, which `start` sets.
 
     `characters`: of a literal that the thread computes. `text`: bytes of the terms that it computes
-    from one `start` to the next; `left`: the bytes that are left of them.
+    from one `start` to the next; `left`: the bytes that are left of them. `patterns`: the patterns
+    that were computed or came with the stream since `start`, compiled, by pattern and flags (None: an
+    error); `patterns_left`: the bytes that are left for them.
     """
 
     characters: int = LONGEST_TEXT
     text: int = sys.maxsize
     left: int = sys.maxsize
+    patterns_left: int = MOST_PATTERNS
+
+    def __init__(self) -> None:
+        self.patterns: dict[tuple[str, str], Any] = {}
 
     def start(self, characters: int, text: int) -> None:
         """Begins an instant, report or point with the limits of a program."""
         self.characters = characters
         self.text = self.left = text
+        if self.patterns:
+            self.patterns = {}
+            self.patterns_left = MOST_PATTERNS
 
     def restart(self) -> None:
         """Begins another count under the limits of the last `start`."""

@@ -97,8 +97,8 @@ class Limits:
         Intermediate rows and probes get 10 and 50 times the limits of an instant. The number of
         answers keeps the limit of an instant, since every instant repeats them.
 
-        >>> Limits().for_background
-        Limits(triples=1000000, rows=10000000, probes=1000000000, matches=100000, literal=1048576, text=67108864, nesting=64, record=8388608)
+        >>> Limits().for_background.rows, Limits().for_background.probes
+        (10000000, 1000000000)
         """
         return replace(self, rows=10 * self.rows, probes=50 * self.probes)
 

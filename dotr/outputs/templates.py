@@ -81,5 +81,6 @@ def compile_template(template: Template, variables: Sequence[Variable]) -> Compi
 
     triples: list[TripleCode] = [(piece(s, 0), piece(p, 1), piece(o, 2)) for s, p, o in template.triples]
     return CompiledTemplate(
-        compile_triples("template", "values, seed", [*names, *return_triples(triples)], {"blake2b": blake2b, "counted": counted}), bool(fresh)
+        compile_triples("template", "values, seed", [*names, *return_triples(triples)], {"blake2b": blake2b, "counted": counted}),
+        bool(fresh),
     )

@@ -55,7 +55,10 @@ PROGRAMS: dict[str, tuple[dict[str, str], str]] = {
         "rule R",
     ),
     "construct": (
-        {"a.rspql": "REGISTER RSTREAM R AS CONSTRUCT { :x :y <<( :abc :def ?v )>> } FROM NAMED WINDOW :w ON :s [NOW] { WINDOW :w { ?s :v ?v } }"},
+        {
+            "a.rspql": "REGISTER RSTREAM R AS CONSTRUCT { :x :y <<( :abc :def ?v )>> }"
+            " FROM NAMED WINDOW :w ON :s [NOW] { WINDOW :w { ?s :v ?v } }"
+        },
         "rule R",
     ),
     "lars": ({"a.lars": f"Long(?l) :- :v(?s, ?v) IN [0 s], BIND({LONG} AS ?l) . REPORT Long(?l) ."}, "rule a.lars"),
@@ -132,17 +135,19 @@ def test_rule_over_the_limit_at_one_anchor_matches_at_the_others(tmp_path: Path)
     assert letter["error"] == 'rule R goes over a limit at its anchor A {"s": "<http://e/s2>"}: more than 130 bytes of computed terms'
 
 
+PATHS = """:path(?x, ?q) :- :link(?x, ?z), BIND(STR(?x) AS ?q) .
+:path(?z, ?q) :- :path(?y, ?p), :link(?y, ?z), BIND(CONCAT(?p, STR(?z)) AS ?q) ."""
 RECURSION = {
     "lars": {
         "a.lars": "Path(?x, ?z, ?q) :- :link(?x, ?z) IN [1 h], BIND(STR(?x) AS ?q) .\n"
         "Path(?x, ?z, ?q) :- Path(?x, ?y, ?p), :link(?y, ?z) IN [1 h], BIND(CONCAT(?p, STR(?z)) AS ?q) .\nREPORT Path(?x, ?z, ?q) ."
     },
     "datalog": {
-        "a.dlog": ":path(?x, ?q) :- :link(?x, ?z), BIND(STR(?x) AS ?q) .\n:path(?z, ?q) :- :path(?y, ?p), :link(?y, ?z), BIND(CONCAT(?p, STR(?z)) AS ?q) .",
+        "a.dlog": PATHS,
         "a.dotr": RULE.format("T = [ SELECT ?l { ?x :path ?l } ]"),
     },
     "window": {
-        "a.dlog": ":path(?x, ?q) :- :link(?x, ?z), BIND(STR(?x) AS ?q) .\n:path(?z, ?q) :- :path(?y, ?p), :link(?y, ?z), BIND(CONCAT(?p, STR(?z)) AS ?q) .",
+        "a.dlog": PATHS,
         "a.rspql": "REGISTER RSTREAM R AS SELECT ?l FROM NAMED WINDOW :w ON :s [RANGE PT1H] { WINDOW :w { ?x :path ?l } }",
     },
 }
