@@ -15,7 +15,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, NamedTuple
 
-LIMITS: Final = {"triples": 500, "rows": 200, "probes": 300, "matches": 100, "literal": 1000, "nesting": 20, "record": 500_000}
+LIMITS: Final = {
+    "triples": 500,
+    "rows": 200,
+    "probes": 300,
+    "matches": 100,
+    "literal": 1000,
+    "text": 20_000,
+    "nesting": 20,
+    "record": 500_000,
+}
 RULES: Final = """PREFIX : <http://e/>
 rule Good define Good = [ [] :x ?x ] from G = [ SELECT ?x WHERE { ?x a :Good } ] with Good.?x = G.?x
 rule Pair "It remembers the good element before, whatever came between."
@@ -34,12 +43,41 @@ with Tried.?x = T.?x
 rule Long "The value is computed, and far longer than what it is computed of."
 define Long = [ [] :x ?l ] from L = [ SELECT ?l WHERE { ?x :long ?v BIND(REPLACE(?v, "a", ?v) AS ?l) FILTER(BOUND(?l)) } ]
 with Long.?l = L.?l
+rule Text "Each value may be, and all together may not."
+define Text = [ [] :x ?l ] from T = [ SELECT ?l WHERE { ?x :text ?v BIND(CONCAT(?v, ?v) AS ?l) } ] with Text.?l = T.?l
+query J = [ SELECT ?v ?g WHERE { ?x :join ?v ; :of ?g } ]
+rule Joined "Each anchor joins its text with that of all others."
+define Joined = [ [] :x ?l ] from J and each J as K [ FILTER(?g = J.?g) ] within [0, 1 s] from J
+with Joined.?l = CONCAT(J.?v, K.?v)
+query Q = [ SELECT ?v ?g WHERE { ?x :quote ?v ; :of ?g } ]
+rule Quoted "Each anchor makes triple terms of the texts of all others."
+define Quoted = [ [] :x <<( :a :p ?v )>> ] from Q and each Q as K [ FILTER(?g = Q.?g) ] within [0, 1 s] from Q
+with Quoted.?v = K.?v
 rule Hurt define Hurt = [ [] :x ?x ] from H = [ SELECT ?x WHERE { ?s :hurt ?x } ] with Hurt.?x = H.?x
 """
+UNITS: Final = {
+    "r.dlog": """:path(?z, ?q) :- :link(?y, ?z), BIND(STR(?y) AS ?q) .
+:path(?z, ?q) :- :path(?y, ?p), :link(?y, ?z), BIND(CONCAT(?p, STR(?z)) AS ?q) .
+""",
+    "r.lars": """PREFIX : <http://e/>
+Path(?z, ?q) :- :step(?y, ?z) IN [0 s], BIND(STR(?y) AS ?q) .
+Path(?z, ?q) :- Path(?y, ?p), :step(?y, ?z) IN [0 s], BIND(CONCAT(?p, STR(?z)) AS ?q) .
+REPORT Path(?z, ?q) .
+""",
+    "r.rspql": """PREFIX : <http://e/>
+REGISTER RSTREAM Window AS SELECT ?l FROM NAMED WINDOW :w ON <ndjson> [NOW]
+WHERE { WINDOW :w { ?x :window ?v BIND(CONCAT(?v, ?v) AS ?l) } }
+""",
+    "r.epsparql": """PREFIX : <http://e/>
+REGISTER QUERY Interval AS SELECT (CONCAT(?v, ?v) AS ?l) WHERE { ?x :interval ?v }
+""",
+}
+"""Files in the other languages, each of which computes text."""
 CONFIG: Final = """name: hostile
 prefixes: {{ "": "http://e/" }}
 limits: {limits}
-rules: [r.dotr]
+rules: [r.dotr, r.lars, r.rspql, r.epsparql]
+knowledge: {{ datalog: [r.dlog] }}
 input:
   - {{ name: ndjson, format: ndjson, path: a.ndjson }}
   - {{ name: trig, format: trig, path: a.trig }}
@@ -72,7 +110,8 @@ _INTEGER: Final = "<http://www.w3.org/2001/XMLSchema#integer>"
 
 class Hostile(NamedTuple):
     """A record as it stands in its file, with `$T` for its time, and the dead letter that it is: its reason, a part of its `error`, and the
-    input that it names where that is not the file's (None: there is no letter, and no output either). `letters` is how many there are."""
+    input that it names where that is not the file's, with the `file` of that rule (None: there is no letter, and no output either).
+    `letters` is how many there are."""
 
     name: str
     format: str
@@ -81,6 +120,7 @@ class Hostile(NamedTuple):
     error: str = ""
     input: str = ""
     letters: int = 1
+    file: str = "r.dotr"
 
 
 def _line(graph: str) -> bytes:
@@ -113,6 +153,18 @@ def _deep(depth: int, prefix: str = ":") -> str:
 def _many(kind: str, count: int) -> str:
     return " ".join(f":{kind}$Tn{n} a :{kind} ." for n in range(count))
 
+
+def _texts(predicate: str, size: int = 400) -> str:
+    """Thirty texts of a size."""
+    return " ".join(f':s{n} :of :g ; :{predicate} "{n:02}{"x" * (size - 2)}" .' for n in range(30))
+
+
+_MORE_TEXT: Final = "more than 20,000 bytes of computed terms"
+_AT: Final = {
+    "lars": ("rule r.lars", 1, "r.lars"),
+    "rspql": ("rule Window", 1, "r.rspql"),
+    "epsparql": ("rule Interval", 1, "r.epsparql"),
+}
 
 NOW: Final[Sequence[Hostile]] = (
     Hostile("no JSON", "ndjson", b'{"time": $T, "graph": \n', "unreadable"),
@@ -182,6 +234,13 @@ LATER: Final[Sequence[Hostile]] = (
     ),
     Hostile("an anchor with four hundred candidates", "ndjson", _line(_many("Tried", 1)), "limit", "rule Tried", "rule Tried"),
     Hostile("a computed text beyond all bounds", "ndjson", _line(f':a :long "{"a" * 500}" .'), None),
+    Hostile("more computed text than there may be", "ndjson", _line(_texts("text")), "limit", _MORE_TEXT),
+    Hostile("text that a recursive rule lengthens", "ndjson", _line(":a :link :b . :b :link :a ."), "limit", _MORE_TEXT),
+    Hostile("text that a rule of LARS lengthens", "ndjson", _line(":a :step :b . :b :step :a ."), "limit", _MORE_TEXT, *_AT["lars"]),
+    Hostile("text of a window", "ndjson", _line(_texts("window")), "limit", _MORE_TEXT, *_AT["rspql"]),
+    Hostile("text of intervals", "ndjson", _line(_texts("interval")), "limit", _MORE_TEXT, *_AT["epsparql"]),
+    Hostile("text of each anchor", "ndjson", _line(_texts("join")), "limit", _MORE_TEXT, "rule Joined", 30),
+    Hostile("triple terms of each anchor", "ndjson", _line(_texts("quote", 800)), "limit", _MORE_TEXT, "rule Quoted", 30),
 )
 """Those that need the limits of records, matches and computed texts."""
 
@@ -224,13 +283,14 @@ def write(folder: Path, hostile: Sequence[Hostile] = ENABLED) -> Expected:
         contents[each.format] += record
         if each.reason is not None:
             name, text = each.input or each.format, record.removesuffix(b"MESSAGE\n").decode(errors="replace")
-            place = ("r.dotr", 0) if each.input else (FILES[each.format], line)
+            place = (each.file, 0) if each.input else (FILES[each.format], line)
             expected.letters += [(each.reason, name, *place, each.error, "" if each.input else text)] * each.letters
         time += 50
         good(each.format)
     for form, content in contents.items():
         (folder / FILES[form]).write_bytes(gzip.compress(content) if form == "gzip" else content)
-    (folder / "r.dotr").write_text(RULES)
+    for name, text in {"r.dotr": RULES, **UNITS}.items():
+        (folder / name).write_text(text)
     for out in ("local", "spark"):
         text = CONFIG.format(out=out, limits=json.dumps(LIMITS)).replace('{ "": "http://e/" }', '{ "": "http://e/", "x": "x:g" }')
         (folder / f"{out}.yaml").write_text(text)

@@ -112,6 +112,7 @@ class LimitsSection(Section):
         default=LIMITS.matches, gt=0, description="the product of the numbers of events that the clauses of a branch chose"
     )
     literal: int = Field(default=LIMITS.literal, gt=0, description="characters of a literal that an expression computes")
+    text: int = Field(default=LIMITS.text, gt=0, description="bytes of the terms computed at an instant, report or point")
     nesting: int = Field(default=LIMITS.nesting, gt=0, le=512, description="the depth of brackets in a record; beyond 512 parsers may die")
     record: int = Field(default=LIMITS.record, gt=0, description="bytes of a record, decompressed")
 

@@ -23,6 +23,7 @@ from dotr.datalog.lower_strata import LowerModel
 from dotr.datalog.safety import check_safety
 from dotr.datalog.strata import is_nonmonotonic, strata
 from dotr.errors.diagnostics import Diagnostic, Refused, refuse
+from dotr.expressions.literal_limits import BOUNDS, LONGEST_TEXT, MOST_TEXT_OF_BACKGROUND
 from dotr.joins.compile import Row, compile_join
 from dotr.joins.limits import LimitExceeded
 from dotr.model.algebra import Const, Slot, TriplePattern
@@ -259,6 +260,7 @@ def close_background(triples: Iterable[Triple], rules: Sequence[DatalogRule], li
     problems = problems_of(rules)
     if problems:
         raise Refused(problems)
+    BOUNDS.start(LONGEST_TEXT, MOST_TEXT_OF_BACKGROUND)
     loaded = triples if isinstance(triples, list) else list(triples)
     maximum = MAX_TRIPLES + MAX_GROWTH * len(loaded) if limit is None else limit
     try:

@@ -39,6 +39,7 @@ from dotr.datalog.derivations import ConstraintViolation, StratumDelta
 from dotr.datalog.lower_strata import LowerModel
 from dotr.datalog.nonmonotonic_triggers import NonmonotonicItem, predicates_read
 from dotr.datalog.stratum_rules import EMPTY_INDEX, StratifiedProgram, StratumRules, dispatch_of, lower_models
+from dotr.expressions.literal_limits import BOUNDS
 from dotr.joins.compile import Row
 from dotr.joins.limits import LIMITS, LimitExceeded
 from dotr.model.datalog import DatalogRule, Not
@@ -139,7 +140,7 @@ class StratifiedCloser:
         """K(t) of an instant with these triples. Raises `LimitExceeded`."""
         instant = triples if isinstance(triples, list | tuple) else tuple(triples)
         if self._single_pass is not None:
-            delta = StratumDelta(self._models)
+            delta, left = StratumDelta(self._models), BOUNDS.left
             try:
                 closure = self._single_pass.close(instant, delta)
             except LimitExceeded:
@@ -148,6 +149,7 @@ class StratifiedCloser:
             else:
                 if not self._may_trigger(delta):
                     return closure
+            BOUNDS.left = left
         lowest = self._strata[0]
         delta = StratumDelta(lowest.models)
         closure = lowest.closer.close(instant, delta)

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
-from dotr.engine.query_run import merged_graph
+from dotr.engine.query_run import merged_graph, report_over_limit
 from dotr.engine.unit_runs import UnitArrivals, UnitResult, UnitRun
+from dotr.expressions.literal_limits import BOUNDS
+from dotr.joins.limits import LimitExceeded, Limits
 from dotr.layout.merged_graphs import MergedGraphs
 from dotr.model.continuous import ConstructForm
 from dotr.model.time import Micros
@@ -18,8 +21,10 @@ class GraphRun(UnitRun):
 
     acts_alone = False
 
-    def __init__(self, unit: MergedGraphs) -> None:
-        query = unit.whole.query
+    def __init__(self, unit: MergedGraphs, limits: Limits) -> None:
+        self._query: Final = unit.whole.query
+        self._limits: Final = limits
+        query = self._query
         assert isinstance(query.form, ConstructForm), "its solutions make a graph"
         self._label = query.label
         self._names = query.query.projection
@@ -50,7 +55,11 @@ class GraphRun(UnitRun):
     def step(self, time: Micros, arrivals: UnitArrivals, *, is_fed: bool = False) -> UnitResult:
         """The graph of the solutions that arrive."""
         rows = [tuple([row[place] for place in self._places]) for _, row in arrivals.get(0, ())]
-        return UnitResult([merged_graph(self._label, self._template, self._names, time, rows)] if rows else [])
+        BOUNDS.start(self._limits.literal, self._limits.text)
+        try:
+            return UnitResult([merged_graph(self._label, self._template, self._names, time, rows)] if rows else [])
+        except LimitExceeded as error:
+            return UnitResult([], [report_over_limit(self._query, time, error)])
 
     @property
     def event_counts(self) -> Sequence[int]:

@@ -93,7 +93,7 @@ class IntervalRun(UnitRun):
     # --- moments ---
 
     def step(self, time: Micros, arrivals: UnitArrivals, *, is_fed: bool = False) -> UnitResult:
-        BOUNDS.characters = self._limits.literal
+        BOUNDS.start(self._limits.literal, self._limits.text)
         try:
             tree = self._tree
             if tree is None:
@@ -112,7 +112,7 @@ class IntervalRun(UnitRun):
 
         The second phase, `keep`, must follow.
         """
-        BOUNDS.characters = self._limits.literal
+        BOUNDS.start(self._limits.literal, self._limits.text)
         if self._tree is None:
             return self.step(time, arrivals)
         try:
@@ -130,7 +130,7 @@ class IntervalRun(UnitRun):
         """
         if self._tree is None:
             return _NOTHING
-        BOUNDS.characters = self._limits.literal
+        BOUNDS.start(self._limits.literal, self._limits.text)
         try:
             moment = TreeMoment(time, self.arrived(time, arrivals))
             self._tree.keep(moment)

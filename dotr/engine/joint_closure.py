@@ -20,6 +20,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, cast
 
 from dotr.engine.shared_closure import MaintainedWindow, SharedClosure, WindowChanges
+from dotr.expressions.literal_limits import BOUNDS
 from dotr.horizons.window_closure import WindowClosure, is_kept
 from dotr.joins.limits import LimitExceeded
 from dotr.model.continuous import ContinuousQuery, EntailmentLevel, RangeExtent
@@ -78,6 +79,7 @@ class JoinedClosure(SharedClosure):
             closure.advance(least)
             changes = member.view.advance(least)
         except LimitExceeded:
+            BOUNDS.restart()
             self.forget()
             if is_new:
                 raise

@@ -167,10 +167,10 @@ class LarsRun(UnitRun):
             events[tuple(event)] = time
 
     def _evaluate(self, point: Point, atoms: PointAtoms) -> UnitResult:
-        BOUNDS.characters = self._limits.literal
         failed: list[DeadLetter] = []
         changes: Sequence[ReportChange] = ()
         for attempt in (atoms, NO_ATOMS):
+            BOUNDS.start(self._limits.literal, self._limits.text)
             try:
                 changes = self.closure.advance(point, attempt)
                 if self.watch is not None and self.first is not None:
@@ -231,7 +231,8 @@ class LarsRun(UnitRun):
 
     def restore(self, text: str, entries: Sequence[Sequence[StoredEvent]]) -> None:
         """Continue from the result of `to_json` and the atoms of each log."""
-        BOUNDS.characters = self._limits.literal
+        BOUNDS.start(self._limits.literal, self._limits.text)
+        BOUNDS.lift()
         written: list[Any] = json.loads(text)
         self.first, self.last, self.passed, self._pending, triples, events, closure = written
         self._triples = {(triple[0], triple[1], triple[2]): time for time, triple in triples}

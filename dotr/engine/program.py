@@ -22,7 +22,7 @@ from dotr.engine.stage_one import StageOne, StaticLimitExceeded, plan_source
 from dotr.engine.stage_two import StageTwo
 from dotr.engine.static_answers import StaticAnswers
 from dotr.errors.diagnostics import Diagnostic, Refused, Severity
-from dotr.expressions.literal_limits import BOUNDS, LONGEST_TEXT
+from dotr.expressions.literal_limits import BOUNDS, LONGEST_TEXT, MOST_TEXT_OF_BACKGROUND
 from dotr.joins.limits import LimitExceeded
 from dotr.languages.rule_files import RuleLanguage
 from dotr.languages.rule_set import RuleSet
@@ -267,7 +267,7 @@ class CompiledProgram:
         """All facts of all labels at an instant, with projected attributes only; none where the
         instant is rejected.
         """
-        BOUNDS.characters = self.spec.limits.literal
+        BOUNDS.start(self.spec.limits.literal, self.spec.limits.text)
         try:
             closure = self.knowledge.close(instant.triples)
         except LimitExceeded:
@@ -295,7 +295,7 @@ def compile_program(spec: ProgramSpec, keeping: CachePolicy | StoreFile | None =
     from dotr.languages.allowances import allowances, without_allowed
     from dotr.languages.datalog import parse_datalog
 
-    BOUNDS.characters = LONGEST_TEXT
+    BOUNDS.start(LONGEST_TEXT, MOST_TEXT_OF_BACKGROUND)
     ruleset, units, found = _compile_units(spec) if spec.has_units else _compile_rules_alone(spec)
     allowed = [each for document in (*spec.rules, *spec.datalog) for each in allowances(document)]
     problems, silenced = without_allowed(found, allowed)
@@ -376,7 +376,7 @@ def compile_parsed(spec: ProgramSpec, parsed: ParsedProgram, keeping: CachePolic
     Raises:
         Refused: the background cannot be read or closed.
     """
-    BOUNDS.characters = LONGEST_TEXT
+    BOUNDS.start(LONGEST_TEXT, MOST_TEXT_OF_BACKGROUND)
     closed = open_background(spec.sources, parsed.closing_rules, keeping)
     static = StaticAnswers(spec, closed.store)
     layout = lay_out(share_queries(parsed.rules), spec.since, parsed.units, cut=spec.cut, groups=spec.groups)

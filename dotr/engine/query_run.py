@@ -195,7 +195,7 @@ class QueryRun(UnitRun):
         try:
             answer, firings = self._answer(time)
         except LimitExceeded as error:
-            return UnitResult([], [self._dead_letter(Reason.LIMIT, time, f"a report of {self.query.label} goes over a limit: {error}")])
+            return UnitResult([], [report_over_limit(self.query, time, error)])
         except Exception as error:
             reraise_in_tests(error, FallbackKind.GRAPHS)
             return UnitResult([], [self._dead_letter(Reason.FAILED, time, f"a report of {self.query.label} fails: {error_line(error)}")])
@@ -247,8 +247,7 @@ class QueryRun(UnitRun):
         return UnitResult([], [self._dead_letter(Reason.LIMIT, time, why)])
 
     def _dead_letter(self, reason: Reason, time: Micros, why: str) -> DeadLetter:
-        span, label = self.query.label_span, self.query.label
-        return DeadLetter(reason, f"rule {label}", span.document.name, span.line_column[0], time, label, why)
+        return _dead_letter(self.query, reason, time, why)
 
     def _firings(self, time: Micros, rows: list[SolutionRow]) -> list[Firing]:
         label = self._event
@@ -322,6 +321,16 @@ class QueryRun(UnitRun):
         self.used = tuple(
             frozenset(MatchedTriple(window, time, (triple[0], triple[1], triple[2])) for window, time, triple in block) for block in used
         )
+
+
+def _dead_letter(query: ContinuousQuery, reason: Reason, time: Micros, why: str) -> DeadLetter:
+    span, label = query.label_span, query.label
+    return DeadLetter(reason, f"rule {label}", span.document.name, span.line_column[0], time, label, why)
+
+
+def report_over_limit(query: ContinuousQuery, time: Micros, error: LimitExceeded) -> DeadLetter:
+    """The dead letter of a report, at a time in µs, that exceeds a limit."""
+    return _dead_letter(query, Reason.LIMIT, time, f"a report of {query.label} goes over a limit: {error}")
 
 
 def merged_graph(label: Label, template: CompiledTemplate, names: Sequence[Variable], time: Micros, rows: list[SolutionRow]) -> Firing:

@@ -133,7 +133,7 @@ class ReportEvaluator:
 
     def bound_literals(self) -> None:
         """Sets the limit of literals; called before contents are closed and the query evaluated."""
-        BOUNDS.characters = self._limits.literal
+        BOUNDS.start(self._limits.literal, self._limits.text)
 
     def maintained_solutions(self) -> MaintainedSolutions:
         """A new incremental plan of the query, without state."""

@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
 from dotr.datalog.closure import Contradiction
 from dotr.datalog.content_entailment import ContentCloser
+from dotr.expressions.literal_limits import BOUNDS
 from dotr.horizons.window_closure import ItemEntailment, WindowClosure, WindowClosureView
 from dotr.joins.limits import LimitExceeded
 from dotr.model.continuous import EntailmentLevel, LandmarkExtent, RangeExtent, StreamLevel
@@ -211,6 +212,7 @@ class SharedClosure:
                     return member.move(time)
             return self._move(member, time)
         except LimitExceeded:
+            BOUNDS.restart()
             self.forget()
             if len(self.members) > 1:
                 for other in self.members[1:]:

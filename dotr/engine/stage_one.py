@@ -229,7 +229,7 @@ class StageOne:
     def evaluate_graphs(self, time: Micros, graphs: Sequence[tuple[Triple, ...]]) -> InstantFacts:
         """The facts of interest at the instant of some graphs: `evaluate` of their merge."""
         if self._shape_joins is not None:
-            BOUNDS.characters = self.limits.literal
+            BOUNDS.start(self.limits.literal, self.limits.text)
             try:
                 rows = self._shape_joins.rows(graphs)
                 if rows is not None:
@@ -251,7 +251,7 @@ class StageOne:
 
         `names`: the names of its blank nodes, where it has labels in their place (`merge_unnamed`).
         """
-        BOUNDS.characters = self.limits.literal
+        BOUNDS.start(self.limits.literal, self.limits.text)
         try:
             return self._evaluate(instant, names)
         except _QueryLimitExceeded as over:
@@ -277,6 +277,7 @@ class StageOne:
         contradictions = NO_INCONSISTENCIES
         if closure.contradictions:
             if names is not None:  # the messages of contradictions have names
+                BOUNDS.restart()
                 return self._facts(names.instant(), None)
             contradictions = inconsistencies(closure, instant.triples)
             if self.rejects:
@@ -297,6 +298,7 @@ class StageOne:
             self._evaluate_groups(self._untriggered_groups, delta, rows_by_stream, separate)
         if names is not None:
             if separate:  # the text of an error may have a name
+                BOUNDS.restart()
                 return self._facts(names.instant(), None)
             _name_blanks(rows_by_stream, names)
         facts: dict[int, Sequence[AttributeValues]] = self._facts_of_rows(rows_by_stream, separate)
@@ -401,12 +403,14 @@ class StageOne:
         """
         background, size = self.knowledge.background, len(delta.triples)
         for group in due:
+            left = BOUNDS.left
             try:
                 if size <= group.safe_size:
                     group.evaluate_uncounted(background, delta, rows_by_stream)
                 else:
                     group.evaluate(background, delta, rows_by_stream)
             except LimitExceeded:  # separate evaluation finds the plan that exceeds the limit
+                BOUNDS.left = left
                 separate.update(group.plans)
             except Exception as error:
                 reraise_in_tests(error, FallbackKind.TOGETHER)

@@ -13,12 +13,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence, Set
+from itertools import groupby
 from types import MappingProxyType
-from typing import Final, NamedTuple, TypeAlias
+from typing import Final, NamedTuple, TypeAlias, assert_never
 
 from dotr.engine.items import graph_row
 from dotr.errors.fallbacks import FallbackKind, error_line, record_fallback, reraise_in_tests
-from dotr.expressions.literal_limits import BOUNDS
+from dotr.expressions.literal_limits import BOUNDS, LimitExceeded
 from dotr.joins.limits import LIMITS, Limits
 from dotr.layout.event_order import AttributeValues
 from dotr.layout.layers import Layer, MadeStream
@@ -35,7 +36,7 @@ from dotr.patterns.events import Match, StoredEvent
 from dotr.patterns.lone_facts import LoneFactFailed
 from dotr.patterns.operator import Arrival, Arrivals, Operator
 from dotr.patterns.rule_counts import LayerCounter, RuleCounts
-from dotr.patterns.rule_failures import LimitExcess, RuleFailure
+from dotr.patterns.rule_failures import AnchorLimit, LimitExcess, RuleFailure
 from dotr.patterns.state import State
 
 CompositeEvent: TypeAlias = tuple[MadeStream, Arrival]
@@ -187,7 +188,7 @@ class StageTwo:
         The time is later than all earlier ones, and not later than `next_due`. `ended`: the moment
         is after the last instant. `emit` receives firings in chunks where a moment has many.
         """
-        BOUNDS.characters = self._limits.literal
+        BOUNDS.start(self._limits.literal, self._limits.text)
         operator = self._operator
         if emit is None:
             matched, chunks = operator.step(state, time, arrivals, partition, ended=ended), None
@@ -207,7 +208,7 @@ class StageTwo:
         take = (state.take_facts or operator.take_facts(state))[port]
         if take is None:
             return self.step(state, time, {port: [(0, values)]}, emit=emit)
-        BOUNDS.characters = self._limits.literal
+        BOUNDS.start(self._limits.literal, self._limits.text)
         chunks = None
         try:
             matched = take(time, values)
@@ -243,10 +244,34 @@ class StageTwo:
         before = repeats.copy() if repeats else {}
         try:
             return self._write(time, matched, repeats)
+        except LimitExceeded:
+            repeats.clear()
+            repeats.update(before)
+            return self._write_by_anchor(time, matched, repeats)
         except Exception as error:
             repeats.clear()
             repeats.update(before)
             return self._write_each(time, matched, repeats, error)
+
+    def _write_by_anchor(self, time: Micros, matched: Sequence[Match], repeats: dict[bytes, int]) -> LayerResult:
+        """The firings of those rules and anchors whose graphs have no more computed text than one
+        anchor may have.
+        """
+        firings: list[Firing] = []
+        events: list[CompositeEvent] = []
+        failed: list[DeadLetter] = []
+        for (number, _), group in groupby(matched, key=lambda match: (match[0], id(match[2][0]))):
+            matches = list(group)
+            BOUNDS.restart()
+            try:
+                result = self._write(time, matches, repeats)
+            except LimitExceeded:
+                failed.append(self._dead_letter(time, LimitExcess(number, matches[0][2][0], AnchorLimit.TEXT)))
+            else:
+                firings += result.firings
+                events += result.events
+        BOUNDS.restart()
+        return LayerResult(firings, events, failed)
 
     def _write_each(self, time: Micros, matched: Sequence[Match], repeats: dict[bytes, int], first: Exception) -> LayerResult:
         """The firings of the matches that can be written one by one, after `first` was raised for
@@ -279,10 +304,18 @@ class StageTwo:
             source, limits = rule.anchor.source, self._limits
             shown = {name: term for name, term in attributes.items() if not isinstance(source, FactSource) or name in source.reported}
             anchor = f"{rule.anchor.label} {json.dumps(shown, ensure_ascii=False)}"
-            most = f"{limits.probes:,} candidates tried" if failure.probes else f"{limits.matches:,} matches of a branch"
-            clause = described_clause(rule.clauses[failure.place - 1])
+            match failure.limit:
+                case AnchorLimit.MATCHES:
+                    most = f"{limits.matches:,} matches of a branch"
+                case AnchorLimit.PROBES:
+                    most = f"{limits.probes:,} candidates tried"
+                case AnchorLimit.TEXT:
+                    most = f"{limits.text:,} bytes of computed terms"
+                case _:
+                    assert_never(failure.limit)
+            clause = AT_THE_CLAUSE + described_clause(rule.clauses[failure.place - 1]) if failure.place else ""
             reason, text = Reason.LIMIT, rule.name
-            why = f"rule {rule.name} goes over a limit at its anchor {anchor}: more than {most}{AT_THE_CLAUSE}{clause}"
+            why = f"rule {rule.name} goes over a limit at its anchor {anchor}: more than {most}{clause}"
         return DeadLetter(reason, f"rule {rule.name}", rule.span.document.name, line, time, text, why)
 
     def _write(self, time: Micros, matched: Sequence[Match], repeats: dict[bytes, int]) -> LayerResult:

@@ -224,7 +224,7 @@ def unit_run(unit: StreamUnit, context: UnitContext, share: BucketShare | None =
         case MergedGraphs():
             from dotr.engine.graph_run import GraphRun
 
-            return GraphRun(unit)
+            return GraphRun(unit, context.limits)
         case LarsUnit():
             from dotr.engine.lars_run import LarsRun
 

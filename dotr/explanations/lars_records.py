@@ -102,7 +102,7 @@ class LarsLine:
         self._record = record
         self._limits = program.spec.limits
         self._clock = clock
-        BOUNDS.characters = self._limits.literal
+        BOUNDS.start(self._limits.literal, self._limits.text)
         self._rules = rules_of_file(file, program.knowledge.background, clock)
         self._closure = self._new_closure()
 
@@ -117,7 +117,7 @@ class LarsLine:
 
         Raises `LimitExceeded` if a point exceeds a limit that it did not exceed in the run.
         """
-        BOUNDS.characters = self._limits.literal
+        BOUNDS.start(self._limits.literal, self._limits.text)
         if self._closure.point is not None and self._closure.point > point:
             self._closure = self._new_closure()
         for _ in self._advanced(point):
@@ -126,7 +126,7 @@ class LarsLine:
 
     def every(self, last: Point) -> Iterator[LarsClosure]:
         """The model at each point up to `last` at which atoms arrive or conclusions begin or end."""
-        BOUNDS.characters = self._limits.literal
+        BOUNDS.start(self._limits.literal, self._limits.text)
         self._closure = self._new_closure()
         for _ in self._advanced(last):
             yield self._closure

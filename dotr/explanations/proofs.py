@@ -171,7 +171,7 @@ class InstantProofs:
     @cached_property
     def closed(self) -> RoundsClosure:
         """The instant closed in rounds."""
-        BOUNDS.characters = self.program.spec.limits.literal
+        BOUNDS.start(self.program.spec.limits.literal, self.program.spec.limits.text)
         knowledge, stated = self.program.knowledge, self.instant.triples
         closure = knowledge.close(stated)
         models = knowledge.lower_models(stated)

@@ -247,7 +247,7 @@ def time_value(text: str) -> int | str:
 
 def close_quietly(program: CompiledProgram, triples: Sequence[Triple]) -> Closure | None:
     """The closure of an instant; None if a run would reject it, or if the closure fails."""
-    BOUNDS.characters = program.spec.limits.literal
+    BOUNDS.start(program.spec.limits.literal, program.spec.limits.text)
     try:
         closure = program.knowledge.close(triples)
     except Exception:  # a run leaves the failing elements out of the instant

@@ -134,7 +134,7 @@ class ReportDataset:
     @cached_property
     def blocks(self) -> Mapping[Term, ProvenGraph]:
         """The graph of each named window in WINDOW blocks, by name."""
-        BOUNDS.characters = self._program.spec.limits.literal
+        BOUNDS.start(self._program.spec.limits.literal, self._program.spec.limits.text)
         windows = enumerate(self.query.windows)
         return {window.name: self._leveled(window.block_level, number) for number, window in windows if window.name is not None}
 
@@ -159,7 +159,7 @@ class ReportDataset:
     @cached_property
     def default(self) -> DefaultProofs:
         """The default graph: the closure of the background and the default windows."""
-        BOUNDS.characters = self._program.spec.limits.literal
+        BOUNDS.start(self._program.spec.limits.literal, self._program.spec.limits.text)
         stated: dict[Triple, StatedPlace] = {}
         added: list[ProvenGraph] = []
         for number, window in enumerate(self.query.windows):

@@ -16,7 +16,7 @@ from math import fsum, isinf, isnan, nan
 from typing import Final
 
 from dotr.expressions.decimals import EXACT
-from dotr.expressions.literal_limits import BOUNDS
+from dotr.expressions.literal_limits import BOUNDS, counted
 from dotr.expressions.operators import divide
 from dotr.expressions.sort_keys import order_key
 from dotr.expressions.values import NUMERIC, VALUES, Number, Single, single, write
@@ -124,7 +124,7 @@ def group_concat(terms: Terms, distinct: bool = False, separator: str = " ") -> 
     texts = [literal_parts(t)[0] if is_literal(t) else t[1:-1] for t in ordered]
     if sum(map(len, texts)) + len(separator) * max(0, len(texts) - 1) > BOUNDS.characters:
         return None
-    return literal(separator.join(texts))
+    return counted(literal(separator.join(texts)))
 
 
 AGGREGATES: Final[dict[str, Callable[..., Term | None]]] = {

@@ -30,14 +30,15 @@ from typing import Any, Final, NamedTuple, TypeAlias, assert_never
 from dotr.codegen import define
 from dotr.codegen.printer import printed
 from dotr.codegen.tree import Assign, CodeNode, GeneratedFunction, IfElse, Return, SkipIf
-from dotr.expressions import operators
+from dotr.expressions import operators, regexes
 from dotr.expressions.datetimes import Duration
 from dotr.expressions.functions import FUNCTIONS, ArgumentForm, Function
+from dotr.expressions.literal_limits import counted, counted_above_short
 from dotr.expressions.membership import ConstantSet
 from dotr.expressions.operators import SAME, to_double
 from dotr.expressions.values import EXACT_TYPES, NUMERIC, VALUES, read, write
 from dotr.model.algebra import Attribute, Call, Const, Exists, Expression, Select, TimeOf, Var, is_chain
-from dotr.model.terms import FALSE, TRUE, XSD, Term, is_literal, is_triple, literal
+from dotr.model.terms import FALSE, TRUE, XSD, Label, Term, is_literal, is_triple, literal
 from dotr.model.traverse import conjuncts, operands, transform, with_changed_expressions
 
 Parameter: TypeAlias = Var | Attribute | TimeOf | Exists
@@ -81,6 +82,15 @@ _MIRRORED: Final = {
 _PYTHON: Final = {"=": "==", "!=": "!="} | {name: name.removeprefix("length ") for name in _MIRRORED if name not in ("=", "!=")}
 _DEEPEST: Final = 60
 """The deepest nesting of blocks; Python's parser accepts fewer than 100."""
+_TEXTS: Final = frozenset(
+    (
+        *("STR", "LANG", "DATATYPE", "IRI", "STRDT", "STRLANG", "TRIPLE", "SUBJECT", "PREDICATE", "OBJECT", "SUBSTR", "UCASE", "LCASE"),
+        *("STRBEFORE", "STRAFTER", "ENCODE_FOR_URI", "CONCAT", "REPLACE", "TZ", "MD5", "SHA1", "SHA256", "SHA384", "SHA512"),
+        f"<{XSD}string>",
+    )
+)
+"""The functions whose results are texts, IRIs or triple terms; those of all others are numbers,
+times and truth values."""
 _NAN: Final = frozenset((literal("NaN", XSD + "double"), literal("NaN", XSD + "float")))
 
 
@@ -148,14 +158,16 @@ _INLINED: Final = 2
 def evaluator(expression: Expression, parameters: Sequence[Parameter]) -> Callable[..., Term | None]:
     """Compiles an expression to a function from its parameters' terms (None: unbound) to its term.
 
-    None is an error. Raises `ValueError` for an attribute, time or EXISTS that is no parameter.
+    None is an error. The function raises `LimitExceeded` where the thread has computed more than
+    `limits.text` bytes of terms. Raises `ValueError` for an attribute, time or EXISTS that is no
+    parameter.
 
     >>> double = evaluator(Call("*", (Var("v"), Const('"2"^^<http://www.w3.org/2001/XMLSchema#integer>'))), [Var("v")])
     >>> double('"1.50"^^<http://www.w3.org/2001/XMLSchema#decimal>'), double(None)
     ('"3"^^<http://www.w3.org/2001/XMLSchema#decimal>', None)
     """
     code = _ExpressionWriter(parameters)
-    term = code.term(expression)
+    term = code.counted_term(expression)
     code.add(Return(term))
     return code.function()
 
@@ -210,6 +222,23 @@ def _as_written(part: Expression) -> Expression:
             return Call(function.removeprefix("length "), arguments)
         case _:
             return part
+
+
+ROW: Final[Label] = "row"
+"""`Attribute(ROW, "2")`: a constant of the program, in column 2 of a table of rules."""
+
+_OF_PROGRAM: Final[dict[str, Callable[..., Any]]] = {"REGEX": regexes.regex_of_program, "REPLACE": regexes.replace_of_program}
+"""The functions whose patterns, where they come with the stream, count against a limit."""
+
+
+def _is_pattern_fixed(call: Call) -> bool:
+    """True for a call of REGEX or REPLACE whose pattern and flags are the program's: constants, or
+    the cells of a table of rules.
+    """
+    if call.function not in _OF_PROGRAM:
+        return False
+    read = (call.arguments[1], *call.arguments[2 if call.function == "REGEX" else 3 :])
+    return all(isinstance(each, Const) or (isinstance(each, Attribute) and each.label == ROW) for each in read)
 
 
 class _ExpressionWriter:
@@ -290,6 +319,24 @@ class _ExpressionWriter:
         name = getattr(code, form)(expression)
         code.add(Return(name))
         return self.assign(f"{self.constant(code.function())}({', '.join(self._parameters.values())})")
+
+    def counted_term(self, expression: Expression) -> str:
+        """The term of an expression, whose bytes are counted where it is computed and no argument.
+        `CONCAT(?a, ?b)`, with the term x2 and `counted` as K3:
+
+            x4 = K3(x2)
+        """
+        match expression:
+            case Call("IF", _):
+                return self._if(expression, self.counted_term)
+            case Call("COALESCE", _):
+                return self._coalesce(expression, self.counted_term)
+            case Call(function, _) if not self._gives_truth(function):
+                count = counted if function in _TEXTS else counted_above_short
+                name = self.term(expression)
+                return self.assign(f"{self.constant(count)}({name})")
+            case _:
+                return self.term(expression)
 
     # --- the three forms ---
 
@@ -401,7 +448,8 @@ class _ExpressionWriter:
         if not function.least <= len(call.arguments) <= function.most:
             raise ValueError(f"{call.function} does not take {len(call.arguments)} arguments")
         names = [self.term(a) if form is ArgumentForm.TERM else self.value(a) for a, form in zip(call.arguments, forms, strict=False)]
-        result = f"{self.constant(function.run)}({', '.join(names)})"
+        run = _OF_PROGRAM[call.function] if _is_pattern_fixed(call) else function.run
+        result = f"{self.constant(run)}({', '.join(names)})"
         missing = " or ".join(f"{n} is None" for n in names)
         return self.assign(f"None if {missing} else {result}" if names else result)
 

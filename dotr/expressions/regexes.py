@@ -5,11 +5,16 @@ Idea: XPath's patterns are rewritten into RE2's: `\d`, `\w`, `\s`, `\i`, `\c` (i
 the flags `s m i x q` have XPath's meaning. Unsupported, each with its own message: back-references,
 look-around, class subtraction (`[a-z-[aeiou]]`), blocks (`\p{IsGreek}`).
 Kept by hand: no library translates XPath's patterns to RE2.
+
+A pattern of the program is compiled once. A pattern that comes with the stream, or is computed, may
+have `_LONGEST` characters as RE2's and `_MEMORY` bytes compiled, and all of an instant together
+`MOST_PATTERNS` bytes, each counted once, whether or not it is cached; beyond that the expression errs.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, Final
 
@@ -50,21 +55,71 @@ def unsupported_reason(pattern: str, flags: str = "") -> str:
     return ""
 
 
+_LONGEST: Final = 1 << 14
+"""Bytes that a pattern of the stream may have, rewritten for RE2, which takes 10 µs a byte at worst."""
+
+_MEMORY: Final = 1 << 20
+"""Bytes that RE2 may take for a pattern of the stream."""
+
+_INSTRUCTION: Final = 16
+"""Bytes of an instruction of a compiled pattern, as counted."""
+
+
 @lru_cache(maxsize=1024)
 def compiled(pattern: str, flags: str) -> Any:
-    """Compiles an XPath pattern with its flags to an RE2 pattern. Raises `Unsupported`."""
+    """Compiles an XPath pattern of a program with its flags to an RE2 pattern. Raises
+    `Unsupported`.
+    """
+    return _compiled(pattern, flags)
+
+
+@lru_cache(maxsize=128)
+def _of_stream(pattern: str, flags: str) -> tuple[Any, int]:
+    """A pattern of the stream, compiled (None: it cannot be), and the bytes that it counts."""
+    if len(pattern) > _LONGEST:
+        return None, 0
+    try:
+        matcher = _compiled(pattern, flags, _LONGEST, _MEMORY)
+    except Unsupported:
+        return None, _MEMORY
+    return matcher, len(pattern) + _INSTRUCTION * matcher.programsize
+
+
+def _matcher(pattern: str, flags: str) -> Any:
+    """A pattern of the stream, compiled; None where it is unsupported or over a limit."""
+    known = BOUNDS.patterns
+    key = (pattern, flags)
+    if key not in known:
+        matcher, size = _of_stream(pattern, flags) if BOUNDS.patterns_left > 0 else (None, 0)
+        BOUNDS.patterns_left -= size
+        known[key] = matcher if BOUNDS.patterns_left >= 0 else None
+    return known[key]
+
+
+def _matcher_of_program(pattern: str, flags: str) -> Any:
+    try:
+        return compiled(pattern, flags)
+    except Unsupported:
+        return None
+
+
+def _compiled(pattern: str, flags: str, longest: int | None = None, memory: int | None = None) -> Any:
     for flag in flags:
         if flag not in "smixq":
             raise Unsupported(f"the flag {flag} is not one of s, m, i, x, q")
     options = re2.Options()
     options.log_errors = False
     options.case_sensitive = "i" not in flags
+    if memory is not None:
+        options.max_mem = memory
     if "q" in flags:
         text = re2.escape(pattern)
     else:
         text = _rewritten(pattern, "x" in flags)
         inline = "".join(flag for flag in "sm" if flag in flags)
         text = f"(?{inline}){text}" if inline else text
+    if longest is not None and len(text) > longest:
+        raise Unsupported(f"the pattern has more than {longest:,} characters")
     try:
         return re2.compile(text, options)
     except re2.error as reason:
@@ -122,18 +177,28 @@ def _escape(char: str, rest: str, *, inside: bool) -> str:
     return f"\\{char}"
 
 
-def regex(text: Value, pattern: Value, flags: Value = "") -> bool | None:
+def regex(text: Value, pattern: Value, flags: Value = "", compile: Callable[[str, str], Any] = _matcher) -> bool | None:
     """REGEX: tests whether the pattern matches somewhere in the text."""
     subject = text_of(text)
     if subject is None or type(pattern) is not str or type(flags) is not str:
         return None
-    try:
-        return compiled(pattern, flags).search(subject) is not None
-    except Unsupported:
-        return None
+    matcher = compile(pattern, flags)
+    return None if matcher is None else matcher.search(subject) is not None
 
 
-def replace(text: Value, pattern: Value, replacement: Value, flags: Value = "") -> StringValue | None:
+def regex_of_program(text: Value, pattern: Value, flags: Value = "") -> bool | None:
+    """REGEX with a pattern of the program."""
+    return regex(text, pattern, flags, _matcher_of_program)
+
+
+def replace_of_program(text: Value, pattern: Value, replacement: Value, flags: Value = "") -> StringValue | None:
+    """REPLACE with a pattern of the program."""
+    return replace(text, pattern, replacement, flags, _matcher_of_program)
+
+
+def replace(
+    text: Value, pattern: Value, replacement: Value, flags: Value = "", compile: Callable[[str, str], Any] = _matcher
+) -> StringValue | None:
     r"""REPLACE of every match; `$1` is a group, `$0` the match, `\$` and `\\` are literal.
 
     None (an error) for a pattern that matches the empty string and for an ill-formed replacement.
@@ -144,11 +209,8 @@ def replace(text: Value, pattern: Value, replacement: Value, flags: Value = "") 
     subject = text_of(text)
     if subject is None or type(pattern) is not str or type(replacement) is not str or type(flags) is not str:
         return None
-    try:
-        matcher = compiled(pattern, flags)
-    except Unsupported:
-        return None
-    if matcher.search("") is not None:
+    matcher = compile(pattern, flags)
+    if matcher is None or matcher.search("") is not None:
         return None
     template = [replacement] if "q" in flags else _replacement_parts(replacement, matcher.groups)
     if template is None:

@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
+from dotr.expressions.literal_limits import BOUNDS
 from dotr.expressions.times import time_term
 from dotr.horizons.atom_logs import AtomsByPoint, EachPoint, logged_feeds
 from dotr.horizons.closure import HorizonClosure
@@ -159,6 +160,7 @@ class LarsClosure:
 
         `queued`: the insertions of the failed point. `due`: earlier insertions that were to start.
         """
+        BOUNDS.lift()
         failed, before = self._closure, self._inserted_before
         new = {fact for facts, _, _ in (*queued, *due) for fact in facts if fact not in before}
         queued_ids = {id(facts) for facts, _, _ in queued}

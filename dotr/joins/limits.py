@@ -14,20 +14,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, TypeAlias
 
-from dotr.errors.fallbacks import ExpectedError
+from dotr.expressions.literal_limits import LONGEST_TEXT, MOST_TEXT
+from dotr.expressions.literal_limits import LimitExceeded as LimitExceeded
 
 LimitCheck: TypeAlias = Callable[[int, Any], int]
 """A function of work and rows so far to the amount of work at which the next check is due. Raises
 `LimitExceeded`.
 """
-
-
-class LimitExceeded(ExpectedError):
-    """An instant, query or record beyond a limit; `limit` is the number exceeded."""
-
-    def __init__(self, limit: int, what: str = "triples") -> None:
-        super().__init__(f"more than {limit:,} {what}")
-        self.limit = limit
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,8 +31,9 @@ class Limits:
     a query at an instant, intermediate ones included. `probes`: triples and solutions that a query
     visits for them, and candidates that one anchor of a rule tries. `matches`: the product of the
     numbers of events that the clauses on a branch of a match have chosen. `literal`: characters of
-    a literal that an expression computes. `nesting`: the depth of brackets in a record. `record`:
-    bytes of a record, decompressed.
+    a literal that an expression computes. `text`: bytes of the terms that are computed at an
+    instant, report or point, or by a rule at one anchor. `nesting`: the depth of brackets in a
+    record. `record`: bytes of a record, decompressed.
 
     >>> Limits(rows=10_000).rows
     10000
@@ -49,7 +43,8 @@ class Limits:
     rows: int = 1_000_000
     probes: int = 20_000_000
     matches: int = 100_000
-    literal: int = 1 << 20
+    literal: int = LONGEST_TEXT
+    text: int = MOST_TEXT
     nesting: int = 64
     record: int = 8 << 20
 
@@ -76,6 +71,7 @@ class Limits:
             "probes": self.probes,
             "matches": self.matches,
             "literal": self.literal,
+            "text": self.text,
             "nesting": self.nesting,
             "record": self.record,
         }
@@ -89,6 +85,7 @@ class Limits:
             probes=data["probes"],
             matches=data["matches"],
             literal=data["literal"],
+            text=data.get("text", MOST_TEXT),  # older specifications have none
             nesting=data["nesting"],
             record=data["record"],
         )
@@ -100,8 +97,8 @@ class Limits:
         Intermediate rows and probes get 10 and 50 times the limits of an instant. The number of
         answers keeps the limit of an instant, since every instant repeats them.
 
-        >>> Limits().for_background
-        Limits(triples=1000000, rows=10000000, probes=1000000000, matches=100000, literal=1048576, nesting=64, record=8388608)
+        >>> Limits().for_background.rows, Limits().for_background.probes
+        (10000000, 1000000000)
         """
         return replace(self, rows=10 * self.rows, probes=50 * self.probes)
 
@@ -116,7 +113,7 @@ class Limits:
         >>> Limits(rows=2).check_rows(2)
         >>> Limits(rows=2).check_rows(3)
         Traceback (most recent call last):
-        dotr.joins.limits.LimitExceeded: more than 2 rows
+        dotr.expressions.literal_limits.LimitExceeded: more than 2 rows
         """
         if count > self.rows:
             raise LimitExceeded(self.rows, "rows")

@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from dotr.model.graphs import components, shortest_path
-from dotr.model.lars import LarsFile, LarsHead, LarsLiteral, LarsPredicate, LarsRule, may_share, predicate_of
+from dotr.model.lars import ClassName, LarsFile, LarsHead, LarsLiteral, LarsPredicate, LarsRule, PropertyName, may_share, predicate_of
 
 
 class LarsDependency(NamedTuple):
@@ -26,20 +26,33 @@ class LarsDependency(NamedTuple):
 
 
 def dependencies(file: LarsFile) -> Iterator[LarsDependency]:
-    """The dependencies between derived predicates; a variable predicate or class reads all."""
-    derived = file.derived
+    """The dependencies between derived predicates; a variable predicate or class reads all.
+
+    Cost: linear in the atoms, but for those with a variable predicate or class.
+    """
+    derived = sorted(file.derived, key=str)
+    known = set(derived)
+    open_ended = [each for each in derived if _is_variable(each)]
     for rule in file.rules:
-        heads = {predicate_of(head.atom) for head in rule.heads}
+        heads = sorted({predicate_of(head.atom) for head in rule.heads}, key=str)
         for negated, literals in ((False, rule.literals), (True, rule.negated)):
             for literal in literals:
                 for atom in literal.atoms:
                     if file.is_background(atom):
                         continue
                     predicate = predicate_of(atom)
-                    for read in sorted(derived, key=str):
+                    if _is_variable(predicate):
+                        possible = derived
+                    else:
+                        possible = sorted({*open_ended, predicate} & known, key=str) if open_ended else [predicate][: predicate in known]
+                    for read in possible:
                         if may_share(predicate, read):
-                            for head in sorted(heads, key=str):
+                            for head in heads:
                                 yield LarsDependency(head, read, literal, negated)
+
+
+def _is_variable(predicate: LarsPredicate) -> bool:
+    return predicate in (PropertyName(None), ClassName(None))
 
 
 def negative_cycles(file: LarsFile) -> list[tuple[LarsDependency, tuple[LarsPredicate, ...]]]:

@@ -8,11 +8,12 @@ Cost: about half a microsecond for a one-triple template, and as much again for 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import blake2b
 from typing import TypeAlias, assert_never
 
 from dotr.codegen.tree import Assign
+from dotr.expressions.literal_limits import counted
 from dotr.model.algebra import Const, Var
 from dotr.model.templates import Blank, Cell, CellIri, CellLiteral, Fresh, Template, TemplateSlot, TemplateTerm, leaves
 from dotr.model.terms import Term, Triple, Variable
@@ -28,7 +29,7 @@ class CompiledTemplate:
     `instantiate(values, seed)` returns a firing's triples and the number of dropped ones: triples
     with an unbound variable or a term that RDF does not allow at its position. `values` follow the
     variables of the compilation. The seed is the `match_digest`, ignored unless the template
-    `has_fresh_names`.
+    `has_fresh_names`. The bytes of triple terms are counted: it raises `LimitExceeded`.
     """
 
     instantiate: InstantiateTemplate
@@ -71,7 +72,8 @@ def compile_template(template: Template, variables: Sequence[Variable]) -> Compi
                 forms = (f"{code} >= '<='", f"'<=' <= {code} < '='", "")
                 return TermCode(code, (f"{code} is not None", *filter(None, [forms[place]])))
             case TemplateTerm(subject, predicate, object):
-                return triple_term_code((piece(subject, 0), piece(predicate, 1), piece(object, 2)))
+                made = triple_term_code((piece(subject, 0), piece(predicate, 1), piece(object, 2)))
+                return replace(made, code=f"counted({made.code})")
             case Cell() | CellIri() | CellLiteral():
                 raise ValueError("cells belong to the map of a CSV input")
             case _:
@@ -79,5 +81,6 @@ def compile_template(template: Template, variables: Sequence[Variable]) -> Compi
 
     triples: list[TripleCode] = [(piece(s, 0), piece(p, 1), piece(o, 2)) for s, p, o in template.triples]
     return CompiledTemplate(
-        compile_triples("template", "values, seed", [*names, *return_triples(triples)], {"blake2b": blake2b}), bool(fresh)
+        compile_triples("template", "values, seed", [*names, *return_triples(triples)], {"blake2b": blake2b, "counted": counted}),
+        bool(fresh),
     )

@@ -17,6 +17,7 @@ from types import MappingProxyType
 from typing import Final, NamedTuple, TypeAlias
 
 from dotr.errors.fallbacks import FallbackKind, error_line, record_fallback, reraise_in_tests
+from dotr.expressions.literal_limits import LimitExceeded
 from dotr.joins.limits import LIMITS, Limits
 from dotr.layout.event_order import AttributeValues, tie_key
 from dotr.layout.layers import Layer, PlacedRule
@@ -393,9 +394,11 @@ class Operator:
         anchor = anchor_of(start)
         while len(matches) > before and matches[-1][2][0] is anchor:
             matches.pop()
-        if isinstance(error, AnchorLimitExceeded):
+        if isinstance(error, AnchorLimitExceeded | LimitExceeded):
             matcher, counter = self._groups[number].matcher, state.counter.groups[number]
             self.failures += match_exactly(matcher, state.indexes[number], start, state, buffer, counter)
+            if isinstance(error, LimitExceeded):  # the matches so far have as much computed text
+                buffer.flush(1)
         else:
             self._retry_failed(number, start, state, buffer, error)
 
@@ -408,7 +411,7 @@ class Operator:
         again = counter.repeating()
         try:
             group.matcher.find(iter((start,)), indexes, state.consumed, buffer.matches, buffer.base, again)
-        except AnchorLimitExceeded:
+        except (AnchorLimitExceeded, LimitExceeded):
             del buffer.matches[mark:]
             self.failures += match_exactly(group.matcher, indexes, start, state, buffer, counter)
         except Exception as error:

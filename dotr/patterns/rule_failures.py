@@ -9,9 +9,11 @@ Cost: none without a failure; otherwise proportional to the stored events.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from enum import Enum, auto
 from typing import NamedTuple
 
 from dotr.errors.fallbacks import error_line
+from dotr.expressions.literal_limits import BOUNDS, LimitExceeded
 from dotr.model.time import Micros
 from dotr.patterns.event_store import KeyIndex, PortStore
 from dotr.patterns.events import EnteringBinding, SearchStart, StoredEvent, anchor_of
@@ -30,17 +32,22 @@ class RuleFailure(NamedTuple):
     error: str
 
 
-class LimitExcess(NamedTuple):
-    """A rule (by its number in the layer), the anchor at which it exceeded a limit, and the
-    clause's place.
+class AnchorLimit(Enum):
+    """A limit of a rule at an anchor: matches of a branch, candidates, or bytes of computed terms."""
 
-    `probes` is true for the limit on candidates, false for the limit on matches of a branch.
-    """
+    MATCHES = auto()
+    PROBES = auto()
+    TEXT = auto()
+
+
+class LimitExcess(NamedTuple):
+    """A rule (by its number in the layer), the anchor at which it exceeded a limit, the limit, and
+    the clause's place (0: no clause)."""
 
     rule: int
     anchor: StoredEvent
-    place: int
-    probes: bool
+    limit: AnchorLimit
+    place: int = 0
 
 
 class SingleRule(NamedTuple):
@@ -67,14 +74,19 @@ def match_exactly(
         while True:
             mark, exceeded_places = len(buffer.matches), set[int]()
             counted = counter.bindings
+            BOUNDS.restart()
             try:
                 matcher.compile_exact()(start, row, indexes, state.consumed, buffer.matches, buffer.base, exceeded_places, counter)
                 if exceeded_places:
-                    yield LimitExcess(rule, anchor, min(exceeded_places), probes=False)
+                    yield LimitExcess(rule, anchor, AnchorLimit.MATCHES, min(exceeded_places))
             except AnchorLimitExceeded as exceeded:
                 del buffer.matches[mark:]
                 counter.bindings = counted
-                yield LimitExcess(rule, anchor, exceeded.place, probes=True)
+                yield LimitExcess(rule, anchor, AnchorLimit.PROBES, exceeded.place)
+            except LimitExceeded:
+                del buffer.matches[mark:]
+                counter.bindings = counted
+                yield LimitExcess(rule, anchor, AnchorLimit.TEXT)
             except Exception as error:
                 del buffer.matches[mark:]
                 counter.bindings = counted
@@ -84,6 +96,7 @@ def match_exactly(
                 yield RuleFailure(rule, anchor, error_line(error))
             break
         buffer.flush()
+    BOUNDS.restart()
 
 
 def isolate_rules(
@@ -104,9 +117,10 @@ def isolate_rules(
                     store.add([event])
         indexes = [stores[port].indexes[index] for port, index in single.indexes]
         mark, own = len(buffer.matches), single.matcher.counter()
+        BOUNDS.restart()
         try:
             single.matcher.find((own_start,), indexes, state.consumed, buffer.matches, buffer.base, own)
-        except AnchorLimitExceeded:
+        except (AnchorLimitExceeded, LimitExceeded):
             del buffer.matches[mark:]
             yield from match_exactly(single.matcher, indexes, own_start, state, buffer, own)
         except Exception as error:

@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Final, TypeAlias, assert_never
 
+from dotr.expressions.compile import ROW as ROW
 from dotr.expressions.ordered_domains import OrderedDomain
 from dotr.layout.retention import roles, scope_of
 from dotr.layout.stages import BindingStream
@@ -24,9 +25,6 @@ from dotr.model.terms import Label, Term, Variable
 from dotr.model.time import Micros
 from dotr.model.traverse import conjuncts, parameters_of, transform
 from dotr.patterns.rule_search import fold_constants, searchable_comparison
-
-ROW: Final[Label] = "row"
-"""`Attribute(ROW, "2")`: the rule's constant in column 2 of the template's table."""
 
 RESULT: Final[Variable] = "result"
 """`Attribute("3", RESULT)`: the value of the aggregate at place 3."""

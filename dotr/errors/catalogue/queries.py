@@ -116,8 +116,8 @@ QUERIES: tuple[ErrorCode, ...] = (
         "Q117",
         "Nested too deeply",
         "More than 150 brackets are open at once; or operators, functions and the parts of groups (OPTIONAL, MINUS, BIND, a group after "
-        "groups) are nested, or follow each other, for more than 128 levels. Chains of operands, branches of UNION, triples and "
-        "FILTERs have no limit.",
+        "groups) are nested, or follow each other, for more than 128 levels; or a path has more than 256 steps. Chains of operands, "
+        "branches of UNION, alternatives of paths, triples and FILTERs have no limit.",
         "Split it into several conditions or sub-queries.",
         InQuery("SELECT ?x WHERE { ?x :p ?y FILTER(" + "(" * 150 + "?y" + ")" * 150 + ") }"),
     ),

@@ -9,7 +9,7 @@ from dotr.errors.diagnostics import Diagnostic
 from dotr.languages.continuous.cursor import Cursor, UnreadablePart, clipped
 from dotr.languages.epsparql.codes import TemporalCode
 from dotr.languages.epsparql.keywords import TEMPORAL
-from dotr.languages.sparql.tokens import Lexeme
+from dotr.languages.sparql.tokens import MAX_OPEN_BRACKETS, Lexeme
 from dotr.model.places import Span
 
 __all__ = ["TemporalWord", "UnitCursor", "UnreadablePart", "clipped"]
@@ -59,6 +59,10 @@ class UnitCursor(Cursor):
                 continue
             if lexeme.text in _CLOSING:
                 open_.append(lexeme.text)
+                if len(open_) > MAX_OPEN_BRACKETS:
+                    hint = "Split it: EVENT reads what another unit makes."
+                    message = f"more than {MAX_OPEN_BRACKETS} brackets are open here"
+                    raise UnreadablePart(Diagnostic("Q117", message, self.span_of(lexeme), hint))
             elif lexeme.text in _CLOSING.values():
                 if _CLOSING[open_[-1]] != lexeme.text:
                     message = f"{lexeme.text} closes nothing; the {open_[-1]} before it is open"

@@ -51,6 +51,14 @@ EMPTY_BGP: Final = Bgp(())
 _MAX_PARTS: Final = 128
 """Maximal number of parts of a group, without triples and FILTERs."""
 
+_MAX_STEPS: Final = 256
+"""Maximal number of steps of a path: each is a join with the step before it."""
+
+
+def _steps(path: Path) -> int:
+    """The number of steps of a sequence; 1 for any other path."""
+    return _steps(path.left) + _steps(path.right) if isinstance(path, Sequence) else 1
+
 
 class PatternReader(TripleReader):
     """Reader of graph patterns. `condition_places`: the span of each conjunct of a FILTER."""
@@ -240,6 +248,10 @@ class PatternReader(TripleReader):
         match node.name:
             case "PathAlternative" | "PathSequence":
                 parts = [self._path(p) for p in node.part]
+                if node.name == "PathSequence" and sum(map(_steps, parts)) > _MAX_STEPS:
+                    hint = "Split it: a rule of a .dlog file can name a part of it."
+                    self.problem("Q117", f"a path of more than {_MAX_STEPS} steps", self.span(node), hint)
+                    return parts[0]
                 return fold_balanced(parts, Alternative if node.name == "PathAlternative" else Sequence)
             case "PathEltOrInverse":
                 return Inverse(self._path(node.part))

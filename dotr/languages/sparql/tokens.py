@@ -131,7 +131,8 @@ _ANY_STRING: Final = re.compile(
 """A string with valid or invalid escapes."""
 _LOCAL_ESCAPE: Final = re.compile(r"\\([_~.\-!$&'()*+,;=/?#@%])")
 _ABSOLUTE: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*:")
-_MAX_OPEN_BRACKETS: Final = 150
+MAX_OPEN_BRACKETS: Final = 150
+"""Maximal number of brackets that are open at once."""
 _CLOSING: Final = {"(": ")", "[": "]", "{": "}", "<<(": ")>>", "<<": ">>", "{|": "|}"}
 
 
@@ -391,9 +392,9 @@ def _check_brackets(result: TokenScan) -> None:
             continue
         if token.text in _CLOSING:
             open_.append(token)
-            if len(open_) > _MAX_OPEN_BRACKETS:
+            if len(open_) > MAX_OPEN_BRACKETS:
                 hint = "Split it into several conditions or sub-queries."
-                result.problems.append(Diagnostic("Q117", f"more than {_MAX_OPEN_BRACKETS} brackets are open here", token.span, hint))
+                result.problems.append(Diagnostic("Q117", f"more than {MAX_OPEN_BRACKETS} brackets are open here", token.span, hint))
                 return
         elif token.text in _CLOSING.values():
             if not open_ or _CLOSING[open_[-1].text] != token.text:
