@@ -9,6 +9,7 @@ import socket
 import subprocess
 import sys
 import time
+from base64 import b64decode
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime
@@ -19,6 +20,7 @@ import pytest
 from aiohttp import web
 
 from tests.conftest import Project
+from tests.support.hostile_server import SILENT, answer, hostile_server
 from tests.support.http_server import post_server
 from tests.support.paths import ROOT
 from tests.support.ports import free_port
@@ -246,6 +248,61 @@ class TestOutput:
             code, err = ended(run, signal.SIGINT)
         assert code == 1
         assert "stopped before http://127.0.0.1" in err
+
+    @pytest.mark.parametrize("name", ["silence", "a header byte by byte", "100 Continue for ever, slowly"])
+    def test_run_stops_within_a_second_while_the_server_does_not_answer(self, project: Project, name: str) -> None:
+        with hostile_server(SILENT[name]) as server:
+            project.change("c.yaml", OUTPUT, f"- {{ http: {{ url: '{server.url}/out' }} }}")
+            with running(project) as run:
+                deadline = time.monotonic() + 60
+                while not server.requests:
+                    assert time.monotonic() < deadline
+                    time.sleep(0.02)
+                stopped = time.monotonic()
+                run.send_signal(signal.SIGTERM)
+                assert run.stderr is not None
+                heard = run.stderr.readline()
+                seconds = time.monotonic() - stopped
+                code, _ = ended(run)
+        assert (heard, code) == (
+            f"The run failed: stopped before {server.url}/out accepted batch 1000000 (the output before that is kept)\n",
+            1,
+        )
+        assert seconds < 1
+
+    @pytest.mark.parametrize(
+        ("head", "body", "reported"),
+        [
+            (b"HTTP/1.1 307 There\r\nLocation: /\xc3\xa9", b"", "it redirects to what is no URL: /\xe9"),
+            (b"HTTP/1.1 307 There\r\nLocation: /a b\x01", b"", "it redirects to what is no URL: /a b\\u0001"),
+            (b"HTTP/1.1 400 s3cret\r\nX-A: s3cret", b'{"got": "Bearer s3cret"}', 'it answers 400: {"got": "Bearer ***"}'),
+        ],
+    )
+    def test_strange_answer_ends_the_run(self, project: Project, head: bytes, body: bytes, reported: str) -> None:
+        with hostile_server(answer(head, body)) as server:
+            project.change("c.yaml", OUTPUT, f"- {{ http: {{ url: '{server.url}/out', token: '${{OUT_TOKEN}}' }} }}")
+            with running(project, OUT_TOKEN="s3cret") as run:
+                code, err = ended(run)
+            assert b"Authorization: Bearer s3cret" in server.requests[0]
+            assert len(server.requests) == 1
+        shown = f"The run failed: {server.url}/out does not accept batch 1000000: {reported} (the output before that is kept)\n"
+        assert (code, err) == (1, shown)
+
+    @pytest.mark.parametrize("token", ["", "s3cret\n", "s3 cret", "s3cr\xe9t"])
+    def test_token_that_no_header_carries_is_refused(self, project: Project, token: str) -> None:
+        project.change("c.yaml", OUTPUT, f"- {{ http: {{ url: 'http://127.0.0.1:{free_port()}/', token: '${{OUT_TOKEN}}' }} }}")
+        with running(project, OUT_TOKEN=token) as run:
+            code, err = ended(run)
+        assert code == 2
+        assert err.startswith("S124 the variable OUT_TOKEN holds no token: it is empty, or has white space or characters that no header")
+        assert "s3" not in err
+
+    def test_password_with_characters_of_a_url_is_sent(self, project: Project) -> None:
+        with post_server(lambda number, request: 403) as server:
+            project.change("c.yaml", OUTPUT, f"- {{ http: {{ url: '{server.url.replace('//', '//me:${OUT_PASSWORD}@')}/out' }} }}")
+            with running(project, OUT_PASSWORD="a/b@c?d#e:f") as run:
+                assert ended(run)[0] == 1
+            assert b64decode(server.requests[0].headers["Authorization"].removeprefix("Basic ")) == b"me:a/b@c?d#e:f"
 
     def test_password_of_the_url_is_in_no_output(self, project: Project) -> None:
         with post_server(lambda number, request: 403) as server:
