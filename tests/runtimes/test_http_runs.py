@@ -60,12 +60,12 @@ def ended(run: subprocess.Popen[str], *signals: signal.Signals) -> tuple[int, st
     return run.returncode, err
 
 
-def post(port: int, *lines: str, path: str = "/in", **headers: str) -> int:
+def post(port: int, *lines: str, path: str = "/in", content_type: str = "application/x-ndjson", **headers: str) -> int:
     deadline = time.monotonic() + 60
     while True:
         try:
             connection = HTTPConnection("127.0.0.1", port, timeout=30)
-            connection.request("POST", path, "\n".join(lines).encode(), headers)
+            connection.request("POST", path, "\n".join(lines).encode(), {"Content-Type": content_type, **headers})
             status = connection.getresponse().status
             connection.close()
             return status
@@ -133,7 +133,7 @@ def test_time_of_reception(project: Project) -> None:
     project.change("c.yaml", FILE, f"- {http}")
     with running(project) as run:
         before = time.time()
-        assert post(port, '{"id": "http://e/a"}', path="/") == 202
+        assert post(port, '{"id": "http://e/a"}', path="/", content_type="application/json") == 202
         found = json.loads(until_lines(project.folder / "out.ndjson", 1)[0])
         assert ended(run, signal.SIGINT)[0] == 0
     assert before - 1 < datetime.fromisoformat(found["time"]).timestamp() < time.time() + 1
@@ -360,6 +360,38 @@ def test_check_warns_of_an_input_that_is_never_idle(project: Project) -> None:
     project.change("c.yaml", "path: a.ndjson }", "http: { listen: 8081 } }")
     answer = project.dotr("check", "c.yaml")
     assert "I113 warning: no instant closes while input a is silent" in answer.err
+
+
+@pytest.mark.parametrize(
+    ("http", "who"),
+    [
+        ("listen: 8081", "every process of this machine"),
+        ("listen: '0.0.0.0:8081/in', open: true", "everybody who reaches 0.0.0.0:8081"),
+        ("listen: '0.0.0.0:8081/in', tokens: '${T}'", None),
+    ],
+)
+def test_check_warns_of_an_input_without_tokens(project: Project, http: str, who: str | None) -> None:
+    project.change("c.yaml", "path: a.ndjson }", f"idle: 1 s, http: {{ {http} }} }}")
+    answer = project.dotr("check", "c.yaml")
+    assert answer.code == 0
+    assert ("I116" in answer.err) == (who is not None)
+    if who is not None:
+        assert f"I116 warning: input a accepts messages without a token: {who} can send" in answer.err
+        project.write("c.yaml", project.read("c.yaml") + "report: { accept: [I116] }\n")
+        assert "I116" not in project.dotr("check", "c.yaml").err
+
+
+def test_page_of_another_site_sends_nothing(project: Project) -> None:
+    port = listening(project)
+    with running(project) as run:
+        assert post(port, element(1)) == 202
+        assert post(port, element(2), content_type="text/plain", Origin="https://evil.example") == 403
+        assert post(port, element(2), Host="evil.example") == 403
+        assert post(port, element(2), content_type="text/plain") == 415
+        assert post(port, element(3)) == 202
+        found = until_lines(project.folder / "out.ndjson", 2)
+        assert [json.loads(line)["time"] for line in found] == [1, 3]
+        assert ended(run, signal.SIGINT)[0] == 0
 
 
 def test_message_longer_than_max_bytes_is_refused(project: Project) -> None:
