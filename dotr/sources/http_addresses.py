@@ -47,8 +47,8 @@ class ListenAddress:
             return False
 
     def is_host(self, host: str) -> bool:
-        """True if a header Host names this address: as it is written, another name of loopback where it is
-        on loopback, and any IP address or this machine's name where it is on all addresses. A page that
+        """True if a header Host names this address: as it is written; another name of loopback where it is
+        on loopback; any IP address or this machine's name where it is no single IP address. A page that
         has a name of its own resolved to this address (DNS rebinding) sends that name.
 
         >>> local, every = listen_address(8081), listen_address("0.0.0.0:80")
@@ -65,7 +65,7 @@ class ListenAddress:
             return True
         if self.is_loopback:
             return ListenAddress(name, self.port, self.path).is_loopback
-        if not _is_unspecified(self.host):
+        if _is_address(self.host) and not ipaddress.ip_address(self.host).is_unspecified:
             return False
         return name in ("localhost", socket.gethostname().lower()) or _is_address(name)
 
@@ -76,10 +76,6 @@ def _is_address(name: str) -> bool:
     except ValueError:
         return False
     return True
-
-
-def _is_unspecified(name: str) -> bool:
-    return _is_address(name) and ipaddress.ip_address(name).is_unspecified
 
 
 def listen_address(text: str | int) -> ListenAddress:

@@ -55,9 +55,11 @@ def test_stop_is_heard_while_there_is_no_answer(script: HostileScript) -> None:
         assert len(server.requests) == 1
 
 
-def test_stop_is_heard_while_the_body_is_not_taken() -> None:
+@pytest.mark.parametrize("scheme", ["http", "https"])
+def test_stop_is_heard_while_nothing_is_taken(scheme: str) -> None:
+    """Neither the body, nor the beginning of TLS."""
     with socket.create_server(("127.0.0.1", 0)) as listening, pytest.raises(Stopped):
-        post(f"http://127.0.0.1:{listening.getsockname()[1]}", stopped_after(0), body=bytes(20_000_000))
+        post(f"{scheme}://127.0.0.1:{listening.getsockname()[1]}", stopped_after(0), body=bytes(20_000_000))
 
 
 def test_stop_is_heard_while_a_name_is_looked_up(monkeypatch: pytest.MonkeyPatch) -> None:
