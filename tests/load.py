@@ -1,6 +1,8 @@
 """Load through Kafka and HTTP in and out, with the memory of the run over time: is it flat, and is each event there once?
 
-    python -m tests.load [SECONDS] [--engine spark] [--kill]          # 300 seconds; --kill: the broker is killed and started half-way
+    python -m tests.load [SECONDS] [--engine spark] [--each 50] [--kill]          # 300 seconds, 50 elements of a time from each input
+
+--kill: the broker is killed and started again half-way.
 
 Both inputs have the same times, so that each waits for the other. There is a line of output each quarter of a minute: elements so far, and
 the resident memory of the run and its children (Spark's JVM and workers) in MiB. It ends with 1 where an output lacks an event.
@@ -28,9 +30,6 @@ from tests.support.kafka_broker import Broker, Sent, running_broker
 from tests.support.paths import ROOT
 from tests.support.ports import free_port
 from tests.support.victims import processes
-
-EACH: Final = 50
-"""Elements of a time, of each input."""
 
 RULES: Final = """\
 PREFIX : <http://e/>
@@ -110,7 +109,7 @@ def resident(pid: int) -> float:
     return pages * os.sysconf("SC_PAGE_SIZE") / (1 << 20)
 
 
-def load(folder: Path, broker: Broker, seconds: float, engine: str, *, kill: bool) -> int:
+def load(folder: Path, broker: Broker, seconds: float, engine: str, each: int, *, kill: bool) -> int:
     """Run the load; returns the number of missing and repeated events."""
     server, listen, topic = Counter(), free_port(), broker.topic("load")
     broker.create(f"{topic}-out")
@@ -125,23 +124,23 @@ def load(folder: Path, broker: Broker, seconds: float, engine: str, *, kill: boo
     show(" seconds   elements   posted out   MiB")
     while (now := time.monotonic()) < begun + seconds and run.poll() is None:
         at += 1
-        broker.produce(topic, [Sent(element(at, 2 * (at * EACH + each)).encode()) for each in range(EACH)])
-        send(listen, "\n".join(element(at, 2 * (at * EACH + each) + 1) for each in range(EACH)).encode(), run)
+        broker.produce(topic, [Sent(element(at, 2 * (at * each + number)).encode()) for number in range(each)])
+        send(listen, "\n".join(element(at, 2 * (at * each + number) + 1) for number in range(each)).encode(), run)
         if now >= shown:
             shown += 15
-            show(f"{now - begun:8.0f} {2 * at * EACH:10,} {sum(server.lines.values()):12,} {resident(run.pid):5.0f}")
+            show(f"{now - begun:8.0f} {2 * at * each:10,} {sum(server.lines.values()):12,} {resident(run.pid):5.0f}")
         if not killed and now >= begun + seconds / 2:
             killed = True
             broker.restart()
             show("the broker was killed, and started again")
-    expected, deadline = 2 * (at - 1) * EACH, time.monotonic() + 300  # the last instant stays open
+    expected, deadline = 2 * (at - 1) * each, time.monotonic() + 300  # the last instant stays open
     while sum(server.lines.values()) < expected and run.poll() is None and time.monotonic() < deadline:
         time.sleep(0.5)
     run.send_signal(signal.SIGTERM)
     code = run.wait(120)
     posted = sum(server.lines.values())
-    values = [json.loads(each.value or b"{}")["attributes"]["n"] for each in broker.consume(f"{topic}-out")]
-    show(f"exit code {code}; elements {2 * at * EACH:,}, expected events {expected:,}, posted {posted:,}, in the topic {len(values):,}")
+    values = [json.loads(record.value or b"{}")["attributes"]["n"] for record in broker.consume(f"{topic}-out")]
+    show(f"exit code {code}; elements {2 * at * each:,}, expected events {expected:,}, posted {posted:,}, in the topic {len(values):,}")
     show((folder / "run.log").read_text()[-1500:])
     return abs(posted - expected) + abs(len(set(values)) - expected) + len(values) - len(set(values))
 
@@ -151,10 +150,11 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("seconds", nargs="?", type=float, default=300.0)
     parser.add_argument("--engine", default="local", choices=("local", "spark"))
+    parser.add_argument("--each", type=int, default=50)
     parser.add_argument("--kill", action="store_true")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder, running_broker(Path(folder) / "broker") as broker:
-        return int(bool(load(Path(folder), broker, options.seconds, options.engine, kill=options.kill)))
+        return int(bool(load(Path(folder), broker, options.seconds, options.engine, options.each, kill=options.kill)))
 
 
 if __name__ == "__main__":
