@@ -14,8 +14,8 @@ from dotr.sources.mqtt_addresses import overlap, unshared
 
 def input_warnings(config: Config) -> Iterator[Diagnostic]:
     """Warnings of all inputs: inputs whose silence delays all others (I113), MQTT inputs whose quality
-    of service permits loss (I114), topic filters that match more than is meant (I115), and HTTP inputs
-    without tokens (I116)."""
+    of service permits loss (I114), topic filters that match more than is meant (I115), and HTTP
+    inputs without tokens (I116)."""
     yield from idle_warnings(config)
     for number, section in enumerate(config.settings.input):
         if section.mqtt is not None:

@@ -1,9 +1,9 @@
 """Client that posts bodies to a server over one connection, kept open between requests.
 
-Idea: the standard library's client suffices, since one request is made after the other. A request is
-made in a thread of its own, because a call that waits for a name, a connection or a byte cannot be
-interrupted: meanwhile the caller's thread calls `check`, so that a stop is heard, and compares the
-clock. A redirect is followed within the origin, with the same body.
+Idea: the standard library's client suffices, since one request is made after the other. A request
+is made in a thread of its own, because a call that waits for a name, a connection or a byte cannot
+be interrupted: meanwhile the caller's thread calls `check`, so that a stop is heard, and compares
+the clock. A redirect is followed within the origin, with the same body.
 Bounds: seconds without progress of a request, of a whole answer, of its text; bytes of the text.
 Cost: a thread, about 0.1 ms a request.
 """
@@ -250,8 +250,8 @@ class _Exchange:
     """Request and response in a thread of their own, which the caller may leave behind.
 
     - `done`: set when the thread has ended.
-    - `deadline`: time of the monotonic clock at which the caller should wait no longer; it moves with
-      each piece of the body.
+    - `deadline`: time of the monotonic clock at which the caller should wait no longer; it moves
+      with each piece of the body.
     - `is_late`: True if the caller has waited until then.
     - `is_reusable`: True if the connection can be used for another request.
     """

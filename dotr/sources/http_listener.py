@@ -290,8 +290,8 @@ class _RequestHandler:
     def _check_site(self, request: web.BaseRequest) -> None:
         """Refuse what a browser sends for a page of another site, where no token shows who sends.
 
-        A page may post a body of text to any address that its browser reaches, and have a name of its
-        own resolved to that address.
+        A page may post a body of text to any address that its browser reaches, and have a name of
+        its own resolved to that address.
         """
         if "Origin" in request.headers:
             raise _ErrorResponse(403, "it has an Origin: pages in a browser send here only where the input has tokens")

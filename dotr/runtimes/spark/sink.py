@@ -68,8 +68,8 @@ class Sink:
 
     `failure` is the error that ended the last batch, `batch_written` whether a batch is written,
     and `last_batch` Spark's number of the batch that ends the stream. Setting `abandoned` ends the
-    writing under way; `stopped_at`, the time of the monotonic clock at which the run was stopped, lets a
-    broker or server that does not answer end it.
+    writing under way; `stopped_at`, the time of the monotonic clock at which the run was stopped,
+    lets a broker or server that does not answer end it.
     """
 
     def __init__(
