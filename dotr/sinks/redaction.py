@@ -1,8 +1,8 @@
 """Removal of secrets from texts of a server, which may repeat what it was sent: a token, a password,
 the query of the URL.
 
-Idea: a secret is found in the escapes of JSON, HTML and URLs too, in either case of its letters, and
-with white space between its characters, since a server may escape, fold or wrap what it repeats.
+Idea: a secret is found in the escapes of JSON, HTML and URLs too, in either case of its letters,
+and with white space between its characters, since a server may escape, fold or wrap what it repeats.
 """
 
 from __future__ import annotations

@@ -48,8 +48,8 @@ class ListenAddress:
 
     def is_host(self, host: str) -> bool:
         """True if a header Host names this address: as it is written; another name of loopback where it
-        is on loopback; any IP address or this machine's name where it is no single IP address. A page
-        that has a name of its own resolved to this address (DNS rebinding) sends that name.
+        is on loopback; any IP address or this machine's name where it is no single IP address. A
+        page that has a name of its own resolved to this address (DNS rebinding) sends that name.
 
         >>> local, every = listen_address(8081), listen_address("0.0.0.0:80")
         >>> [local.is_host(text) for text in ("127.0.0.1:8081", "LocalHost:8081", "[::1]:8081", "localhost", "e.example:8081", "")]
