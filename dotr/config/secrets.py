@@ -11,14 +11,20 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from typing import Any, Final
+from urllib.parse import quote
 
 from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
 from pydantic_core import CoreSchema, core_schema
 
+from dotr.errors.diagnostics import refuse
 from dotr.sources.environment import VARIABLE, value_of
 
 _SECTIONS: Final = frozenset(("input", "output", "dead_letter"))
 _SECRET_KEY: Final = re.compile(r"(?:.*[._-])?(?:password|passphrase|secret|tokens?|pem|jaas\.config)", re.IGNORECASE)
+_TOKEN: Final = re.compile(r"[\x21-\x7e]+")
+_IN_PASSWORD: Final = "%!$&'()*+,;=:"
+"""Characters that a password in a URL may have as they are; `%` begins an escape."""
+
 _USER_INFORMATION: Final = re.compile(r"://[^/?#@:\s]*:([^/?#\s]*)@")
 
 
@@ -50,6 +56,15 @@ class Secret:
     def reveal(self) -> str:
         """The value in the environment of this process; raises `Refused` (S124) if it is unset."""
         return value_of(self.variable)
+
+    def reveal_token(self) -> str:
+        """The value as a token that a header can carry; raises `Refused` (S124) if it is unset, empty,
+        or has white space or characters beyond ASCII."""
+        value = self.reveal()
+        if not _TOKEN.fullmatch(value):
+            message = f"the variable {self.variable} holds no token: it is empty, or has white space or characters that no header carries"
+            raise refuse("S124", message, None, f"Write the token alone into {self.variable}, without quotes or a line end.")
+        return value
 
     def __repr__(self) -> str:
         return f"Secret({self.text!r})"
@@ -83,16 +98,18 @@ def _secret_of(value: object) -> Secret:
 def reveal_url(url: str) -> str:
     """A URL with the value of its password; raises `Refused` (S124) where the environment lacks it.
 
+    Characters that would end the password are percent-encoded.
+
     >>> import os
-    >>> os.environ["BROKER_PASSWORD"] = "x7"
+    >>> os.environ["BROKER_PASSWORD"] = "x/7@%40"
     >>> reveal_url("mqtts://dotr:${BROKER_PASSWORD}@b:8883"), reveal_url("http://localhost/in")
-    ('mqtts://dotr:x7@b:8883', 'http://localhost/in')
+    ('mqtts://dotr:x%2F7%40%40@b:8883', 'http://localhost/in')
     """
     found = _USER_INFORMATION.search(url)
     variable = VARIABLE.fullmatch(found[1]) if found else None
     if found is None or variable is None:
         return url
-    return url[: found.start(1)] + value_of(variable[1]) + url[found.end(1) :]
+    return url[: found.start(1)] + quote(value_of(variable[1]), safe=_IN_PASSWORD) + url[found.end(1) :]
 
 
 def is_secret(location: Iterable[str | int]) -> bool:

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from wsgiref.types import StartResponse, WSGIEnvironment
 
 LOOPBACK: Final = "127.0.0.1"
+_NAME: Final = "dotr"
 
 Samples: TypeAlias = dict[tuple[str, ...], float | None]
 """Values of a metric by the values of its labels (without pipeline and engine); None: unknown."""
@@ -156,10 +157,13 @@ class _Server(ThreadingMixIn, WSGIServer):
         page = make_wsgi_app(_registry(read))
 
         def application(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+            def start(status: str, headers: list[tuple[str, str]]) -> object:
+                return start_response(status, [*headers, ("Server", _NAME)])
+
             if environ["PATH_INFO"] == "/metrics":
-                response: Iterable[bytes] = page(environ, start_response)
+                response: Iterable[bytes] = page(environ, start)
                 return response
-            start_response("404 Not Found", [("Content-Type", "text/plain")])
+            start("404 Not Found", [("Content-Type", "text/plain")])
             return [b"The metrics are at /metrics.\n"]
 
         self.set_app(application)
@@ -178,9 +182,13 @@ class _Server(ThreadingMixIn, WSGIServer):
 
 
 class _QuietHandler(WSGIRequestHandler):
-    """Handler without a log of requests."""
+    """Handler without a log of requests, whose answers do not tell the versions of libraries."""
 
     timeout = 10
+
+    def version_string(self) -> str:
+        """The header Server of answers to invalid requests."""
+        return _NAME
 
     def log_message(self, format: str, *args: object) -> None:
         """Log nothing."""

@@ -34,5 +34,5 @@ def http_destination(config: Config, number: int) -> HttpDestination:
             reason = "it holds no certificate" if isinstance(error, ssl.SSLError) else (error.strerror or str(error)).lower()
             hint = "Name a file with certificates in PEM."
             raise refuse("C301", f"cannot read {ca}: {reason}", config.span(*at, "tls", "ca"), hint) from None
-    token = None if http.token is None else http.token.reveal
+    token = None if http.token is None else http.token.reveal_token
     return HttpDestination(shown_url(http.url), number, partial(reveal_url, http.url), token, ca, config.span(*at, "url"))

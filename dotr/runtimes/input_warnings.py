@@ -1,4 +1,4 @@
-"""Warnings of inputs by brokers that `dotr check` gives without a connection."""
+"""Warnings of inputs by brokers and servers that `dotr check` gives without a connection."""
 
 from __future__ import annotations
 
@@ -8,17 +8,37 @@ from itertools import combinations
 from dotr.config import Config
 from dotr.errors.diagnostics import Diagnostic, Severity
 from dotr.runtimes.kafka_inputs import idle_warnings
+from dotr.sources.http_addresses import listen_address
 from dotr.sources.mqtt_addresses import overlap, unshared
 
 
 def input_warnings(config: Config) -> Iterator[Diagnostic]:
     """Warnings of all inputs: inputs whose silence delays all others (I113), MQTT inputs whose quality
-    of service permits loss (I114), and topic filters that match more than is meant (I115)."""
+    of service permits loss (I114), topic filters that match more than is meant (I115), and HTTP
+    inputs without tokens (I116)."""
     yield from idle_warnings(config)
     for number, section in enumerate(config.settings.input):
         if section.mqtt is not None:
             yield from _loss_warnings(config, number)
             yield from _topic_warnings(config, number)
+        if section.http is not None:
+            yield from _token_warnings(config, number)
+
+
+def _token_warnings(config: Config, number: int) -> Iterator[Diagnostic]:
+    section = config.settings.input[number]
+    http = section.http
+    assert http is not None
+    if http.tokens is None:
+        address = listen_address(http.listen)
+        who = "every process of this machine" if address.is_loopback else f"everybody who reaches {address.authority}"
+        yield Diagnostic(
+            "I116",
+            f"input {section.name} accepts messages without a token: {who} can send",
+            config.span("input", number, "http", "listen"),
+            "Write tokens: ${NAME} beside it, or accept it: report: { accept: [I116] }",
+            Severity.WARNING,
+        )
 
 
 def _loss_warnings(config: Config, number: int) -> Iterator[Diagnostic]:

@@ -24,7 +24,7 @@ from dotr.sinks.batches import Check
 from dotr.sinks.destinations import HttpDestination
 from dotr.sinks.events import OutputTerms
 from dotr.sinks.files import WriteFailed
-from dotr.sinks.http_client import ConnectionLost, NeverAccepted, PostClient
+from dotr.sinks.http_client import ACCEPTED, ConnectionLost, NeverAccepted, PostClient
 
 LOG: Final = logging.getLogger("dotr")
 
@@ -39,7 +39,6 @@ _LONGEST_WAIT: Final = 60.0
 _POLL_SECONDS: Final = 0.2
 _IN_MEMORY: Final = 4 << 20
 _TOO_MANY: Final = 429
-_ACCEPTED: Final = range(200, 300)
 _FAULTS: Final = range(500, 600)
 
 
@@ -72,8 +71,8 @@ class _Poster:
         wait, is_logged = 1.0, False
         while True:
             try:
-                status, text, least = self._client.post(body, length, headers)
-                if status in _ACCEPTED:
+                status, text, least = self._client.post(body, length, headers, check)
+                if status in ACCEPTED:
                     break
                 why = f"it answers {status}" + (f": {text}" if text else "")
                 if status != _TOO_MANY and status not in _FAULTS:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import ipaddress
 import re
+import socket
 from dataclasses import dataclass
 from typing import Final
 from urllib.parse import urlsplit, urlunsplit
 
 _LISTEN: Final = re.compile(r"(?:(?P<host>\[[0-9a-fA-F:.%\w]+\]|[\w.-]+):)?(?P<port>[0-9]{1,5})(?P<path>/[^\s?#]*)?", re.ASCII)
+_HOST: Final = re.compile(r"(?P<host>\[[0-9a-fA-F:.%\w]+\]|[\w.-]+)(?::(?P<port>[0-9]{1,5}))?", re.ASCII)
+_HTTP_PORT: Final = 80
 _LOOPBACK: Final = "127.0.0.1"
 _LAST_PORT: Final = 65_535
 
@@ -21,9 +24,13 @@ class ListenAddress:
     port: int
     path: str
 
+    @property
+    def authority(self) -> str:
+        """HOST:PORT, as a header Host has it."""
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
     def __str__(self) -> str:
-        host = f"[{self.host}]" if ":" in self.host else self.host
-        return f"http://{host}:{self.port}{self.path}"
+        return f"http://{self.authority}{self.path}"
 
     @property
     def is_loopback(self) -> bool:
@@ -38,6 +45,37 @@ class ListenAddress:
             return ipaddress.ip_address(self.host).is_loopback
         except ValueError:
             return False
+
+    def is_host(self, host: str) -> bool:
+        """True if a header Host names this address: as it is written; another name of loopback where it
+        is on loopback; any IP address or this machine's name where it is no single IP address. A
+        page that has a name of its own resolved to this address (DNS rebinding) sends that name.
+
+        >>> local, every = listen_address(8081), listen_address("0.0.0.0:80")
+        >>> [local.is_host(text) for text in ("127.0.0.1:8081", "LocalHost:8081", "[::1]:8081", "localhost", "e.example:8081", "")]
+        [True, True, True, False, False, False]
+        >>> [every.is_host(text) for text in ("10.0.0.7", "10.0.0.7:80", "[fe80::1]", "e.example", "10.0.0.7:81", "10.0.0.7:")]
+        [True, True, True, False, False, False]
+        """
+        found = _HOST.fullmatch(host)
+        if found is None or int(found["port"] or _HTTP_PORT) != self.port:
+            return False
+        name = found["host"].strip("[]").lower()
+        if name == self.host.lower():
+            return True
+        if self.is_loopback:
+            return ListenAddress(name, self.port, self.path).is_loopback
+        if _is_address(self.host) and not ipaddress.ip_address(self.host).is_unspecified:
+            return False
+        return name in ("localhost", socket.gethostname().lower()) or _is_address(name)
+
+
+def _is_address(name: str) -> bool:
+    try:
+        ipaddress.ip_address(name)
+    except ValueError:
+        return False
+    return True
 
 
 def listen_address(text: str | int) -> ListenAddress:

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from dotr.errors.diagnostics import DotrError
-from dotr.sources.messages import check_content_type
+from dotr.sources.messages import check_content_type, is_any_content
 from dotr.sources.records import Format
 
 MOST_LINES: Final = 100_000
@@ -94,13 +94,20 @@ class BodyBytes:
         return b"".join(self._pieces)
 
 
-def is_lines(content_type: str, form: Format) -> bool:
+def is_lines(content_type: str, form: Format, *, exact: bool = False) -> bool:
     """True if each line of a body is a message; raises ValueError where the content type is that of
-    another format.
+    another format, or, if `exact`, not one of the format.
 
     >>> is_lines("application/json", Format.NDJSON), is_lines("application/x-ndjson", Format.JSON), is_lines("", Format.JSON)
     (True, True, False)
+    >>> is_lines("text/plain", Format.NDJSON, exact=True)
+    Traceback (most recent call last):
+    ValueError: its content-type, text/plain, does not fit the format ndjson: send it as application/x-ndjson
     """
+    if exact and is_any_content(content_type):
+        written = content_type.partition(";")[0].strip()[:100]
+        found = f"its content-type, {written}, does not fit the format {form.value}" if written else "it has no content-type"
+        raise ValueError(f"{found}: send it as {_USUAL[form]}")
     if form in _LINES_BY_TYPE and content_type.partition(";")[0].strip().lower() in _LINE_TYPES:
         return True
     try:

@@ -16,6 +16,7 @@ import socket
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from hashlib import sha256
 from hmac import compare_digest
 from typing import TYPE_CHECKING, Final
@@ -42,6 +43,7 @@ _STORED_SECONDS: Final = 60.0
 _STOP_SECONDS: Final = 2.0
 _BACKLOG: Final = 128
 _RETRY_AFTER: Final = "1"
+_FAULT: Final = 500
 _TOO_MANY: Final = (
     b"HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/json\r\nRetry-After: 1\r\nConnection: close\r\n\r\n"
     b'{"error": "too many connections"}\n'
@@ -129,12 +131,20 @@ class HttpReceiver:
 
         silent = logging.Logger("aiohttp", logging.CRITICAL + 1)  # errors of clients are not logged
         # `BodyBytes` decompresses bodies, since it bounds their length.
-        manager = web.Server(
-            handler.handle, keepalive_timeout=_IDLE_SECONDS, lingering_time=1.0, auto_decompress=False, access_log=None, logger=silent
+        manager = web.Server(handler.handle)
+        connection = partial(
+            _connection_class(),
+            manager,
+            loop=self._loop,
+            keepalive_timeout=_IDLE_SECONDS,
+            lingering_time=1.0,
+            auto_decompress=False,
+            access_log=None,  # type: ignore[arg-type]  # there is none
+            logger=silent,
         )
 
         def protocol() -> asyncio.Protocol:
-            return manager() if len(manager.connections) < CLIENTS else _RejectedConnection()
+            return connection() if len(manager.connections) < CLIENTS else _RejectedConnection()
 
         server = await self._loop.create_server(protocol, sock=listening, backlog=_BACKLOG)
         try:
@@ -153,6 +163,23 @@ class HttpReceiver:
             self._loop.call_soon_threadsafe(self._stop.set)
             thread.join()
         self.connected = False
+
+
+def _connection_class() -> type[web.RequestHandler]:
+    """The class of connections, of which aiohttp is imported where a server starts."""
+    from aiohttp import web
+
+    class Connection(web.RequestHandler):
+        """Connection whose errors are answered as all requests are: aiohttp's own answers tell its version."""
+
+        def handle_error(
+            self, request: web.BaseRequest, status: int = 500, exc: BaseException | None = None, message: str | None = None
+        ) -> web.StreamResponse:
+            answer = _response(status, {"error": "it is no valid HTTP request" if status < _FAULT else "it could not be handled"}, {})
+            answer.force_close()
+            return answer
+
+    return Connection
 
 
 class _RejectedConnection(asyncio.Protocol):
@@ -246,17 +273,32 @@ class _RequestHandler:
             raise _ErrorResponse(404, "no input has this path")
         if request.method != "POST":
             raise _ErrorResponse(405, "messages are sent here by POST", Allow="POST")
-        if self._digests and not self._has_token(request.headers.get("Authorization", "")):
+        if not self._digests:
+            self._check_site(request)
+        elif not self._has_token(request.headers.get("Authorization", "")):
             raise _ErrorResponse(401, "it needs a token: Authorization: Bearer TOKEN", WWW_Authenticate="Bearer")
         if request.headers.get("Content-Encoding", "identity").lower() not in ("identity", "gzip", "x-gzip"):
             raise _ErrorResponse(415, "its content-encoding is neither gzip nor identity", Accept_Encoding="gzip")
         try:
-            lines = is_lines(request.headers.get("Content-Type", ""), source.format)
+            lines = is_lines(request.headers.get("Content-Type", ""), source.format, exact=not self._digests)
         except ValueError as error:
             raise _ErrorResponse(415, str(error)) from None
         if (request.content_length or 0) > source.most:
             raise _ErrorResponse(413, f"it has more than {source.most:,} bytes")
         return lines
+
+    def _check_site(self, request: web.BaseRequest) -> None:
+        """Refuse what a browser sends for a page of another site, where no token shows who sends.
+
+        A page may post a body of text to any address that its browser reaches, and have a name of
+        its own resolved to that address.
+        """
+        if "Origin" in request.headers:
+            raise _ErrorResponse(403, "it has an Origin: pages in a browser send here only where the input has tokens")
+        hosts = request.headers.getall("Host", [])
+        if len(hosts) != 1 or not self._source.listen.is_host(hosts[0]):
+            listen = self._source.listen
+            raise _ErrorResponse(403, f"its Host is not the address {listen.authority}: without tokens it must be")
 
     def _has_token(self, authorization: str) -> bool:
         """True for an accepted token. All are compared, so that timing reveals nothing."""

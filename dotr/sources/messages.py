@@ -106,6 +106,15 @@ def _decoder(spec: InputFile, time_filter: TimeFilter) -> Callable[[Message, boo
             assert_never(spec.format)
 
 
+def is_any_content(content_type: str) -> bool:
+    """True if a content type may be that of any format, or is empty.
+
+    >>> [is_any_content(text) for text in ("", "Text/Plain; charset=utf-8", "text/turtle")]
+    [True, True, False]
+    """
+    return content_type.partition(";")[0].strip().lower() in ("", *_ANY_CONTENT)
+
+
 @lru_cache(256)
 def check_content_type(header: str, value: bytes, form: Format) -> None:
     """Raise ValueError where the value of a header is the media type of another format.
@@ -115,9 +124,10 @@ def check_content_type(header: str, value: bytes, form: Format) -> None:
     Traceback (most recent call last):
     ValueError: its content-type, text/turtle, does not fit the format json
     """
-    written = value.decode("utf-8", "replace").partition(";")[0].strip()
+    content_type = value.decode("utf-8", "replace")
+    written = content_type.partition(";")[0].strip()
     media_type, known = written.lower(), _CONTENT_TYPES[form]
-    if media_type and media_type not in known and media_type not in _ANY_CONTENT:
+    if media_type not in known and not is_any_content(content_type):
         if "+json" in known and media_type.endswith("+json"):
             return
         raise ValueError(f"its {header}, {written[:100]}, does not fit the format {form.value}")

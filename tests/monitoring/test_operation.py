@@ -6,6 +6,7 @@ import json
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -126,6 +127,17 @@ class TestEndpoint:
                 scraped(port, "/other")
         with pytest.raises(OSError, match="refused"):
             scraped(port)
+
+    @pytest.mark.parametrize(
+        "request_line", ["GET /metrics HTTP/1.1", "GET /other HTTP/1.1", "BREW / HTTP/1.1", "GET / HTTP/9.9", "nonsense"]
+    )
+    def test_answers_do_not_tell_versions(self, request_line: str) -> None:
+        with serve_metrics(0, lambda: FIGURES) as port, socket.create_connection(("127.0.0.1", port), 10) as client:
+            client.sendall(f"{request_line}\r\n\r\n".encode())
+            client.shutdown(socket.SHUT_WR)
+            answer = b"".join(iter(lambda: client.recv(65_536), b""))
+        assert answer
+        assert not any(word in answer.lower() for word in (b"python", b"wsgi", b"basehttp"))
 
     def test_openmetrics_is_served_on_request(self) -> None:
         with serve_metrics("[::1]:0", lambda: FIGURES) as port:

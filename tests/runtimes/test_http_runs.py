@@ -9,6 +9,7 @@ import socket
 import subprocess
 import sys
 import time
+from base64 import b64decode
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime
@@ -19,6 +20,7 @@ import pytest
 from aiohttp import web
 
 from tests.conftest import Project
+from tests.support.hostile_server import SILENT, answer, hostile_server
 from tests.support.http_server import post_server
 from tests.support.paths import ROOT
 from tests.support.ports import free_port
@@ -58,12 +60,12 @@ def ended(run: subprocess.Popen[str], *signals: signal.Signals) -> tuple[int, st
     return run.returncode, err
 
 
-def post(port: int, *lines: str, path: str = "/in", **headers: str) -> int:
+def post(port: int, *lines: str, path: str = "/in", content_type: str = "application/x-ndjson", **headers: str) -> int:
     deadline = time.monotonic() + 60
     while True:
         try:
             connection = HTTPConnection("127.0.0.1", port, timeout=30)
-            connection.request("POST", path, "\n".join(lines).encode(), headers)
+            connection.request("POST", path, "\n".join(lines).encode(), {"Content-Type": content_type, **headers})
             status = connection.getresponse().status
             connection.close()
             return status
@@ -131,7 +133,7 @@ def test_time_of_reception(project: Project) -> None:
     project.change("c.yaml", FILE, f"- {http}")
     with running(project) as run:
         before = time.time()
-        assert post(port, '{"id": "http://e/a"}', path="/") == 202
+        assert post(port, '{"id": "http://e/a"}', path="/", content_type="application/json") == 202
         found = json.loads(until_lines(project.folder / "out.ndjson", 1)[0])
         assert ended(run, signal.SIGINT)[0] == 0
     assert before - 1 < datetime.fromisoformat(found["time"]).timestamp() < time.time() + 1
@@ -247,6 +249,61 @@ class TestOutput:
         assert code == 1
         assert "stopped before http://127.0.0.1" in err
 
+    @pytest.mark.parametrize("name", ["silence", "a header byte by byte", "100 Continue for ever, slowly"])
+    def test_run_stops_within_a_second_while_the_server_does_not_answer(self, project: Project, name: str) -> None:
+        with hostile_server(SILENT[name]) as server:
+            project.change("c.yaml", OUTPUT, f"- {{ http: {{ url: '{server.url}/out' }} }}")
+            with running(project) as run:
+                deadline = time.monotonic() + 60
+                while not server.requests:
+                    assert time.monotonic() < deadline
+                    time.sleep(0.02)
+                stopped = time.monotonic()
+                run.send_signal(signal.SIGTERM)
+                assert run.stderr is not None
+                heard = run.stderr.readline()
+                seconds = time.monotonic() - stopped
+                code, _ = ended(run)
+        assert (heard, code) == (
+            f"The run failed: stopped before {server.url}/out accepted batch 1000000 (the output before that is kept)\n",
+            1,
+        )
+        assert seconds < 1
+
+    @pytest.mark.parametrize(
+        ("head", "body", "reported"),
+        [
+            (b"HTTP/1.1 307 There\r\nLocation: /\xc3\xa9", b"", "it redirects to what is no URL: /\xe9"),
+            (b"HTTP/1.1 307 There\r\nLocation: /a b\x01", b"", "it redirects to what is no URL: /a b\\u0001"),
+            (b"HTTP/1.1 400 s3cret\r\nX-A: s3cret", b'{"got": "Bearer s3cret"}', 'it answers 400: {"got": "Bearer ***"}'),
+        ],
+    )
+    def test_strange_answer_ends_the_run(self, project: Project, head: bytes, body: bytes, reported: str) -> None:
+        with hostile_server(answer(head, body)) as server:
+            project.change("c.yaml", OUTPUT, f"- {{ http: {{ url: '{server.url}/out', token: '${{OUT_TOKEN}}' }} }}")
+            with running(project, OUT_TOKEN="s3cret") as run:
+                code, err = ended(run)
+            assert b"Authorization: Bearer s3cret" in server.requests[0]
+            assert len(server.requests) == 1
+        shown = f"The run failed: {server.url}/out does not accept batch 1000000: {reported} (the output before that is kept)\n"
+        assert (code, err) == (1, shown)
+
+    @pytest.mark.parametrize("token", ["", "s3cret\n", "s3 cret", "s3cr\xe9t"])
+    def test_token_that_no_header_carries_is_refused(self, project: Project, token: str) -> None:
+        project.change("c.yaml", OUTPUT, f"- {{ http: {{ url: 'http://127.0.0.1:{free_port()}/', token: '${{OUT_TOKEN}}' }} }}")
+        with running(project, OUT_TOKEN=token) as run:
+            code, err = ended(run)
+        assert code == 2
+        assert err.startswith("S124 the variable OUT_TOKEN holds no token: it is empty, or has white space or characters that no header")
+        assert "s3" not in err
+
+    def test_password_with_characters_of_a_url_is_sent(self, project: Project) -> None:
+        with post_server(lambda number, request: 403) as server:
+            project.change("c.yaml", OUTPUT, f"- {{ http: {{ url: '{server.url.replace('//', '//me:${OUT_PASSWORD}@')}/out' }} }}")
+            with running(project, OUT_PASSWORD="a/b@c?d#e:f") as run:
+                assert ended(run)[0] == 1
+            assert b64decode(server.requests[0].headers["Authorization"].removeprefix("Basic ")) == b"me:a/b@c?d#e:f"
+
     def test_password_of_the_url_is_in_no_output(self, project: Project) -> None:
         with post_server(lambda number, request: 403) as server:
             url = server.url.replace("//", "//me:${OUT_PASSWORD}@")
@@ -303,6 +360,38 @@ def test_check_warns_of_an_input_that_is_never_idle(project: Project) -> None:
     project.change("c.yaml", "path: a.ndjson }", "http: { listen: 8081 } }")
     answer = project.dotr("check", "c.yaml")
     assert "I113 warning: no instant closes while input a is silent" in answer.err
+
+
+@pytest.mark.parametrize(
+    ("http", "who"),
+    [
+        ("listen: 8081", "every process of this machine"),
+        ("listen: '0.0.0.0:8081/in', open: true", "everybody who reaches 0.0.0.0:8081"),
+        ("listen: '0.0.0.0:8081/in', tokens: '${T}'", None),
+    ],
+)
+def test_check_warns_of_an_input_without_tokens(project: Project, http: str, who: str | None) -> None:
+    project.change("c.yaml", "path: a.ndjson }", f"idle: 1 s, http: {{ {http} }} }}")
+    answer = project.dotr("check", "c.yaml")
+    assert answer.code == 0
+    assert ("I116" in answer.err) == (who is not None)
+    if who is not None:
+        assert f"I116 warning: input a accepts messages without a token: {who} can send" in answer.err
+        project.write("c.yaml", project.read("c.yaml") + "report: { accept: [I116] }\n")
+        assert "I116" not in project.dotr("check", "c.yaml").err
+
+
+def test_page_of_another_site_sends_nothing(project: Project) -> None:
+    port = listening(project)
+    with running(project) as run:
+        assert post(port, element(1)) == 202
+        assert post(port, element(2), content_type="text/plain", Origin="https://evil.example") == 403
+        assert post(port, element(2), Host="evil.example") == 403
+        assert post(port, element(2), content_type="text/plain") == 415
+        assert post(port, element(3)) == 202
+        found = until_lines(project.folder / "out.ndjson", 2)
+        assert [json.loads(line)["time"] for line in found] == [1, 3]
+        assert ended(run, signal.SIGINT)[0] == 0
 
 
 def test_message_longer_than_max_bytes_is_refused(project: Project) -> None:

@@ -30,6 +30,8 @@ from tests.support.properties import examples
 
 LINE = b'{"time": 1, "graph": ""}'
 MOST = 1_000
+ABSENT = "absent"
+"""Value of a header that is not sent."""
 
 
 class Reply(NamedTuple):
@@ -41,14 +43,16 @@ class Reply(NamedTuple):
 class Server:
     """A server with its inbox."""
 
-    def __init__(self, queue: MessageQueue, port: int) -> None:
+    def __init__(self, queue: MessageQueue, port: int, content_type: str = "application/x-ndjson") -> None:
         self.queue = queue
         self.port = port
+        self.content_type = content_type
 
     def post(self, body: bytes | None = LINE, method: str = "POST", path: str = "/in", **headers: str) -> Reply:
         connection = HTTPConnection("127.0.0.1", self.port, timeout=10)
+        sent = {name.replace("_", "-"): value for name, value in {"Content_Type": self.content_type, **headers}.items() if value != ABSENT}
         try:
-            connection.request(method, path, body, {name.replace("_", "-"): value for name, value in headers.items()})
+            connection.request(method, path, body, sent)
             answer = connection.getresponse()
             return Reply(answer.status, answer.read().decode(), dict(answer.getheaders()))
         finally:
@@ -98,7 +102,8 @@ def test_lines_are_messages_in_order() -> None:
         (Format.CSV, "text/csv", b"1,2\n2,3\n", 1),
         (Format.TURTLE, "text/turtle; charset=utf-8", b"<http://e/a> a <http://e/A> .\n", 1),
         (Format.NQUADS, "application/n-quads", b"<http://e/a> <http://e/b> <http://e/c> <http://e/g> .\n" * 2, 1),
-        (Format.NDJSON, "", b"broken", 1),
+        (Format.NDJSON, "application/json", b"broken", 1),
+        (Format.JSONLD, "application/activity+json", b"{}", 1),
     ],
 )
 def test_bodies_of_each_format(form: Format, content_type: str, body: bytes, messages: int) -> None:
@@ -141,7 +146,11 @@ def test_invalid_request_is_rejected_with_status_and_error(headers: dict[str, st
 def test_body_of_unknown_length_is_bounded() -> None:
     chunk = b"1f4\r\n" + b"x" * 500 + b"\r\n"
     with serving() as server:
-        answer = server.raw(b"POST /in HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n" + chunk * 3)
+        answer = server.raw(
+            b"POST /in HTTP/1.1\r\nHost: 127.0.0.1:%d\r\nContent-Type: application/x-ndjson\r\nTransfer-Encoding: chunked\r\n\r\n"
+            % server.port
+            + chunk * 3
+        )
         assert answer.startswith(b"HTTP/1.1 413")
 
 
@@ -158,6 +167,96 @@ def test_request_without_a_valid_token_is_rejected() -> None:
             assert (reply.status, reply.headers.get("WWW-Authenticate")) == (401, "Bearer")
         assert [server.post(Authorization=value).status for value in ("Bearer one", "bearer two")] == [202, 202]
         assert server.post(b"x" * 5_000, Authorization="Bearer no").status == 401
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "LOCALHOST", "[::1]", "127.0.0.2"])
+def test_host_of_loopback_is_accepted_without_a_token(host: str) -> None:
+    with serving() as server:
+        assert server.post(Host=f"{host}:{server.port}").status == 202
+
+
+@pytest.mark.parametrize("origin", ["https://evil.example", "null", "http://127.0.0.1:{port}", ""])
+def test_origin_is_forbidden_without_a_token(origin: str) -> None:
+    with serving() as server:
+        reply = server.post(Origin=origin.format(port=server.port))
+        assert (reply.status, json.loads(reply.body)) == (
+            403,
+            {"error": "it has an Origin: pages in a browser send here only where the input has tokens"},
+        )
+        assert server.received() == []
+
+
+@pytest.mark.parametrize(
+    "host", ["evil.example", "evil.example:{port}", "127.0.0.1", "127.0.0.1:1", "10.0.0.1:{port}", "localhost.e:{port}", ""]
+)
+def test_foreign_host_is_forbidden_without_a_token(host: str) -> None:
+    with serving() as server:
+        reply = server.post(Host=host.format(port=server.port))
+        assert (reply.status, json.loads(reply.body)) == (
+            403,
+            {"error": f"its Host is not the address 127.0.0.1:{server.port}: without tokens it must be"},
+        )
+        assert server.received() == []
+
+
+def test_request_without_a_host_or_with_two_is_forbidden_without_a_token() -> None:
+    with serving() as server:
+        head = b"POST /in HTTP/1.0\r\nContent-Type: application/x-ndjson\r\nContent-Length: %d\r\n" % len(LINE)
+        one = b"Host: 127.0.0.1:%d\r\n" % server.port
+        for hosts, statuses in ((b"", (b"403",)), (one + b"Host: evil.example\r\n", (b"403", b"400")), (one, (b"202",))):
+            assert server.raw(head + hosts + b"\r\n" + LINE).split()[1] in statuses
+
+
+@pytest.mark.parametrize(
+    ("content_type", "error"),
+    [
+        ("text/plain", "its content-type, text/plain, does not fit the format ndjson"),
+        ("Text/Plain; charset=utf-8", "its content-type, Text/Plain, does not fit the format ndjson"),
+        ("application/octet-stream", "its content-type, application/octet-stream, does not fit the format ndjson"),
+        ("application/x-www-form-urlencoded", "its content-type, application/x-www-form-urlencoded, does not fit the format ndjson"),
+        ("multipart/form-data; boundary=x", "its content-type, multipart/form-data, does not fit the format ndjson"),
+        ("", "it has no content-type"),
+        (ABSENT, "it has no content-type"),
+    ],
+)
+def test_content_type_must_be_that_of_the_format_without_a_token(content_type: str, error: str) -> None:
+    with serving() as server:
+        reply = server.post(Content_Type=content_type)
+        assert (reply.status, json.loads(reply.body)) == (415, {"error": f"{error}: send it as application/x-ndjson"})
+        assert server.received() == []
+
+
+@pytest.mark.parametrize("content_type", ["text/plain", "application/octet-stream", ABSENT])
+def test_request_with_a_token_may_come_from_a_page_of_any_site(content_type: str) -> None:
+    with serving(tokens=lambda: "one") as server:
+        headers = {"Authorization": "Bearer one", "Origin": "https://a.example", "Host": "b.example", "Content_Type": content_type}
+        assert server.post(**headers).status == 202  # type: ignore[arg-type]
+
+
+def test_answers_do_not_tell_versions() -> None:
+    class Failing(MessageQueue):
+        def offer(self, messages: Sequence[Message], done: Callable[[], None]) -> bool:
+            raise RuntimeError("a fault")
+
+    host = "Host: 127.0.0.1:{port}\r\n"
+    requests = [
+        "POST /in HTTP/1.1\r\n" + host + "Content-Type: application/x-ndjson\r\nContent-Length: 1\r\n\r\nx",
+        "GET /in HTTP/1.1\r\n" + host + "Accept: text/html\r\n\r\n",
+        "OPTIONS * HTTP/1.1\r\n" + host + "\r\n",
+        "POST /in HTTP/1.1\r\n" + host + "Content-Length: x\r\n\r\n",
+        "POST /in HTTP/1.1\r\n" + host + "X: " + "x" * 20_000 + "\r\n\r\n",
+        "\x16\x03\x01 nonsense\r\n\r\n",
+        "GET /in HTTP/9.9\r\n\r\n",
+        "POST /in HTTP/1.1\r\n" + host + "Expect: nothing\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n",
+    ]
+    with serving(queue=Failing(InputFile("posts", "", Format.NDJSON))) as server:
+        answers = [server.raw(each.format(port=server.port).encode("latin-1")) for each in requests]
+    for request, answer in zip(requests, answers, strict=True):
+        head, _, body = answer.partition(b"\r\n\r\n")
+        assert b"\r\nServer: dotr" in head, (request, answer)
+        assert not any(word in answer.lower() for word in (b"aiohttp", b"python", b"3.1", b"traceback")), (request, answer)
+        assert "error" in json.loads(body), (request, answer)
+    assert [int(answer.split()[1]) for answer in answers] == [500, 405, 404, 400, 400, 400, 400, 415]
 
 
 def test_empty_variable_of_tokens_is_refused() -> None:
@@ -206,8 +305,8 @@ def test_response_waits_until_the_message_is_stored() -> None:
 
 def test_slow_and_broken_clients_do_not_delay_others(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(http_listener, "_IDLE_SECONDS", 0.5)
-    begun = b"POST /in HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n"
     with serving() as server:
+        begun = b"POST /in HTTP/1.1\r\nHost: 127.0.0.1:%d\r\nContent-Type: application/x-ndjson\r\nContent-Length: 100\r\n" % server.port
         clients = [socket.create_connection(("127.0.0.1", server.port), 10) for _ in range(20)]
         for number, client in enumerate(clients):
             client.sendall((b"", b"PO", begun, begun + b"\r\nxx")[number % 4])
@@ -241,7 +340,9 @@ def test_messages_of_many_clients_are_all_received() -> None:
                 statuses = []
                 for place in range(20):
                     async with session.post(
-                        f"http://127.0.0.1:{port}/in", data=b'{"time": %d, "graph": ""}' % (number * 20 + place)
+                        f"http://127.0.0.1:{port}/in",
+                        data=b'{"time": %d, "graph": ""}' % (number * 20 + place),
+                        headers={"Content-Type": "application/x-ndjson"},
                     ) as answer:
                         statuses.append(answer.status)
                 return statuses

@@ -172,6 +172,21 @@ INPUTS: tuple[ErrorCode, ...] = (
         ),
     ),
     ErrorCode(
+        "I116",
+        "An HTTP input without tokens",
+        "Without `tokens` an HTTP input accepts messages of every process that reaches its address. It refuses only what a browser sends "
+        "for a page: a request with an `Origin`, with another `Host` than the address, or with another `Content-Type` than that of the "
+        "format.",
+        "Name an environment variable that holds the tokens of the senders: `tokens: ${IN_TOKENS}`. If everybody who reaches the address "
+        "may send, accept the warning: `report: { accept: [I116] }`.",
+        InFiles(
+            (
+                ("example.yaml", _CONFIG.format("http://example.org/", "format: ndjson, idle: 1 min, http: { listen: 8081 }")),
+                ("rules.dotr", RULE),
+            )
+        ),
+    ),
+    ErrorCode(
         "I201",
         "The output exists already",
         "A run never mixes its output with that of an older run.",
@@ -376,7 +391,7 @@ SPARK: tuple[ErrorCode, ...] = (
         "S124",
         "No such secret in the environment",
         "A secret is written as `${NAME}`, and the process that needs it reads its own environment: the command, "
-        "and on Spark every worker.",
+        "and on Spark every worker. A token must not be empty, nor have white space or characters beyond ASCII: no header carries it.",
         "Set the variable where dotr runs. Workers on other machines get it from the cluster: "
         "`spark.executorEnv.NAME` would show the value.",
         ShownMessage(

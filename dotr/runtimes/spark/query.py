@@ -119,6 +119,7 @@ def _run(
             query.stop()
             return None
     if interrupted.count:
+        sink.stopped_at = time.monotonic()
         sink.abandoned = not _finish_batch(query, Path(checkpoint), interrupted)
         with suppress(PySparkException):
             query.stop()

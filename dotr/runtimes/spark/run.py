@@ -173,7 +173,7 @@ def _run_on_spark(
             spark_progress.state_moved(_move_state(session, checkpoint, change, layout, job))
 
         def write(number: int, firings: Iterable[Sequence[Firing]], letters: Iterable[DeadLetter]) -> Sequence[DeadLetter]:
-            return sinks.write(number, firings, letters, sink.check_abandoned)
+            return sinks.write(number, firings, letters, sink.check_destination)
 
         sink = Sink(
             write,

@@ -3,9 +3,11 @@ writes files named by the batch number."""
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Final
 
 from pyspark.sql import DataFrame
 
@@ -15,7 +17,7 @@ from dotr.errors.fallbacks import drain_fallbacks
 from dotr.model.rules import Rule
 from dotr.model.stream import DeadLetter, Firing, Reason
 from dotr.model.time import Clock
-from dotr.monitoring.dead_letter_log import WARNINGS_PER_KIND, WarningLimiter
+from dotr.monitoring.dead_letter_log import LOG, WARNINGS_PER_KIND, WarningLimiter
 from dotr.monitoring.totals import ReportTotals, Totals
 from dotr.runtimes.spark.rows import (
     BucketSize,
@@ -28,6 +30,9 @@ from dotr.runtimes.spark.rows import (
     decode_totals,
 )
 from dotr.runtimes.spark.spilled_rows import DEAD_LETTERS, FIRINGS, MergedRuns, blocks, remove_runs, run_path
+
+_DESTINATION_SECONDS: Final = 0.5
+"""Time that brokers and servers still have to take a batch when the run is stopped."""
 
 WriteBatch = Callable[[int, Iterable[Sequence[Firing]], Iterable[DeadLetter]], Sequence[DeadLetter] | None]
 """Writes the batch of a number; the firings are in blocks of whole instants. Firings and dead letters
@@ -63,7 +68,8 @@ class Sink:
 
     `failure` is the error that ended the last batch, `batch_written` whether a batch is written,
     and `last_batch` Spark's number of the batch that ends the stream. Setting `abandoned` ends the
-    writing under way.
+    writing under way; `stopped_at`, the time of the monotonic clock at which the run was stopped,
+    lets a broker or server that does not answer end it.
     """
 
     def __init__(
@@ -91,6 +97,7 @@ class Sink:
         self.failure: Exception | None = None
         self.last_batch: int | None = None
         self.abandoned = False
+        self.stopped_at: float | None = None
 
     def __call__(self, batch: DataFrame, number: int) -> None:
         try:
@@ -154,6 +161,14 @@ class Sink:
     def check_abandoned(self) -> None:
         """Raise `BatchAbandoned` where the run is stopped without waiting for the batch."""
         if self.abandoned:
+            raise BatchAbandoned
+
+    def check_destination(self) -> None:
+        """Raise `BatchAbandoned` where a broker or server has not taken the batch soon after a stop."""
+        self.check_abandoned()
+        if self.stopped_at is not None and time.monotonic() >= self.stopped_at + _DESTINATION_SECONDS:
+            LOG.warning("An output does not take the batch under way: it is left, and done again at the next start.")
+            self.abandoned = True
             raise BatchAbandoned
 
 

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.hostile_server import answer, hostile_server, silent
 from tests.support.http_server import post_server
 from tests.support.paths import ROOT
 from tests.support.ports import free_port
@@ -68,7 +69,7 @@ def send(port: int, line: str, run: subprocess.Popen[bytes]) -> bool:
     while run.poll() is None:
         connection = HTTPConnection("127.0.0.1", port, timeout=60)
         try:
-            connection.request("POST", "/in", line.encode())
+            connection.request("POST", "/in", line.encode(), {"Content-Type": "application/x-ndjson"})
             if connection.getresponse().status == 202:
                 return True
         except (OSError, HTTPException):
@@ -132,3 +133,23 @@ def test_accepted_messages_are_in_the_output_once_whatever_is_killed(tmp_path: P
     assert sent == letters((tmp_path / "file/dead.ndjson").read_text())
     spool = tmp_path / "http/checkpoint/spool/of-a"
     assert len(list(spool.glob("*.messages"))) <= 2  # segments of written batches are removed
+
+
+def test_run_stops_while_the_server_is_silent_and_posts_the_batch_again(tmp_path: Path) -> None:
+    (tmp_path / "a.ndjson").write_text("\n".join(lines(range(100, 130))) + "\n")
+    with hostile_server(silent, answer(b"HTTP/1.1 200 OK")) as server:
+        write(tmp_path, "web", "path: a.ndjson", f"{{ http: {{ url: '{server.url}/out' }} }}")
+        run = start(tmp_path, "web")
+        try:
+            until(lambda: bool(server.requests), tmp_path)
+            run.send_signal(signal.SIGTERM)
+            until(lambda: "An output does not take the batch under way" in (tmp_path / "run.log").read_text(), tmp_path, 20)
+            assert run.wait(120) == 0
+            run = start(tmp_path, "web")
+            assert run.wait(180) == 0
+        finally:
+            if run.poll() is None:
+                os.killpg(run.pid, signal.SIGKILL)
+                run.wait()
+    keys = [head.partition(b"Idempotency-Key: ")[2].split(b"\r\n")[0] for head in server.requests]
+    assert keys == [b"web/0/0"] * 2

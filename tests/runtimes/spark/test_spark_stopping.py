@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import cast
@@ -59,3 +60,16 @@ def test_abandoned_batch_is_not_written_to_its_end() -> None:
     sink.abandoned = True
     with pytest.raises(BatchAbandoned):
         sink.process(1, rows)
+
+
+def test_batch_that_no_server_takes_is_left_soon_after_a_stop(caplog: pytest.LogCaptureFixture) -> None:
+    sink = Sink(lambda number, firings, letters: None, lambda totals: None, lambda letter: letter, Clock())
+    sink.check_destination()
+    sink.stopped_at = time.monotonic()
+    sink.check_destination()
+    sink.stopped_at -= 1
+    sink.check_abandoned()  # what computes goes on
+    with pytest.raises(BatchAbandoned):
+        sink.check_destination()
+    assert caplog.messages == ["An output does not take the batch under way: it is left, and done again at the next start."]
+    assert sink.abandoned

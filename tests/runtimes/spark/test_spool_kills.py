@@ -43,7 +43,7 @@ class Client(threading.Thread):
             number += CLIENTS
             body = json.dumps({"time": number, "graph": "", "padding": "x" * (number % 500)}).encode()
             try:
-                connection.request("POST", "/in", body)
+                connection.request("POST", "/in", body, {"Content-Type": "application/x-ndjson"})
                 answer = connection.getresponse()
                 answer.read()
                 assert answer.status == 202, answer.status
