@@ -24,6 +24,7 @@ from dotr.engine.spread_warnings import spread_warnings
 from dotr.errors.diagnostics import Diagnostic, Refused, Severity, refuse
 from dotr.languages.allowances import allowances, allowances_above
 from dotr.languages.datalog import parse_datalog
+from dotr.languages.declarations import nothing_said
 from dotr.languages.rule_files import RuleLanguage, extension_problem
 from dotr.languages.rules import RuleCode, RuleSet, compile_rules
 from dotr.layout.layers import lay_out
@@ -239,13 +240,6 @@ def _check_program(
         _add_state(path, spec.rules, program.rules, programs, program.units, shown_prefixes(spec))
         if test is not None:
             problems += [*unknown_names(test, program), *unplaced_elements(test, program)]
-        used = {rule.span.document.name for rule in program.rules.rules} | {query.span.document.name for query in program.rules.queries}
-        used |= {span.document.name for unit in program.units for span in (unit.span, *(made.span for made in unit.makes))}
-        problems += [
-            Diagnostic("C209", "this file holds no rule and no query", Span(document, 0, 0), "Is it the file meant?", Severity.WARNING)
-            for document in spec.rules
-            if document.name not in used
-        ]
     except Refused as refused:
         problems = [*refused.diagnostics]
         for document in spec.datalog:
@@ -302,7 +296,7 @@ def _check_rules(paths: Sequence[str], programs: _Programs, allowed: AllowedWarn
     all_rules = compile_rules(documents, {}) if len(documents) > 1 else RuleSet((), (), ())
     for document in documents:
         own_rules = compile_rules([document], {})
-        alone = list(own_rules.diagnostics)
+        alone = [*own_rules.diagnostics, *filter(None, [nothing_said(document)])]
         comments = allowances(document)
         if not own_rules.errors:
             _add_state(document.name, [document], own_rules, programs)
@@ -372,4 +366,4 @@ def _check_datalog(path: str, allowed: AllowedWarnings) -> list[Diagnostic]:
     except Refused as refused:
         declares = "prefix" in "".join(d.span.document.text.lower() for d in refused.diagnostics[:1] if d.span)
         return _prefixes_once(refused.diagnostics, declares)
-    return problems_of(rules)
+    return [*problems_of(rules), *filter(None, [nothing_said(document)])]

@@ -261,11 +261,21 @@ def test_unsupported_query_is_refused_with_its_place(project: Project) -> None:
         assert "d.dlog:2:" in answer.err
 
 
-def test_rule_file_without_a_rule_is_reported(project: Project) -> None:
-    project.write("r.dotr", "# to be written\n")
-    answer = project.dotr("check", "c.yaml")
-    assert answer.code == 0
-    assert answer.err.startswith("r.dotr:1:1: C209 warning: this file holds no rule and no query\n")
+@pytest.mark.parametrize("text", ["# to be written\n", "", "\ufeff\n", "# soon\nPREFIX : # here\n<http://e/> # and\n"])
+@pytest.mark.parametrize("kind", ["dotr", "rspql", "lars", "epsparql", "dlog"])
+def test_file_of_comments_only_is_the_same_warning_in_every_language(project: Project, kind: str, text: str) -> None:
+    project.write(f"o.{kind}", text)
+    project.write("c.yaml", CONFIG.replace("[r.dotr]", f"[r.dotr{'' if kind == 'dlog' else f', o.{kind}'}]"))
+    if kind == "dlog":
+        project.change("c.yaml", "engine: local", "engine: local\nknowledge: { datalog: [o.dlog] }")
+    for path in (f"o.{kind}", "c.yaml"):
+        answer = project.dotr("check", path)
+        assert answer.code == 0
+        assert answer.err.startswith(f"o.{kind}:1:1: C209 warning: this file holds no statement\n")
+        assert answer.err.endswith("1 file checked: no errors, 1 warning.\n")
+    assert project.dotr("explain", "c.yaml").code == 0
+    assert project.dotr("run", "c.yaml").code == 0
+    assert project.read("out.ndjson").count("Out") == 2
 
 
 def test_inconsistent_background_is_reported(project: Project) -> None:
