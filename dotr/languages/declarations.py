@@ -1,4 +1,4 @@
-"""Declarations of prefixes at the head of a file, whatever its language: `PREFIX p: <…>`, `@prefix p: <…> .`."""
+"""Declarations of prefixes in a file of any language: `PREFIX p: <…>`, `@prefix p: <…> .`."""
 
 from __future__ import annotations
 
