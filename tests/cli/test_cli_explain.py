@@ -162,6 +162,11 @@ def test_comments_are_in_no_answer_of_why_and_why_not(project: Project) -> None:
     assert "#" not in project.dotr("why-not", "c.yaml", "--rule", "Silent", "--at", "2").out
 
 
+def test_clause_of_an_empty_interval_is_explained(project: Project) -> None:
+    project.change("r.dotr", "with Out", "and not B = [ SELECT ?x WHERE { ?x a :B } ] between A and A\nwith Out")
+    assert "state      B: ?x: kept for their instant\n" in explained(project, "r.dotr")
+
+
 def test_every_kind_of_partition_is_explained(project: Project) -> None:
     project.write("stages.dotr", STAGES)
     rules = rules_of(explained(project, "stages.dotr"))
