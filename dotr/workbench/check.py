@@ -80,6 +80,7 @@ def check(paths: Sequence[str], data: int | None = None) -> Checked:
     problems: list[Diagnostic] = []
     files: dict[str, None] = {}
     named: set[str] = set()
+    below: set[str] = set()
     skipped_count = 0
     for path in paths:
         try:
@@ -88,8 +89,7 @@ def check(paths: Sequence[str], data: int | None = None) -> Checked:
                     skipped_count += 1
                 else:
                     files.setdefault(file)
-                    if not Path(path).is_dir():
-                        named.add(file)
+                    (below if Path(path).is_dir() else named).add(file)
         except Refused as refused:
             problems += refused.diagnostics
     programs: _Programs = {}
@@ -99,7 +99,7 @@ def check(paths: Sequence[str], data: int | None = None) -> Checked:
     sample = _DataCheck(data, inputs)
     of_programs = [_check_yaml(file, programs, accepted, allowed, sample) for file in files if Path(file).suffix in YAML]
     covered = {file for each in of_programs for file in each.files}
-    in_folders = {os.path.realpath(file) for file in files if Path(file).suffix not in YAML and file not in named} - covered
+    in_folders = {os.path.realpath(file) for file in below if Path(file).suffix not in YAML} - covered
     if in_folders:
         folders = [path for path in paths if Path(path).is_dir()]
         claiming = claimants(folders, in_folders, {os.path.realpath(file) for file in files})

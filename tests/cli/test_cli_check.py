@@ -135,7 +135,8 @@ def workspace(project: Project) -> Project:
 
 
 def test_file_of_a_folder_is_checked_in_the_configuration_that_names_it(workspace: Project) -> None:
-    for paths in (["rules"], ["configs", "rules"], ["configs/c.yaml", "rules"], ["rules", "configs/c.yaml", "rules/s.dotr"], ["."]):
+    given = ("rules", "rules rules/s.dotr", "configs rules", "configs/c.yaml rules", "rules configs/c.yaml rules/s.dotr", ".")
+    for paths in map(str.split, given):
         answer = workspace.dotr("check", *paths)
         assert (answer.code, answer.out) == (0, "State of configs/c.yaml: none, every anchor is on its own\n"), answer
         assert answer.err.endswith(": no errors, no warnings.\n")
