@@ -26,9 +26,12 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
-from typing import IO, Final, NamedTuple
+from typing import IO, TYPE_CHECKING, Final, NamedTuple
 
 from tests.support.paths import ROOT
+
+if TYPE_CHECKING:
+    from dotr.model.places import Document
 
 SECONDS: Final = 5.0
 MEMORY: Final = 500 << 20
@@ -36,34 +39,51 @@ BATCH: Final = 250
 _SILENT: Final = 120.0
 """A child that says nothing for so long (of the clock, which other processes take from, too) is killed."""
 _LONGEST: Final = 1 << 19
+_COMMENTED: Final = 5_000
+"""Characters of a text that is compiled again with comments."""
 _PREFIXES: Final = {"": "http://e/", "x": "http://x/"}
 
 
 # What is fuzzed: a function of the input's bytes, which writes them to a file where the parser reads one.
 
 
-def _rules(data: bytes) -> None:
-    from dotr.config.files import read_document
+def _program(suffix: str) -> Callable[[bytes], None]:
+    """Compiles and explains a file. With a comment in each of its blanks, it is the same program, and no text shows the comments."""
+
+    def read(data: bytes) -> None:
+        from dotr.config.files import read_document
+        from dotr.model.places import Document
+
+        document = read_document(_file(f"a.{suffix}", data))
+        explained = _explained(document)
+        if len(document.text) < _COMMENTED and "dotr:" not in document.text:
+            assert _explained(Document(document.name, commented(document.text))) == explained, "comments change it"
+
+    return read
+
+
+def _explained(document: Document) -> str:
     from dotr.engine.program import compile_program
     from dotr.engine.spec import ProgramSpec
+    from dotr.workbench.explain import text
+    from dotr.workbench.explanation import explanation
 
-    compile_program(ProgramSpec((read_document(_file("a.dotr", data)),), prefixes=_PREFIXES))
-
-
-def _queries(data: bytes) -> None:
-    from dotr.config.files import read_document
-    from dotr.engine.program import compile_program
-    from dotr.engine.spec import ProgramSpec
-
-    compile_program(ProgramSpec((read_document(_file("a.rspql", data)),), prefixes=_PREFIXES))
+    program = compile_program(ProgramSpec((document,), prefixes=_PREFIXES))
+    return re.sub(r"line \d+", "line", "\n".join(text(explanation("a", program))))
 
 
-def _lars(data: bytes) -> None:
-    from dotr.config.files import read_document
-    from dotr.engine.program import compile_program
-    from dotr.engine.spec import ProgramSpec
+def commented(text: str) -> str:
+    """The text with a comment in each blank outside of strings and comments.
 
-    compile_program(ProgramSpec((read_document(_file("a.lars", data)),), prefixes=_PREFIXES))
+    >>> commented("a 'b c' # d\\n")
+    "a # ] } ) ' \\" < .\\n'b c' # ] } ) ' \\" < .\\n# d\\n# ] } ) ' \\" < .\\n"
+    """
+    from dotr.languages.rules.scan import TOKEN
+
+    return "".join(
+        f"{token[0]}# ] }} ) ' \" < .\n" if token.lastgroup == "blank" and token[0][0] != "#" else token[0]
+        for token in TOKEN.finditer(text)
+    )
 
 
 def _datalog(data: bytes) -> None:
@@ -155,7 +175,7 @@ def _times(data: bytes) -> None:
 
 
 PARSERS: Final[dict[str, Callable[[bytes], None]]] = {
-    "rules": _rules,
+    "rules": _program("dotr"),
     "datalog": _datalog,
     "configuration": _configuration,
     "rule tests": _rule_tests,
@@ -169,8 +189,9 @@ PARSERS: Final[dict[str, Callable[[bytes], None]]] = {
     "message log of quads": _stream("nquads"),
     "jsonld": _stream("jsonld"),
     "times": _times,
-    "queries": _queries,
-    "lars": _lars,
+    "queries": _program("rspql"),
+    "lars": _program("lars"),
+    "sequences": _program("epsparql"),
 }
 _RULE: Final = """PREFIX : <http://e/>
 rule R define Out = [ dotr_id a :Out ; :x ?x ] from A = [ SELECT ?x WHERE { ?x a :A } ] with Out.?x = A.?x
@@ -268,6 +289,7 @@ _SUFFIXES: Final = {
     "csv": ("csv",),
     "queries": ("rspql",),
     "lars": ("lars",),
+    "sequences": ("epsparql",),
 }
 
 

@@ -1,6 +1,8 @@
 """Rules "A and last (each) B of the room within 30 s" with own thresholds: events in memory to matches.
 
-One event a second, 20 % A, in five rooms; rule n takes A and B whose value is n at least.
+One event a second, 20 % A, in five rooms; rule n takes A and B whose value is n at least. The values
+of the work `field` are 900 different ones; those of `values` do not repeat, as those of sensors hardly
+do: whatever a system keeps by value is new with every event.
 """
 
 from __future__ import annotations
@@ -30,12 +32,18 @@ class Reading(NamedTuple):
     value: int
 
 
-def readings(size: int) -> Iterator[Reading]:
-    """The same events at each call."""
+def readings(size: int, *, new_values: bool = False) -> Iterator[Reading]:
+    """The same events at each call; `new_values`: each has a value of its own.
+
+    >>> [len({event.value for event in readings(5_000, new_values=new)}) for new in (False, True)]
+    [898, 5000]
+    """
     choose = random.Random(1)
+    own = random.Random(2).sample(range(100, 100 + size), size)
     for second in range(size):
         kind = "A" if choose.random() < 0.2 else "B"
-        yield Reading(second, kind, choose.randrange(5), choose.randrange(100, 1000))
+        room, value = choose.randrange(5), choose.randrange(100, 1000)
+        yield Reading(second, kind, room, own[second] if new_values else value)
 
 
 def by_definition(events: list[Reading], rules: int, each: bool) -> int:
@@ -81,9 +89,9 @@ def read_readings(path: Path) -> Iterator[Reading]:
         yield Reading(int(second), kind, int(place), int(value))
 
 
-def write_readings(path: Path, size: int) -> list[Reading]:
+def write_readings(path: Path, size: int, *, new_values: bool = False) -> list[Reading]:
     """Writes the events, and returns them."""
-    events = list(readings(size))
+    events = list(readings(size, new_values=new_values))
     path.write_text("".join("\t".join(map(str, event)) + "\n" for event in events), encoding="utf-8")
     return events
 
@@ -102,10 +110,29 @@ def cases(scale: Scale, folder: Path) -> Iterator[Case]:
         yield case(folder, rules, "last", scale.of(20_000), (FLINK,), Effort(least_peer_runs=3, warm_runs=6), "a run is a job: ")
 
 
-def case(folder: Path, rules: int, form: str, size: int, peers: tuple[JavaPeer, ...], effort: Effort, title: str = "") -> Case:
+def value_cases(scale: Scale, folder: Path) -> Iterator[Case]:
+    """Values that do not repeat, and one case with 900 values, to compare in one run."""
+    effort = Effort(least_peer_runs=8, warm_seconds=5.0)
+    for rules, form in ((1, "last"), (10, "last"), (10, "each"))[: 1 if scale is Scale.QUICK else None]:
+        yield case(folder, rules, form, scale.of(90_000), (ESPER_9, SIDDHI), effort, "new values: ", new_values=True)
+    if scale is not Scale.QUICK:
+        yield case(folder, 10, "last", scale.of(90_000), (ESPER_9, SIDDHI), effort, "900 values: ")
+
+
+def case(
+    folder: Path,
+    rules: int,
+    form: str,
+    size: int,
+    peers: tuple[JavaPeer, ...],
+    effort: Effort,
+    title: str = "",
+    *,
+    new_values: bool = False,
+) -> Case:
     """One number of rules."""
-    path = folder / f"events-{size}.tsv"
-    events = write_readings(path, size)
+    path = folder / f"events-{size}{'-new' if new_values else ''}.tsv"
+    events = write_readings(path, size, new_values=new_values)
     arguments = (str(path), str(rules), form)
     return Case(
         name=f"{title}{rules:,} rule{'s' if rules > 1 else ''}, {form}",
@@ -128,4 +155,13 @@ WORK: Final = Work(
     axis="rules",
     headlines=("1 rule, last", "10 rules, last", "10 rules, each", "100 rules, last", "a run is a job: 1 rule, last"),
     texts=texts,
+)
+
+VALUES: Final = Work(
+    name="values",
+    title="The rules of field over 90,000 values that do not repeat: events in memory to matches",
+    packages=WORK.packages,
+    minutes=3,
+    cases=value_cases,
+    headlines=("new values: 1 rule, last", "new values: 10 rules, last", "new values: 10 rules, each", "900 values: 10 rules, last"),
 )

@@ -68,5 +68,15 @@ def works() -> dict[str, Work]:
     """All works by name, in the order in which `all` runs them."""
     from benchmarks.field import aarhus, citybench, closing, growth, paper, spark, temporal_rules, windows
 
-    found = [temporal_rules.WORK, windows.WORK, paper.WORK, closing.WORK, citybench.WORK, aarhus.WORK, growth.WORK, spark.WORK]
+    found = [
+        temporal_rules.WORK,
+        temporal_rules.VALUES,
+        windows.WORK,
+        paper.WORK,
+        closing.WORK,
+        citybench.WORK,
+        aarhus.WORK,
+        growth.WORK,
+        spark.WORK,
+    ]
     return {work.name: work for work in found}

@@ -16,11 +16,12 @@ from dotr.engine.program import CompiledProgram
 from dotr.errors.diagnostics import DotrError, did_you_mean
 from dotr.errors.fallbacks import FallbackKind, drain_fallbacks
 from dotr.explanations.recorded_session import SessionRecord
+from dotr.explanations.rendering import near_streams, stream_text
 from dotr.explanations.replay import Replay
 from dotr.joins.limits import LIMITS
 from dotr.languages.turtle.graphs import Misread, read_graph
 from dotr.model.stream import FedGraph, Firing, Reason
-from dotr.model.stream_names import fed_stream
+from dotr.model.stream_names import fed_stream, misspelt_stream, stream_name
 from dotr.model.terms import Triple
 from dotr.model.time import LAST_MICRO, Clock, Micros
 from dotr.outputs.writing import ntriples
@@ -110,8 +111,9 @@ class Session:
 
         Raises:
             SessionError: the time is not later than the last one, of another type or out of range;
-                a graph cannot be read; or the session is finished. The session is unchanged. The
-                error is a `DotrError` and a `ValueError`.
+                a graph cannot be read; a stream's name is nearly that of one which a query reads,
+                or no input of the configuration feeds it; or the session is finished. The session
+                is unchanged. The error is a `DotrError` and a `ValueError`.
 
         >>> from dotr import Program
         >>> session = Program.from_config("configs/fire.yaml").session()
@@ -333,8 +335,11 @@ class Session:
             for text, own in graph.items():
                 name = fed_stream(text, prefixes, inputs)
                 if name is None:
-                    known = sorted({each.fed for each in inputs} | {each.name for each in inputs})
-                    raise SessionError(f"there is no stream {text}. {did_you_mean(text, known) or 'Streams are ' + ', '.join(known) + '.'}")
+                    known = sorted({name for each in inputs for name in (each.fed, each.name)})
+                    raise SessionError(f"there is no stream {text}. {near_streams(stream_name(text, prefixes), known, prefixes)}")
+                if name not in read and not inputs and (meant := misspelt_stream(name, read)) is not None:
+                    hint = "A stream that no query reads has a name unlike theirs, or an input of a configuration feeds it."
+                    raise SessionError(f"there is no stream {text}. Did you mean {stream_text(meant, prefixes)}? {hint}")
                 elements.append(FedGraph.on(name, self._read(own)))
         return elements
 

@@ -222,7 +222,9 @@ def display_name(key: AtomKey, rule: DatalogRule) -> str:
 
 def _prefixed(term: Term, rule: DatalogRule) -> str:
     if rule.span is not None and is_iri(term):
-        for found in _NAME.finditer(rule.span.text):
+        from dotr.languages.rules.scan import one_line  # loaded for messages alone
+
+        for found in _NAME.finditer(one_line(rule.span)):
             local = found[0].partition(":")[2]
             if local and re.search(rf"[/#:]{re.escape(local)}>$", term):
                 return found[0]

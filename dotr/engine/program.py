@@ -294,10 +294,12 @@ def compile_program(spec: ProgramSpec, keeping: CachePolicy | StoreFile | None =
     """
     from dotr.languages.allowances import allowances, without_allowed
     from dotr.languages.datalog import parse_datalog
+    from dotr.languages.declarations import nothing_said
 
     BOUNDS.start(LONGEST_TEXT, MOST_TEXT_OF_BACKGROUND)
     ruleset, units, found = _compile_units(spec) if spec.has_units else _compile_rules_alone(spec)
     allowed = [each for document in (*spec.rules, *spec.datalog) for each in allowances(document)]
+    found += [warning for document in (*spec.rules, *spec.datalog) if (warning := nothing_said(document))]
     problems, silenced = without_allowed(found, allowed)
     datalog: list[DatalogRule] = []
     for document in spec.datalog:

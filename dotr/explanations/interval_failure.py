@@ -23,6 +23,7 @@ from dotr.explanations.replay import Replay
 from dotr.explanations.term_writer import TermWriter
 from dotr.explanations.why_not import Question, counted
 from dotr.expressions.times import format_time
+from dotr.languages.rules.scan import one_line
 from dotr.layout.interval_components import IntervalComponent
 from dotr.layout.interval_units import IntervalUnit
 from dotr.layout.units import StreamUnit
@@ -39,7 +40,6 @@ from dotr.model.intervals import (
     operand_reads,
     visible_variables,
 )
-from dotr.model.places import Span
 from dotr.model.terms import Label, Term, Variable
 from dotr.model.time import LAST_MICRO, Micros
 
@@ -163,7 +163,7 @@ class _IntervalInquiry:
         """A part with its number of solutions."""
         match pattern:
             case InstantGroup() | EventRead():
-                text, noun = _one_line(pattern.span), "solution"
+                text, noun = one_line(pattern.span), "solution"
             case Combination(operator):
                 text, noun = operator.value, "combination"
             case Chain():
@@ -293,7 +293,3 @@ def _patterns(pattern: IntervalPattern) -> Iterator[IntervalPattern]:
         case Chain(inner):
             yield from _patterns(inner)
     yield pattern
-
-
-def _one_line(span: Span) -> str:
-    return " ".join(span.text.split())

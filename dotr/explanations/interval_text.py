@@ -11,6 +11,7 @@ from dotr.explanations.reasons import FactReason, IntervalReason, PartReason
 from dotr.explanations.unit_event_writer import UnitEventWriter
 from dotr.explanations.why_tree import JsonValue, ReasonKind, WhyTree
 from dotr.expressions.times import time_term
+from dotr.languages.rules.scan import one_line
 from dotr.model.algebra import Expression, Var
 from dotr.model.intervals import (
     DURATION,
@@ -146,5 +147,5 @@ def _parts_of(pattern: IntervalPattern, parts: Sequence[PartReason]) -> list[Par
 
 def _shortened(span: Span) -> str:
     """An operand in one line, cut to 40 characters."""
-    text = " ".join(span.text.split())
+    text = one_line(span)
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"

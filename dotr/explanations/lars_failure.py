@@ -27,6 +27,7 @@ from dotr.expressions.times import format_time
 from dotr.horizons.lars_rows import rows_of_atom
 from dotr.horizons.rules import Point
 from dotr.joins.limits import LimitExceeded
+from dotr.languages.rules.scan import one_line
 from dotr.layout.lars_units import LarsUnit
 from dotr.model.algebra import Call, Const, Expression, Var
 from dotr.model.datalog import Bind, FilterItem
@@ -308,7 +309,7 @@ class _PointInquiry:
     def _item_text(self, item: LarsItem) -> str:
         match item:
             case LarsLiteral() | LarsNot():
-                return " ".join(item.span.text.split())
+                return one_line(item.span)
             case FilterItem(condition):
                 return f"FILTER({brief_text(condition, self._terms.prefixes)})"
             case Bind(expression, variable):
@@ -319,14 +320,14 @@ class _PointInquiry:
         for rule in self._unit.file.rules:
             for literal in (*rule.literals, *rule.negated):
                 if literal.atom == atom:
-                    return " ".join(literal.atom_span.text.split())
+                    return one_line(literal.atom_span)
         for report in self._unit.file.reports:
             if report.atom == atom:
                 return self._report_text(report)
         return str(predicate_of(atom))
 
     def _report_text(self, report: LarsReport) -> str:
-        text = " ".join(report.span.text.split()).rstrip(" .")
+        text = one_line(report.span).rstrip(" .")
         words = text.split(" AS ")[0].split()
         return " ".join(word for word in words if word not in ("REPORT", *(kind.value for kind in ReportKind)))
 

@@ -12,10 +12,10 @@ from dotr.explanations.reasons import FactReason, LarsEventReason, LarsNode, Poi
 from dotr.explanations.replay import ElementPlace, Replay, WindowElement
 from dotr.explanations.unit_event_writer import UnitEventWriter
 from dotr.explanations.why_tree import JsonValue, ReasonKind, WhyTree
+from dotr.languages.rules.scan import one_line
 from dotr.layout.units import FedGraphs
 from dotr.model.datalog import Bind, FilterItem
 from dotr.model.lars import EventName, LarsItem, LarsNot, OwnRelation, ReportKind
-from dotr.model.places import Span
 from dotr.model.terms import Term, Variable
 from dotr.model.time import Micros
 
@@ -74,7 +74,7 @@ class LarsWriter(UnitEventWriter):
             return WhyTree(ReasonKind.REPORT, f"{start}: {ended}")
         if reason.refuted:
             nodes = [
-                WhyTree(ReasonKind.NEGATION, f"{_source_text(item.span)} fails", children=tuple(map(self._node, found)))
+                WhyTree(ReasonKind.NEGATION, f"{one_line(item.span)} fails", children=tuple(map(self._node, found)))
                 for item, found in reason.refuted
             ]
             return WhyTree(ReasonKind.REPORT, start, children=tuple(nodes))
@@ -110,7 +110,7 @@ class LarsWriter(UnitEventWriter):
             case LarsNot(literals, span):
                 names = dict.fromkeys(name for literal in literals for name in literal.variables if name in bindings)
                 given = ", ".join(f"?{name} = {self._reasons.terms.text(bindings[name])}" for name in names)
-                yield WhyTree(ReasonKind.NEGATION, f"{_source_text(span)}: nothing matches{f' with {given}' if given else ''}")
+                yield WhyTree(ReasonKind.NEGATION, f"{one_line(span)}: nothing matches{f' with {given}' if given else ''}")
             case _:
                 pass
 
@@ -177,8 +177,3 @@ class LarsWriter(UnitEventWriter):
                 return f"EVENT {label}({values})"
             case _:
                 raise AssertionError("a property or a class has triples")
-
-
-def _source_text(span: Span) -> str:
-    """A part of a file in one line."""
-    return " ".join(span.text.split())

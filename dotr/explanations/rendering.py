@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from functools import cache
 from typing import Final, assert_never
 
+from dotr.errors.diagnostics import did_you_mean
 from dotr.expressions import without_lengths
 from dotr.languages.name_characters import NameCharacters, name_characters
 from dotr.model.algebra import Attribute, Call, Const, Exists, Expression, TimeOf, Var, is_chain
@@ -126,6 +127,27 @@ def scope_text(scope: Window | Between) -> str:
             return f"between {first} and {second}"
         case _:
             assert_never(scope)
+
+
+def stream_text(name: str, prefixes: Prefixes) -> str:
+    """The name of a stream as a prefixed name where possible.
+
+    >>> stream_text("http://e/temp", {"": "http://e/"}), stream_text("sensors", {})
+    (':temp', 'sensors')
+    """
+    return term_text(f"<{name}>", prefixes) if ":" in name else name
+
+
+def near_streams(name: str, known: Sequence[str], prefixes: Prefixes) -> str:
+    """A hint for the name of an unknown stream: the nearest known one, or all of them.
+
+    >>> near_streams("http://e/tmep", ["http://e/hum", "http://e/temp"], {"": "http://e/"})
+    'Did you mean :temp?'
+    >>> near_streams("x", ["http://e/hum", "sensors"], {"": "http://e/"})
+    'Streams are :hum, sensors.'
+    """
+    shown = [stream_text(each, prefixes) for each in known]
+    return did_you_mean(stream_text(name, prefixes), shown) or f"Streams are {', '.join(shown)}."
 
 
 def expression_text(expression: Expression, prefixes: Prefixes) -> str:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 
 from dotr.model.terms import Prefixes
 
@@ -60,3 +61,37 @@ def fed_stream(text: str, prefixes: Prefixes, inputs: Sequence[InputStream]) -> 
     name = stream_name(text, prefixes)
     known = {**{each.name: each.fed for each in inputs}, **{each.fed: each.fed for each in inputs}}
     return known.get(name) if inputs else name
+
+
+def misspelt_stream(name: str, read: Iterable[str]) -> str | None:
+    """The stream whose name another one is probably meant to be; None if there is none.
+
+    Both are in one namespace, or one is a plain name. Names that differ in digits alone are of
+    different streams.
+
+    Args:
+        name: the name of a stream that no query reads.
+        read: the names of those that queries read.
+
+    >>> misspelt_stream("http://e/tmep", ["http://e/hum", "http://e/temp"]), misspelt_stream("temp", ["http://e/temp"])
+    ('http://e/temp', 'http://e/temp')
+    >>> [misspelt_stream(name, ["http://e/temp1"]) for name in ("http://e/temp2", "http://e/smoke", "http://x/temp1")]
+    [None, None, None]
+    """
+    namespace, local = _split(name)
+    near: dict[str, str] = {}
+    for each in read:
+        other, word = _split(each)
+        if (other == namespace or not other or not namespace) and (word == local or _without_digits(word) != _without_digits(local)):
+            near.setdefault(word.lower(), each)
+    close = get_close_matches(local.lower(), near, n=1)
+    return near[close[0]] if close else None
+
+
+def _split(name: str) -> tuple[str, str]:
+    cut = max(map(name.rfind, "/#:")) + 1
+    return name[:cut], name[cut:]
+
+
+def _without_digits(name: str) -> str:
+    return "".join(letter for letter in name if not letter.isdigit())

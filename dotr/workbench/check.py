@@ -1,15 +1,16 @@
 """`dotr check`: all problems of rule files, Datalog files, configurations and rule tests.
 
 A rule file named by a checked configuration or test is checked as part of that program, with its
-prefixes and the labels of its other files. Any other rule file is checked alone, or with the
-remaining ones where it needs their labels. Programs without errors are reported with their retained
-state.
+prefixes and the labels of its other files; a file of a folder also where a configuration of the
+workspace, else a rule test, names it (`claims.py`). Any other rule file is checked alone, or with
+the remaining ones where it needs their labels. Programs without errors are reported with their
+retained state.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final, TypeAlias
@@ -24,6 +25,7 @@ from dotr.engine.spread_warnings import spread_warnings
 from dotr.errors.diagnostics import Diagnostic, Refused, Severity, refuse
 from dotr.languages.allowances import allowances, allowances_above
 from dotr.languages.datalog import parse_datalog
+from dotr.languages.declarations import nothing_said
 from dotr.languages.rule_files import RuleLanguage, extension_problem
 from dotr.languages.rules import RuleCode, RuleSet, compile_rules
 from dotr.layout.layers import lay_out
@@ -32,6 +34,7 @@ from dotr.model.places import Document, Span
 from dotr.model.terms import Prefixes
 from dotr.runtimes.pipeline import check_files
 from dotr.workbench.allowed import AllowedWarnings, entry_spans
+from dotr.workbench.claims import YAML, claimants, claimed_files, files_in
 from dotr.workbench.data_check import check_data
 from dotr.workbench.expectations import unknown_names
 from dotr.workbench.misspelt_names import StreamTexts, misspelt_names, texts_of_inputs
@@ -40,9 +43,8 @@ from dotr.workbench.retained_state import RetainedState, shown_prefixes, state
 from dotr.workbench.rule_cases import read_cases, unplaced_elements
 from dotr.workbench.rule_test_files import TestFile, is_test, read_file
 
-_YAML: Final = (".yaml", ".yml")
 _RULE_FILES: Final = tuple(language.value for language in RuleLanguage)
-_KINDS: Final = (".dotr", ".rspql", ".lars", ".epsparql", ".dlog", *_YAML)
+_KINDS: Final = (".dotr", ".rspql", ".lars", ".epsparql", ".dlog", *YAML)
 _OF_OTHER_FILES: Final = (RuleCode.UNBOUND_LABEL, RuleCode.UNKNOWN_EVENT)
 
 
@@ -78,6 +80,7 @@ def check(paths: Sequence[str], data: int | None = None) -> Checked:
     problems: list[Diagnostic] = []
     files: dict[str, None] = {}
     named: set[str] = set()
+    below: set[str] = set()
     skipped_count = 0
     for path in paths:
         try:
@@ -86,18 +89,25 @@ def check(paths: Sequence[str], data: int | None = None) -> Checked:
                     skipped_count += 1
                 else:
                     files.setdefault(file)
-                    if not Path(path).is_dir():
-                        named.add(file)
+                    (below if Path(path).is_dir() else named).add(file)
         except Refused as refused:
             problems += refused.diagnostics
-    covered: set[str] = set()
     programs: _Programs = {}
     accepted: list[Diagnostic] = []
     allowed = AllowedWarnings()
     inputs: list[str] = []
-    for file in files:
-        if Path(file).suffix in _YAML:
-            problems += _check_yaml(file, covered, programs, accepted, allowed, _DataCheck(data, inputs))
+    sample = _DataCheck(data, inputs)
+    of_programs = [_check_yaml(file, programs, accepted, allowed, sample) for file in files if Path(file).suffix in YAML]
+    covered = {file for each in of_programs for file in each.files}
+    in_folders = {os.path.realpath(file) for file in below if Path(file).suffix not in YAML} - covered
+    if in_folders:
+        folders = [path for path in paths if Path(path).is_dir()]
+        claiming = claimants(folders, in_folders, {os.path.realpath(file) for file in files})
+        problems += claiming.problems
+        asked = {os.path.realpath(file) for file in files}
+        of_programs += [_check_yaml(path, programs, accepted, allowed, None).in_files(asked) for path in claiming.paths]
+        covered.update(file for each in of_programs for file in each.files)
+    problems += _together(of_programs)
     rest = [file for file in files if os.path.realpath(file) not in covered]
     rule_files = [file for file in rest if Path(file).suffix in _RULE_FILES]
     problems += [problem for file in rule_files if (problem := extension_problem(file))]
@@ -122,11 +132,8 @@ def check(paths: Sequence[str], data: int | None = None) -> Checked:
 
 
 def _files_below(folder: str) -> list[str]:
-    """Files of known kinds below a folder, without hidden folders."""
-    files: list[str] = []
-    for place, folders, names in os.walk(folder):
-        folders[:] = sorted(name for name in folders if not name.startswith(".") and name != "__pycache__")
-        files += [os.path.normpath(os.path.join(place, name)) for name in sorted(names) if Path(name).suffix in _KINDS]
+    """Files of known kinds below a folder."""
+    files = list(files_in(folder, _KINDS))
     if not files:
         raise refuse("C303", f"there is nothing below {folder} that dotr checks", None, f"It checks {', '.join(_KINDS)}.")
     return files
@@ -141,7 +148,7 @@ def _checked_file(path: str) -> str:
 
 def _is_dotr_yaml(file: str) -> bool:
     """True if a file in a folder belongs to dotr; a YAML file may belong to another program."""
-    if Path(file).suffix not in _YAML:
+    if Path(file).suffix not in YAML:
         return True
     try:
         data = read_tree(read_document(file)).data
@@ -163,20 +170,69 @@ class _DataCheck:
     lines: list[str]
 
 
-def _check_yaml(
-    path: str, covered: set[str], programs: _Programs, accepted: list[Diagnostic], allowed: AllowedWarnings, data: _DataCheck
-) -> list[Diagnostic]:
+@dataclass(frozen=True, slots=True)
+class _ProgramProblems:
     """Problems of a configuration or rule test and of its program.
 
-    Adds the program's files to `covered`, the warnings that the configuration accepts to
-    `accepted`, and lines about its data to `data.lines`.
+    - `path`: the YAML file; `is_test`: it is a rule test.
+    - `files`: the real paths of the program's files of rules and Datalog.
+    - `is_whole`: the program has all files that it names.
+    """
+
+    path: str
+    problems: Sequence[Diagnostic]
+    files: frozenset[str] = frozenset()
+    is_test: bool = False
+    is_whole: bool = True
+
+    def in_files(self, asked: Collection[str]) -> _ProgramProblems:
+        """Those for the check of some files of the program, by their real paths: the errors of its
+        files, and the warnings in these files. An incomplete program has no warnings."""
+        errors = [each for each in self.problems if each.severity is Severity.ERROR and _file_of(each) in self.files]
+        warnings = [each for each in self.problems if each.severity is Severity.WARNING and self.is_whole and _file_of(each) in asked]
+        return replace(self, problems=[each for each in self.problems if each in errors or each in warnings])
+
+
+def _file_of(diagnostic: Diagnostic) -> str:
+    """The real path of the file of a diagnostic; empty without a place."""
+    return os.path.realpath(diagnostic.span.document.name) if diagnostic.span is not None else ""
+
+
+def _together(programs: Sequence[_ProgramProblems]) -> Iterator[Diagnostic]:
+    """The problems of several programs, each once.
+
+    In a file that several configurations name, a problem of some of them names these; a problem of
+    the file that a rule test shares with a configuration is the configuration's.
+    """
+    configurations = [each for each in programs if not each.is_test]
+    found = {each.path: set(map(str, each.problems)) for each in configurations}
+    told: set[str] = set()
+    for program in programs:
+        for problem in program.problems:
+            text, file = str(problem), _file_of(problem)
+            naming = [each.path for each in configurations if file in each.files and (each.is_whole or problem.severity is Severity.ERROR)]
+            having = [path for path in naming if text in found[path]]
+            if text in told:
+                continue
+            told.add(text)
+            is_shared = len(having) in (0, len(naming))
+            yield problem if is_shared else replace(problem, message=f"{problem.message} (in {', '.join(having)})")
+
+
+def _check_yaml(
+    path: str, programs: _Programs, accepted: list[Diagnostic], allowed: AllowedWarnings, data: _DataCheck | None
+) -> _ProgramProblems:
+    """Problems of a configuration or rule test and of its program.
+
+    Adds the warnings that the configuration accepts to `accepted`, and lines about its data to
+    `data.lines`. Without `data` the file is not checked itself, but for files that it names.
     """
     try:
         tree = read_tree(read_document(path))
-        comments = list(allowances_above(tree.document, entry_spans(tree))) if "dotr:" in tree.document.text else []
+        comments = list(allowances_above(tree.document, entry_spans(tree))) if data and "dotr:" in tree.document.text else []
         if is_test(tree.data):
             test, problems = read_file(path)
-            _cover(test.spec, covered)
+            is_whole = not problems
             graphs = [graph for case in read_cases(test, problems) for graphs in case.elements.values() for graph in graphs]
             found = _check_program(
                 path, test.spec, problems, programs, objects_of_graphs(graphs), StreamTexts(graphs=tuple(graphs)), allowed, test
@@ -184,15 +240,15 @@ def _check_yaml(
             kept = allowed.kept([*problems, *found], comments)
             if not _errors(kept):
                 allowed.judge(comments, with_data=True)
-            return kept
+            return _ProgramProblems(path, kept, claimed_files(test.spec), is_test=True, is_whole=is_whole)
         config = read_config(path)
         spec, problems = config.spec()
-        _cover(spec, covered)
+        is_whole = not problems
         objects, texts = objects_of_inputs(config), texts_of_inputs(config)
         formats = frozenset(section.format for section in config.settings.output)
         found = _check_program(path, spec, problems, programs, objects, texts, allowed, cache_policy=config.cache_policy(), formats=formats)
-        every = allowed.kept([*problems, *found, *check_files(config)], comments)
-        if data.records is not None and not _errors(every):
+        every = allowed.kept([*problems, *found, *(check_files(config) if data else ())], comments)
+        if data and data.records is not None and not _errors(every):
             checked = check_data(config, compile_program(spec, config.cache_policy()), data.records)
             every += allowed.kept(checked.warnings, comments)
             data.lines.extend(checked.lines)
@@ -200,13 +256,9 @@ def _check_yaml(
             allowed.judge(comments, with_data=True)
         accepted_here = [d for d in every if d.severity is Severity.WARNING and d.code in config.settings.report.accept]
         accepted += accepted_here
-        return [d for d in every if d not in accepted_here]
+        return _ProgramProblems(path, [d for d in every if d not in accepted_here], claimed_files(spec), is_whole=is_whole)
     except Refused as refused:
-        return list(refused.diagnostics)
-
-
-def _cover(spec: ProgramSpec, covered: set[str]) -> None:
-    covered.update(os.path.realpath(document.name) for document in (*spec.rules, *spec.datalog))
+        return _ProgramProblems(path, refused.diagnostics)
 
 
 def _check_program(
@@ -239,13 +291,6 @@ def _check_program(
         _add_state(path, spec.rules, program.rules, programs, program.units, shown_prefixes(spec))
         if test is not None:
             problems += [*unknown_names(test, program), *unplaced_elements(test, program)]
-        used = {rule.span.document.name for rule in program.rules.rules} | {query.span.document.name for query in program.rules.queries}
-        used |= {span.document.name for unit in program.units for span in (unit.span, *(made.span for made in unit.makes))}
-        problems += [
-            Diagnostic("C209", "this file holds no rule and no query", Span(document, 0, 0), "Is it the file meant?", Severity.WARNING)
-            for document in spec.rules
-            if document.name not in used
-        ]
     except Refused as refused:
         problems = [*refused.diagnostics]
         for document in spec.datalog:
@@ -302,7 +347,7 @@ def _check_rules(paths: Sequence[str], programs: _Programs, allowed: AllowedWarn
     all_rules = compile_rules(documents, {}) if len(documents) > 1 else RuleSet((), (), ())
     for document in documents:
         own_rules = compile_rules([document], {})
-        alone = list(own_rules.diagnostics)
+        alone = [*own_rules.diagnostics, *filter(None, [nothing_said(document)])]
         comments = allowances(document)
         if not own_rules.errors:
             _add_state(document.name, [document], own_rules, programs)
@@ -372,4 +417,4 @@ def _check_datalog(path: str, allowed: AllowedWarnings) -> list[Diagnostic]:
     except Refused as refused:
         declares = "prefix" in "".join(d.span.document.text.lower() for d in refused.diagnostics[:1] if d.span)
         return _prefixes_once(refused.diagnostics, declares)
-    return problems_of(rules)
+    return [*problems_of(rules), *filter(None, [nothing_said(document)])]

@@ -45,6 +45,8 @@ engine: local
 - **Values on the command line**: `dotr run CONFIG --set input.0.path=other.csv`; items of lists are counted from 0.
 - **Times of elements** are integers of `time.unit` since 1970, or ISO 8601 date-times (`2024-03-01T08:00:00+01:00`, a blank for the T
   too). A time without a zone is UTC, whatever the zone of the machine, unless `time_zone` names another (CSV and JSON).
+- **Times of events** in outputs, and of `time(L)`, have the form of the input's times. Where these are integers, an event at a time that is
+  no whole number of `time.unit` (12.5 s, after a delay of 500 ms) has an ISO 8601 date-time, `1970-01-01T00:00:12.5Z`: that event alone.
 - **Lengths of time** are quantities with units, `30 s`, `5 min`, `1 h 30 min`; the units are `us`, `ms`, `s`, `min`, `h` and `d`.
 - **CSV cells** in a `map`: `{column}` by itself is a number where the cell is a JSON number (`20.5`, not `007`; `20,5` where `decimal` is a
   comma), else a string; `'{column}'` is text, and `'{column}'^^xsd:date` has its type; in `:room{column}` or `<http://example.org/{column}>`

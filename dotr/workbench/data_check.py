@@ -18,6 +18,7 @@ from dotr.engine.program import CompiledProgram
 from dotr.errors.diagnostics import Diagnostic, Refused, Severity
 from dotr.explanations.rendering import duration_text, term_text
 from dotr.expressions.times import format_time
+from dotr.languages.rules import scan
 from dotr.layout.retention import roles
 from dotr.model.algebra import Select
 from dotr.model.places import Document, Span
@@ -277,9 +278,7 @@ def _local_name(term: Term) -> str:
 def _place_of(text: str, term: Term, documents: Iterable[Document]) -> Span | None:
     """The first place of a term in rule files or Datalog files, outside of comments."""
     for document in documents:
-        for written in (text, term):
-            for found in re.finditer(rf"(?<![\w:<]){re.escape(written)}(?![\w-])", document.text):
-                line = document.text[document.text.rfind("\n", 0, found.start()) + 1 : found.start()]
-                if not line.lstrip().startswith("#"):
-                    return Span(document, found.start(), found.end())
+        for found in scan.tokens(Span(document, 0, len(document.text))):
+            if found[0] in (text, term):
+                return Span(document, *found.span())
     return None

@@ -8,11 +8,13 @@ from typing import Final, NamedTuple
 
 from dotr.engine.program import CompiledProgram
 from dotr.explanations.rendering import bound_text
+from dotr.languages.rules.scan import one_line
 from dotr.layout.interval_components import IntervalComponent
 from dotr.layout.interval_keys import operand_keys
 from dotr.layout.interval_units import IntervalUnit
 from dotr.layout.units import IntervalEvents, UnitRead
 from dotr.model.intervals import Combination, InstantAnswers, TemporalOperator, TemporalQuery, UsePolicy, combinations, visible_variables
+from dotr.model.places import Span
 from dotr.model.rules import EventSource, Rule
 
 _LONGEST: Final = 80
@@ -105,15 +107,15 @@ def _read(read: UnitRead) -> str:
     when = "" if read.now else ", of the past"
     match read.stream:
         case IntervalEvents(label, None):
-            return f"graphs of {label}, in {_clipped(read.span.text)}{when}"
+            return f"graphs of {label}, in {_clipped(read.span)}{when}"
         case IntervalEvents(label, _) | EventSource(label, _):
             return f"EVENT {label}{when}"
         case _:
-            return f"{_clipped(read.span.text)}{when}"
+            return f"{_clipped(read.span)}{when}"
 
 
-def _clipped(text: str) -> str:
-    line = " ".join(text.split())
+def _clipped(span: Span) -> str:
+    line = one_line(span)
     return line if len(line) <= _LONGEST else f"{line[:_LONGEST]}…"
 
 

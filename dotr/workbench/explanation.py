@@ -265,7 +265,7 @@ class _Explainer:
         links = longest_chain(rule, rule.clauses[position - 1])
         way = f" ({', '.join(map(link_text, links))})" if len(links) > 1 else ""
         more = ""
-        if retention is not None and retention > own:
+        if retention is not None and retention > max(own, 0):  # the look-back of an empty interval is negative
             others = [other.rule.name for other in layer.rules if _lookback(other, port) == retention]
             more = f", and {bound_text(retention)} for {'this rule' if others[0] == rule.name else 'rule ' + others[0]}"
             if others[0] == rule.name:

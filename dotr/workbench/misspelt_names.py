@@ -19,6 +19,7 @@ from dotr.config import Config
 from dotr.engine.program import CompiledProgram
 from dotr.errors.diagnostics import Diagnostic, Refused, Severity
 from dotr.languages.datalog import parse_datalog
+from dotr.languages.declarations import declared_prefixes
 from dotr.languages.rules import scan
 from dotr.languages.turtle.parser import parse_template
 from dotr.layout.retention import roles
@@ -102,7 +103,7 @@ def _warning(kind: str, name: Term, close: Term, place: Span, count: int) -> Dia
 def _names(program: CompiledProgram, texts: StreamTexts) -> Iterator[tuple[Term, Span]]:
     """The IRIs in the texts of a program with their places, without those of declared prefixes."""
     for document in (*program.spec.rules, *program.spec.datalog):
-        yield from _names_in(document, _declared(document) or program.spec.prefixes)
+        yield from _names_in(document, declared_prefixes(document) or program.spec.prefixes)
     for document, span in texts.maps:
         for name, place in _names_in(document, program.spec.prefixes):
             start = span.document.text.find(place.text, span.start, span.end)
@@ -120,16 +121,6 @@ def _names_in(document: Document, prefixes: Prefixes) -> Iterator[tuple[Term, Sp
             if prefix in prefixes:
                 yield f"<{prefixes[prefix]}{local}>", Span(document, *token.span())
         before = text
-
-
-def _declared(document: Document) -> Prefixes:
-    """The prefixes that a file declares: `PREFIX p: <…>`, `@prefix p: <…> .`."""
-    found = list(scan.tokens(Span(document, 0, len(document.text))))
-    return {
-        name[0][:-1]: unescaped(iri[0][1:-1])
-        for word, name, iri in zip(found, found[1:], found[2:], strict=False)
-        if word[0].lower().lstrip("@") == "prefix" and name.lastgroup == "prefixed" and iri.lastgroup == "iri"
-    }
 
 
 # --- predicates and classes ---

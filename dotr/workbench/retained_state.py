@@ -10,13 +10,13 @@ EP-SPARQL units.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Final, assert_never
+from typing import assert_never
 
 from dotr.engine.spec import ProgramSpec
 from dotr.explanations.rendering import bound_text
+from dotr.languages.declarations import declared_prefixes
 from dotr.languages.rules import RuleSet
 from dotr.layout.interval_components import IntervalComponent
 from dotr.layout.interval_units import IntervalUnit
@@ -28,8 +28,6 @@ from dotr.model.intervals import TemporalOperator, combinations
 from dotr.model.rules import Between, Clause, Rule, Window
 from dotr.model.terms import Label, Prefixes
 from dotr.model.time import Micros
-
-_PREFIX: Final = re.compile(r"^\s*@?prefix\s+([\w.-]*):\s*<([^>]*)>", re.IGNORECASE | re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +87,7 @@ def shown_prefixes(spec: ProgramSpec) -> Prefixes:
     """The prefixes that shorten IRIs: those of the configuration, then those of the files; the
     first declaration of a prefix is used."""
     documents = (*spec.rules, *spec.datalog)
-    return {**{prefix: iri for document in reversed(documents) for prefix, iri in _PREFIX.findall(document.text)}, **spec.prefixes}
+    return {**{prefix: iri for document in reversed(documents) for prefix, iri in declared_prefixes(document).items()}, **spec.prefixes}
 
 
 def state(title: str, rules: RuleSet, units: Sequence[StreamUnit] = (), prefixes: Prefixes | None = None) -> RetainedState:

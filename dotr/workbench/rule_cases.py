@@ -10,14 +10,15 @@ from typing import Final
 from dotr.engine.driver import Engine
 from dotr.engine.instants import merge
 from dotr.engine.program import CompiledProgram
-from dotr.errors.diagnostics import Diagnostic, Refused, did_you_mean
+from dotr.errors.diagnostics import Diagnostic, Refused
+from dotr.explanations.rendering import near_streams
 from dotr.explanations.replay import ElementPlace
 from dotr.expressions.times import format_time
 from dotr.joins.limits import LIMITS
 from dotr.languages.turtle.graphs import Misread, read_graph
 from dotr.model.places import Span
 from dotr.model.stream import FedGraph, Firing, Reason
-from dotr.model.stream_names import fed_stream
+from dotr.model.stream_names import fed_stream, stream_name
 from dotr.model.terms import Triple
 from dotr.model.time import LAST_MICRO, Clock, Micros, Unit
 from dotr.sources.times import parse_time
@@ -198,7 +199,7 @@ class _CaseReader:
         if name is not None:
             return FedGraph.on(name, graph)
         known = sorted({each.fed for each in inputs} | {each.name for each in inputs})
-        hint = did_you_mean(text.strip("<>"), known) or f"Streams are {', '.join(known)}."
+        hint = near_streams(stream_name(text, self.file.prefixes), known, self.file.prefixes)
         self.problem("C237", f"there is no stream {text}", ("stream", k, "stream"), hint)
         return graph
 

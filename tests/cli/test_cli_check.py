@@ -117,6 +117,83 @@ def test_rule_file_takes_prefixes_of_its_configuration(project: Project) -> None
     assert project.dotr("check", "rules", "tests").code == 0
 
 
+READER = "PREFIX : <http://e/>\nrule S define Two = [ dotr_id a :Two ] from Out\n"
+
+
+@pytest.fixture
+def workspace(project: Project) -> Project:
+    """A configuration and its rules in folders beside each other: none of the rule files is a program by itself."""
+    for name in ("r.dotr", "c.yaml", "t.yaml"):
+        (project.folder / name).unlink()
+    project.write("rules/r.dotr", NO_PREFIX)
+    project.write("rules/s.dotr", READER)
+    project.write("rules/two.epsparql", "REGISTER QUERY Q AS SELECT ?x WHERE EVENT Out(?x)")
+    project.write("rules/d.dlog", ":A(?x) :- :B(?x) .\n")
+    config = CONFIG.replace("[r.dotr]", "[../rules/r.dotr, ../rules/s*, ../rules/two.epsparql]\nknowledge: { datalog: [../rules/d.dlog] }")
+    project.write("configs/c.yaml", config.replace("a.ndjson", "../a.ndjson"))
+    return project
+
+
+def test_file_of_a_folder_is_checked_in_the_configuration_that_names_it(workspace: Project) -> None:
+    given = ("rules", "rules rules/s.dotr", "configs rules", "configs/c.yaml rules", "rules configs/c.yaml rules/s.dotr", ".")
+    for paths in map(str.split, given):
+        answer = workspace.dotr("check", *paths)
+        assert (answer.code, answer.out) == (0, "State of configs/c.yaml: none, every anchor is on its own\n"), answer
+        assert answer.err.endswith(": no errors, no warnings.\n")
+    # A file that is named is checked with those named beside it, as ever.
+    assert "rules/s.dotr:2:" in workspace.refused("check", "rules/s.dotr")
+    (workspace.folder / "configs/c.yaml").unlink()
+    assert "rules/s.dotr:2:" not in workspace.dotr("check", "rules/r.dotr", "rules/s.dotr").err
+    assert "E205 nothing makes events Out" in workspace.refused("check", "rules")
+
+
+def test_problem_of_a_workspace_is_told_in_the_files_asked_for(workspace: Project) -> None:
+    workspace.change("configs/c.yaml", "../a.ndjson", "../none.ndjson")
+    assert workspace.dotr("check", "rules").err == "4 files checked: no errors, no warnings.\n"
+    assert "C301" in workspace.refused("check", "configs", "rules")
+    workspace.change("rules/s.dotr", "from Out", "from Outt")
+    reported = workspace.refused("check", "rules")
+    assert reported.count("D205") == 1
+    assert "rules/s.dotr:2:45: D205 no query and no event is called Outt\n" in reported
+    assert "4 files checked: 1 error, no warnings.\n" in reported
+    # What is asked for may be good, and its program is not: nothing else would tell why it cannot run.
+    workspace.write("other/x.dlog", ":A(?x) :- :C(?x) .\n")
+    workspace.change("configs/c.yaml", "d.dlog]", "d.dlog, ../other/x.dlog]")
+    assert "rules/s.dotr:2:45: D205" in workspace.refused("check", "other")
+
+
+def test_problem_of_some_programs_names_their_configurations(workspace: Project) -> None:
+    other = workspace.read("configs/c.yaml").replace("name: small", "name: other").replace(", ../rules/two.epsparql", "")
+    workspace.write("configs/b.yaml", other)
+    workspace.write("rules/r.dotr", NO_PREFIX + "query Shared = [ SELECT ?x WHERE { ?x a :C } ]\n")
+    workspace.write("rules/use.dotr", "rule U define U = [ [] a :U ] from Shared\n")
+    workspace.change("configs/b.yaml", "../rules/r.dotr,", "../rules/r.dotr, ../rules/use.dotr,")
+    warned = workspace.dotr("check", "rules")
+    assert warned.code == 0
+    assert warned.err.count("D220") == 1
+    assert "rules/r.dotr:5:7: D220 warning: no rule reads Shared (in configs/c.yaml)\n" in warned.err
+    assert workspace.dotr("check", "configs", "rules").err.count("D220") == 1
+    assert "D220 warning: no rule reads Shared\n" in workspace.dotr("check", "configs/c.yaml").err
+    workspace.change("rules/r.dotr", "from A", "form A")
+    assert workspace.refused("check", "rules").count("D101") == 1
+    assert "(in " not in workspace.refused("check", "rules")  # every program that has the file has the problem
+
+
+def test_file_that_no_configuration_names_is_checked_in_its_rule_tests(workspace: Project) -> None:
+    (workspace.folder / "configs/c.yaml").unlink()
+    case = TEST.replace("[r.dotr]", "[../rules/r.dotr, ../rules/s.dotr, ../rules/two.epsparql]")
+    workspace.write("tests/t.yaml", case.replace("cases:", "knowledge: { datalog: [../rules/d.dlog] }\ncases:"))
+    assert workspace.dotr("check", "rules").err == "4 files checked: no errors, no warnings.\n"
+
+
+def test_unreadable_configuration_is_told_where_it_alone_names_a_file(workspace: Project) -> None:
+    workspace.write("else/.hidden/x.yaml", "rules: [")
+    workspace.write("else/compose.yaml", "input: { rules: none }\n")
+    assert workspace.dotr("check", "rules").code == 0
+    workspace.change("configs/c.yaml", "name: small", "nmae: small")
+    assert "configs/c.yaml:1:1: C2" in workspace.refused("check", "rules")
+
+
 def test_unknown_prefix_is_reported_once_in_a_file_without_prefixes(project: Project) -> None:
     project.write("r.dotr", NO_PREFIX)
     reported = project.refused("check", "r.dotr")
@@ -261,11 +338,21 @@ def test_unsupported_query_is_refused_with_its_place(project: Project) -> None:
         assert "d.dlog:2:" in answer.err
 
 
-def test_rule_file_without_a_rule_is_reported(project: Project) -> None:
-    project.write("r.dotr", "# to be written\n")
-    answer = project.dotr("check", "c.yaml")
-    assert answer.code == 0
-    assert answer.err.startswith("r.dotr:1:1: C209 warning: this file holds no rule and no query\n")
+@pytest.mark.parametrize("text", ["# to be written\n", "", "\ufeff\n", "# soon\nPREFIX : # here\n<http://e/> # and\n"])
+@pytest.mark.parametrize("kind", ["dotr", "rspql", "lars", "epsparql", "dlog"])
+def test_file_of_comments_only_is_the_same_warning_in_every_language(project: Project, kind: str, text: str) -> None:
+    project.write(f"o.{kind}", text)
+    project.write("c.yaml", CONFIG.replace("[r.dotr]", f"[r.dotr{'' if kind == 'dlog' else f', o.{kind}'}]"))
+    if kind == "dlog":
+        project.change("c.yaml", "engine: local", "engine: local\nknowledge: { datalog: [o.dlog] }")
+    for path in (f"o.{kind}", "c.yaml"):
+        answer = project.dotr("check", path)
+        assert answer.code == 0
+        assert answer.err.startswith(f"o.{kind}:1:1: C209 warning: this file holds no statement\n")
+        assert answer.err.endswith("1 file checked: no errors, 1 warning.\n")
+    assert project.dotr("explain", "c.yaml").code == 0
+    assert project.dotr("run", "c.yaml").code == 0
+    assert project.read("out.ndjson").count("Out") == 2
 
 
 def test_inconsistent_background_is_reported(project: Project) -> None:

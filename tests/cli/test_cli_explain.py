@@ -11,7 +11,7 @@ from xml.dom import minidom
 import pytest
 
 from dotr.workbench.new import FILES
-from tests.conftest import TEST, Project
+from tests.conftest import CONFIG, TEST, Project
 from tests.support.paths import ROOT
 
 
@@ -75,6 +75,96 @@ rule Nowhere define None = [ [] a :None ] from A and last B [ FILTER(?k < A.?k) 
 rule Hour define Beat = [ [] a :Beat ] from every 1 h as Hour and last A within 1 h from Hour
 and last B [ FILTER(?k = A.?k) ] within 1 h from Hour
 """
+
+
+COMMENTED = {
+    "u.dotr": """PREFIX # ours
+  : # their terms
+  <http://e/>
+query Hot = [ SELECT ?x # the room
+  WHERE { ?x :temp ?v # in °C
+    FILTER(?v > 5 # [ ten " is too many
+  ) } ]
+rule R define Out = [ [] a :Out ] from Hot # a room
+  and last Hot as Before # the same
+  [ FILTER(?x = # that one
+    Hot.?x) ] within 5 # minutes
+  min from Hot if Hot.?x != :attic # not there
+""",
+    "u.epsparql": """PREFIX # ours
+  : # their terms
+  <http://e/>
+REGISTER QUERY Fall AS SELECT ?c WHERE { ?c :temp ?p . # in °C, or "F
+    ?c :name "a  # b" ; <http://e/#x> :a\\#b } # before
+  SEQ { ?c :temp ?q # after
+  } FILTER(?q < ?p) WITHIN 10 # seconds
+  s
+""",
+    "u.lars": """PREFIX # ours
+  : # their terms
+  <http://e/>
+RESOLUTION 500 # thousandths
+  ms .
+Silent(?s) :- :at(?s, # anywhere
+    ?l) IN [5 # five
+    s], NOT :temp(?s, ?v) IN [2 # two
+  s] . # nothing
+REPORT Silent( # of a sensor
+  ?s) .
+""",
+    "u.rspql": """PREFIX # ours
+  : # their terms
+  <http://e/>
+REGISTER RSTREAM Warm AS SELECT ?x FROM NAMED WINDOW <w> ON :s [RANGE 10 # ten
+  s STEP 5 # five
+  s] WHERE { WINDOW <w> { ?x :temp ?v # in °C
+  } }
+""",
+}
+
+
+def test_comments_are_in_no_text_and_prefixes_over_several_lines_shorten(project: Project) -> None:
+    texts = {}
+    for name, text in COMMENTED.items():
+        project.write(name, text)
+        texts[name] = explained(project, name)
+    assert [line for text in texts.values() for line in text.splitlines() if "#" in line or "<http://e/" in line] == [
+        '  reads      { ?c :temp ?p . ?c :name "a  # b" ; <http://e/#x> :a\\#b }, of the past'
+    ]
+    assert "             { ?c :temp ?q }\n" in texts["u.epsparql"]
+    assert "keeps its left solutions for 10 s\n" in texts["u.epsparql"]
+    assert "  wakes on   :temp\n" in texts["u.dotr"]
+    assert "  if         Hot.?x != :attic\n" in texts["u.dotr"]
+    assert "within (0, 5 min] from Hot\n    where    ?x = Hot.?x\n" in texts["u.dotr"]
+    assert "  points     of 500 ms" in texts["u.lars"]
+    assert (
+        "  state      :at: of each atom the last point of 5 s\n             :temp: of each atom the last point of 2 s\n" in texts["u.lars"]
+    )
+    assert ": RANGE 10 s STEP 5 s\n" in texts["u.rspql"]
+
+
+def test_comments_are_in_no_answer_of_why_and_why_not(project: Project) -> None:
+    project.write("all.epsparql", COMMENTED["u.epsparql"].replace("WITHIN 10", "WITHIN 1"))
+    project.write("all.lars", COMMENTED["u.lars"].replace("500", "1000"))
+    project.write(
+        "a.ndjson",
+        '{"time": 1, "graph": ":s :at :l ; :temp 9 ; :name \\"a  # b\\" ; <http://e/#x> :a\\\\#b ."}\n'
+        '{"time": 3, "graph": ":s :temp 5 ."}\n{"time": 6, "graph": ":s :at :l ."}\n',
+    )
+    project.write("c.yaml", CONFIG.replace("r.dotr", "all.epsparql, all.lars"))
+    why_not = project.dotr("why-not", "c.yaml", "--rule", "Fall").out
+    assert (
+        '  { ?c :temp ?p . ?c :name "a  # b" ; <http://e/#x> :a\\#b }: 1 solution, the last at 1\n  { ?c :temp ?q }: 2 solutions' in why_not
+    )
+    assert (
+        "NOT :temp(?s, ?v) IN [2 s]: nothing matches with ?s = :s\n" in project.dotr("why", "c.yaml", "--rule", "Silent", "--at", "6").out
+    )
+    assert "#" not in project.dotr("why-not", "c.yaml", "--rule", "Silent", "--at", "2").out
+
+
+def test_clause_of_an_empty_interval_is_explained(project: Project) -> None:
+    project.change("r.dotr", "with Out", "and not B = [ SELECT ?x WHERE { ?x a :B } ] between A and A\nwith Out")
+    assert "state      B: ?x: kept for their instant\n" in explained(project, "r.dotr")
 
 
 def test_every_kind_of_partition_is_explained(project: Project) -> None:

@@ -7,6 +7,8 @@ import json
 import pytest
 
 from dotr.config.sections import schema
+from dotr.expressions.times import format_time
+from dotr.model.time import Clock, Unit
 from dotr.workbench.configuration_page import page
 from tests.support.paths import ROOT
 
@@ -38,6 +40,7 @@ def test_page_tells_units_and_cells() -> None:
     text = page()
     assert "A time without a zone is UTC" in text
     assert "**CSV cells**" in text
+    assert f"has an ISO 8601 date-time, `{format_time(12_500_000, Clock(Unit.SECOND))}`: that event alone." in text
     for key in ("settle", "idle", "lateness", "trigger"):
         (line,) = [line for line in text.splitlines() if line.startswith(f"| `{key}` |")]
         assert "an integer is in " in line

@@ -143,6 +143,21 @@ def test_statements_are_read_in_any_order() -> None:
     assert file.rules[0].heads[0].at == "t"
 
 
+@pytest.mark.parametrize("written", ["1 h 30 min", "1\n h\n30\r\nmin.", "1 # one\n h # and\n 30 # more\n min", "1 h\n30min", "PT1H30M"])
+def test_length_may_be_on_several_lines(written: str) -> None:
+    file = read(f"RESOLUTION {written} . Q(?x) :- :on(?x, true) IN (0 s, {written}] . REPORT Q(?x) .")
+    assert file.resolution == 5_400 * SECOND
+    (literal,) = file.literals
+    assert isinstance(literal.reach, Sometime)
+    assert literal.reach.window == TimeWindow(Interval(0, 5_400 * SECOND, low_closed=False, high_closed=True))
+
+
+@pytest.mark.parametrize("length", ["5 s", "5", "5 s 3"])
+def test_next_statement_is_no_part_of_a_length_without_its_dot(length: str) -> None:
+    problem = compile_lars([Document("q.lars", f"RESOLUTION {length}\nSTREAM ASSERTED .\n")], {}).diagnostics[-1]
+    assert (problem.code, problem.message) == ("L101", "expected `.`, found STREAM")
+
+
 def test_statements_left_out_have_defaults() -> None:
     file = read("Q(?x) :- :on(?x, true) . REPORT Q(?x) .")
     assert (file.resolution, file.asserted, file.background) == (SECOND, False, frozenset())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -110,6 +111,41 @@ def test_session_takes_graphs_of_named_streams(project: Path) -> None:
         with pytest.raises(SessionError, match="a graph without a stream"):
             session.advance(6, ":a :v 1 .")
         assert [event.time for event in session.finish()] == [10, 10]
+
+
+def test_session_refuses_a_misspelt_stream(project: Path) -> None:
+    """As D224 does in files: with the near name, and without an effect."""
+    program = dotr.Program.load(rules=[project / "q.rspql", project / "r.dotr"], prefixes={"": "http://example.org/"})
+    session = program.session()
+    for name in (":tmep", "<http://example.org/tempp>", "http://example.org/Temp", "temp", ":temps"):
+        with pytest.raises(SessionError, match=re.escape(f"there is no stream {name}. Did you mean :temp?")):
+            session.advance(1, {name: ":a :v 70 ."})
+    with pytest.raises(SessionError, match=re.escape("no stream humidty. Did you mean humidity?")):
+        session.advance(1, {":temp": ":a :v 70 .", "humidty": ":a :v 70 ."})
+    assert session.save() == program.session().save()
+    session.advance(1, {":temp": ":a :v 70 ."})
+    with pytest.raises(SessionError, match="no stream :tmep"):
+        program.restore(session.save()).advance(2, {":tmep": ":a :v 70 ."})
+
+
+def test_session_takes_further_streams_for_rules(project: Path) -> None:
+    """Rules see every stream; of those that no query reads only a misspelt name is refused."""
+    (project / "r.dotr").write_text("rule R define B = [ [] a :B ] from A = [ SELECT ?x WHERE { ?x a :A } ]")
+    program = dotr.Program.load(rules=[project / "q.rspql", project / "r.dotr"], prefixes={"": "http://example.org/"})
+    given = {":smoke": ":x a :A .", "http://other.org/temp": ":y a :A .", ":temp": ":z a :A ."}
+    assert [event.type for event in program.session().advance(1, given)] == ["B", "B", "B"]
+
+
+def test_session_of_rules_alone_takes_any_stream(project: Path) -> None:
+    (project / "r.dotr").write_text("rule R define B = [ [] a :B ] from A = [ SELECT ?x WHERE { ?x a :A } ]")
+    session = dotr.Program.load(rules=[project / "r.dotr"], prefixes={"": "http://example.org/"}).session()
+    assert [event.type for event in session.advance(1, {":anything": ":x a :A ."})] == ["B"]
+
+
+def test_session_of_a_configuration_tells_the_near_stream(project: Path) -> None:
+    session = dotr.Program.from_config(project / "c.yaml").session()
+    with pytest.raises(SessionError, match=re.escape("there is no stream :tmep. Did you mean :temp?")):
+        session.advance(1, {":tmep": ":a :v 70 ."})
 
 
 def test_graph_without_a_name_is_on_the_only_stream(project: Path) -> None:

@@ -121,8 +121,8 @@ CONFIGURATION: tuple[ErrorCode, ...] = (
     ),
     ErrorCode(
         "C209",
-        "A rule file without a rule",
-        "The configuration names a file without a rule or a shared query.",
+        "A file without a statement",
+        "A file of rules, queries, LARS, EP-SPARQL or Datalog holds nothing but comments and declarations of prefixes.",
         "Check the file name. It is a warning.",
         InFiles((("example.yaml", "name: example\nrules: [rules.dotr]\n" + _INPUT), ("rules.dotr", "# to be written\n"), ("a.ndjson", ""))),
     ),

@@ -32,9 +32,6 @@ WINDOWS: tuple[ErrorCode, ...] = (
     ),
     _entry("W103", "Two relations to stream", "A query has one of RSTREAM, ISTREAM and DSTREAM, once.", "Leave one of them out."),
     _entry(
-        "W104", "No query in the file", "A `.rspql` file holds one query at least.", "Write REGISTER … AS SELECT …, or remove the file."
-    ),
-    _entry(
         "W105",
         "An unbound variable of the template",
         "No solution of WHERE has a value of the variable, so its triples would always be dropped.",

@@ -85,18 +85,12 @@ def _statements(
         cursor = statement_cursor(scan, list(lex(scan)))
         known, base = dict(scan.prefixes), scan.base
         if cursor.position >= cursor.end:  # only a prologue: the file has no REGISTER, at which spans are cut
-            problems += scan.problems or [_no_query(document)]
+            problems += scan.problems
             return
         statement = read_statement(cursor, unit)
         query = _query(statement)
         problems += scan.problems
         yield query, scan
-
-
-def _no_query(document: Document) -> Diagnostic:
-    """The problem of a file with nothing but prefixes and comments."""
-    span = Span(document, 0, min(1, len(document.text)))
-    return Diagnostic(WindowCode.NOT_A_QUERY, "there is no query in this file", span, "Write REGISTER … AS SELECT …")
 
 
 def _query(statement: StatementSyntax) -> ContinuousQuery | None:

@@ -12,7 +12,6 @@ class WindowCode(StrEnum):
     UNEXPECTED = "W101"
     NO_LABEL = "W102"
     TWO_RELATIONS = "W103"
-    NOT_A_QUERY = "W104"
     UNBOUND_IN_TEMPLATE = "W105"
 
     # Streams, windows and patterns.

@@ -15,6 +15,7 @@ from typing import Final
 from dotr.errors.diagnostics import Diagnostic
 from dotr.languages.checked_files import CheckedFiles
 from dotr.languages.continuous.statements import statement_spans
+from dotr.languages.declarations import declares_nothing_else
 from dotr.languages.epsparql.codes import TemporalCode
 from dotr.languages.epsparql.keywords import PLAIN
 from dotr.languages.epsparql.lexemes import UnitCursor
@@ -76,6 +77,8 @@ def _units(document: Document, prefixes: Prefixes, problems: list[Diagnostic]) -
     tokens = [token[0] for token in rule_scan.tokens(Span(document, 0, len(document.text)))]
     declares = any(_PREFIX.fullmatch(one) and other.endswith(":") for one, other in pairwise(tokens))
     known, base = dict({} if declares else prefixes), ""
+    if declares_nothing_else(document):
+        return
     if not any(token.upper() == "REGISTER" for token in tokens):
         span = Span(document, 0, min(1, len(document.text)))
         problems.append(Diagnostic(TemporalCode.NO_UNIT, "there is no unit in this file", span, f"A unit is {EXAMPLE}"))

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dotr.errors.diagnostics import Diagnostic, Severity, did_you_mean
+from dotr.languages.declarations import declares_nothing_else
 from dotr.languages.lars.codes import LarsCode
 from dotr.languages.lars.statements import LarsDraft
 from dotr.model.algebra import Const, Slot
@@ -189,7 +190,7 @@ def unify(one: DerivedAtom, other: DerivedAtom) -> bool:
 
 def file_warnings(file: LarsFile) -> Iterator[Diagnostic]:
     """The warnings of a file without errors."""
-    if not file.reports:
+    if not file.reports and not declares_nothing_else(file.span.document):
         hint = "Nothing leaves a file but what it REPORTs: write REPORT and the atom."
         yield _warning(LarsCode.NO_REPORT, "a file without REPORT", file.span, hint)
     for report in file.reports:

@@ -8,7 +8,7 @@ from typing import ClassVar, Final, NoReturn
 from dotr.errors.diagnostics import Diagnostic, did_you_mean
 from dotr.languages.datalog.conditions import ConditionReader, ForbiddenParts
 from dotr.languages.datalog.tokens import IRI, NAME, VARIABLE, WORD, DatalogToken, DatalogTokenKind
-from dotr.languages.durations import InvalidDuration, lexical_duration, parse_duration
+from dotr.languages.durations import UNITS, InvalidDuration, lexical_duration, parse_duration
 from dotr.languages.lars.codes import LarsCode
 from dotr.model.algebra import Expression
 from dotr.model.lars import Counted, LarsWindow, TimeWindow, TupleWindow
@@ -155,16 +155,18 @@ class WindowReader(ConditionReader):
             return None
 
     def _quantities(self) -> str:
-        """The text of `1 h 30 min.` or `PT0.5S` on one line; blanks between tokens become one.
+        """The text of `1 h 30 min.` or `PT0.5S`; blanks, comments and ends of lines become a blank.
 
-        A dot belongs to a unit written right before it, except the dot that ends the statement.
+        A dot belongs to a unit written right before it, except the dot that ends the statement. On
+        a further line a number continues the text, and a word where it is the unit of a number;
+        any other word begins a statement, after one whose dot is missing.
         """
         text, end = "", self._tokens[self._index][2]
         while True:
             kind, part, start = self._tokens[self._index]
             is_dot = part == "." and text[-1:].isalpha() and start == end and self._index < len(self._tokens) - 2
-            is_next_line = bool(text) and "\n" in self._document.text[end:start]
-            if (kind not in (_NUMBER, WORD) and not is_dot) or is_next_line:
+            is_statement = kind == WORD and "\n" in self._document.text[end:start] and (text[-1:].isalpha() or part.lower() not in UNITS)
+            if (kind not in (_NUMBER, WORD) and not is_dot) or (text and is_statement):
                 return text
             text += " " * (start > end) + part
             end = start + len(part)

@@ -61,6 +61,22 @@ def tokens(span: Span) -> Iterator[re.Match[str]]:
             yield token
 
 
+def one_line(span: Span) -> str:
+    """The text of a span in one line, without comments; blanks inside strings stay as they are.
+
+    >>> text = "{ ?c :price ?p . # in euros\\n  ?c :name 'a  #b' }"
+    >>> one_line(Span(Document("", text), 0, len(text)))
+    "{ ?c :price ?p . ?c :name 'a  #b' }"
+    """
+    pieces: list[str] = []
+    for token in TOKEN.finditer(span.document.text, span.start, span.end):
+        if token.lastgroup != "blank":
+            pieces.append(token[0])
+        elif pieces and pieces[-1] != " ":
+            pieces.append(" ")
+    return "".join(pieces).rstrip()
+
+
 def end_of_bracket(document: Document, start: int) -> int:
     """The offset behind the bracket that closes the one at `start`; raises `Refused`."""
     text, open_ = document.text, [start]

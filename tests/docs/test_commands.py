@@ -1,0 +1,168 @@
+"""Every command block of README and docs/ is run as it is written.
+
+A block is a fence of `sh` or `console`, or one without a language that has lines `$ …`. The blocks of a page are run in their order, in
+one copy of what the commands read. Those on a few pages are run by the page's own module, and single commands that no test can run are
+listed with the reason.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from tests.docs import test_connectors_http, test_connectors_mqtt, test_docs_explanations, test_docs_testing
+from tests.support.paths import ROOT
+from tests.support.ports import free_port
+from tests.support.standalone import clean_environment
+
+PAGES: Final = ("README.md", *(f"docs/{path.name}" for path in sorted((ROOT / "docs").glob("*.md")) if path.name != "errors.md"))
+FENCE: Final = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+NOT_RUN: Final[Mapping[str, str]] = {
+    "./verify": "it runs all tests, this one among them",
+    "export DOTR_DATA=/path/to/data": "its data are not shipped; tests/runtimes/test_aarhus.py runs the job where they are",
+    ".venv/bin/python kb/aarhus.py": "of the same data",
+    ".venv/bin/dotr run configs/aarhus.yaml": "of the same data",
+    "benchmarks/run field": "it measures for minutes, and writes the result into the repository",
+    "benchmarks/run all": "it measures for hours",
+}
+ELSEWHERE: Final = {
+    "docs/connectors.md": [*(command for command, _ in test_connectors_http.COMMANDS), *test_connectors_mqtt.COMMANDS],
+    "docs/explanations.md": [f"$ dotr {command}\n{output}" for command, output in test_docs_explanations.COMMANDS],
+    "docs/testing.md": [
+        text for syntax, text in test_docs_testing.BLOCK.findall(test_docs_testing.PAGE.read_text(encoding="utf-8")) if syntax == "console"
+    ],
+}
+RUN_HERE: Final = {"README.md", "docs/operation.md", "docs/performance.md"}
+
+
+@dataclass(frozen=True)
+class Block:
+    """A command block: its text, the page, and the number of its line."""
+
+    page: str
+    line: int
+    text: str
+
+    @property
+    def commands(self) -> str:
+        """The shell's text without the commands that no test runs, and without what a `$` block shows of the output."""
+        text = self.text
+        if text.startswith("$ "):
+            text = "\n".join(line[2:] for line in text.splitlines() if line.startswith("$ "))
+        return "\n".join(line for line in text.splitlines() if without_comment(line) not in NOT_RUN) + "\n"
+
+
+def without_comment(line: str) -> str:
+    return re.sub(r"(^|\s+)#.*", "", line).strip()
+
+
+def blocks(page: str) -> Iterator[Block]:
+    text = (ROOT / page).read_text(encoding="utf-8")
+    for found in FENCE.finditer(text):
+        language, content = found.groups()
+        if language in ("sh", "bash", "console", "shell") or (not language and re.search(r"^\$ ", content, re.MULTILINE)):
+            yield Block(page, text.count("\n", 0, found.start()) + 1, content)
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_every_block_is_run(page: str) -> None:
+    found = [block.text for block in blocks(page)]
+    if page in ELSEWHERE:
+        assert sorted(found) == sorted(ELSEWHERE[page])
+    elif page not in RUN_HERE:
+        assert found == []
+
+
+def test_what_is_not_run_stands_on_a_page() -> None:
+    lines = {without_comment(line) for page in PAGES for block in blocks(page) for line in block.text.splitlines()}
+    assert NOT_RUN.keys() <= lines
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Path:
+    """A copy of what the commands read, with this environment as its `.venv`, in which `start` finds everything installed."""
+    copy = tmp_path / "dotr"
+    for name in ("configs", "rules", "kb", "data", "tests/rules"):
+        shutil.copytree(ROOT / name, copy / name, ignore=shutil.ignore_patterns("__pycache__"))
+    for name in ("start", "setup.sh", "pyproject.toml"):
+        shutil.copy2(ROOT / name, copy)
+    (copy / ".venv").mkdir()
+    for path in Path(sys.prefix).iterdir():
+        if not path.name.startswith("installed-"):
+            (copy / ".venv" / path.name).symlink_to(path)
+    (copy / ".venv/installed-spark").touch()
+    return copy
+
+
+def run(commands: str, folder: Path, codes: tuple[int, ...] = (0,)) -> str:
+    """What the commands of a block print; each has to succeed, the last one with one of some exit codes."""
+    path = os.pathsep.join([str(folder / ".venv/bin"), os.environ["PATH"]])
+    given = clean_environment({"PATH": path, "XDG_CACHE_HOME": str(folder / "cache")})
+    done = subprocess.run(
+        ["bash", "-euo", "pipefail", "-c", commands],
+        cwd=folder,
+        env=given,
+        capture_output=True,
+        text=True,
+        stdin=subprocess.DEVNULL,
+        check=False,
+    )
+    assert done.returncode in codes, f"{commands}\n{done.stdout}{done.stderr}"
+    return done.stdout
+
+
+@pytest.mark.spark
+def test_commands_of_the_readme(checkout: Path) -> None:
+    start, fire, tools, knowledge, aarhus, submit = blocks("README.md")
+    run(start.commands, checkout)
+    assert len(list((checkout / "out/city/events.ndjson").iterdir())) > 0
+    printed = run(fire.commands, checkout)
+    shown = [line for line in fire.text.splitlines() if not line.startswith(("$ ", "…"))]
+    assert printed.splitlines()[: len(shown)] == shown
+    printed = run(tools.commands, checkout)
+    for said in (
+        "State of configs/fire.yaml",
+        "Input sensors: 6 records",
+        "Rule R -> Fire",
+        "Fire (rule R) at 12",
+        "R: 4 anchors",
+        "passed, 0 failed",
+    ):
+        assert said in printed, said
+    assert (checkout / "report.html").exists()
+    assert (checkout / "elsewhere.ndjson").read_text().count("\n") == 2
+    assert "triples" in run(knowledge.commands, checkout)
+    assert aarhus.commands.split() == []
+    run(submit.commands, checkout)
+
+
+@pytest.mark.spark
+def test_commands_of_the_page_on_operation(checkout: Path) -> None:
+    """The job on a cluster of the page, whose block stands below that of spark-submit; ports are free ones."""
+    submit, cluster, report, code = blocks("docs/operation.md")
+    port = str(free_port())
+    started = cluster.commands.replace("7077", port)
+    run(f"{started}trap 'kill $(jobs -p)' EXIT\n{submit.commands}", checkout)
+    assert len(list((checkout / "out/city/events.ndjson").iterdir())) > 0
+    run(report.commands, checkout)
+    assert (checkout / "report.html").exists()
+    (checkout / "config.yaml").write_text(
+        (checkout / "configs/fire.yaml").read_text().replace("../", "").replace("out/", "of/") + "engine: local\n"
+    )
+    run(code.commands.replace("/tmp/code", str(checkout / "code")), checkout)
+    assert list((checkout / "code").glob("matcher_*.py"))
+
+
+def test_commands_of_the_page_on_performance() -> None:
+    (block,) = blocks("docs/performance.md")
+    assert run(block.commands, ROOT, codes=(0, 1))  # 1: there are stale results
