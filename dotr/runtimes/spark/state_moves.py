@@ -27,6 +27,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from dotr.errors.diagnostics import Refused, refuse
+from dotr.files.private_files import replace_file
 from dotr.layout.layers import Layer
 from dotr.model.time import Micros
 from dotr.patterns.state import StateError
@@ -280,12 +281,7 @@ def _part(folder: str, layer: int, bucket: int, source: tuple[int, int]) -> Path
 
 def _write(path: Path, text: bytes) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    with temporary.open("wb") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
-    temporary.replace(path)
+    replace_file(path, [text], sync=True)
 
 
 def _sync(folder: Path) -> None:
