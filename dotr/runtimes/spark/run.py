@@ -298,6 +298,7 @@ def _job(pipeline: Pipeline, layout: CheckpointLayout, tasks: int, folders: tupl
         run=folders[0],
         store="" if store is None else str(store.file.path),
         key="" if store is None else store.file.key.hex(),
+        shared=store is not None and store.file.shared,
         growing=tuple(growing),
         rates=tuple(rates.items()),
         paces=tuple(pipeline.paces.items()),
