@@ -19,7 +19,7 @@ pytestmark = pytest.mark.core
 FIRINGS: Final[Sequence[Firing]] = [Firing(5, "R", "E", (("a", '"1"'),), (("<s>", "<p>", "<o>"),), 0)]
 LEFT: Final = "0123456789abcdef"
 TERMS: Final = OutputTerms(Clock(), ("a",))
-FORMATS: Final = [StreamFormat.NDJSON, TableFormat.PARQUET]
+FORMATS: Final[list[StreamFormat | TableFormat]] = [StreamFormat.NDJSON, TableFormat.PARQUET]
 
 
 @pytest.fixture

@@ -166,7 +166,7 @@ class Checkpoint:
             raise self._refused(f"its dotr.json cannot be read: {error}") from None
         except ValueError as error:
             if not written.strip(b"\0"):
-                raise self._damaged("is empty") from None
+                raise self._damaged("holds nothing but zeros" if written else "is empty") from None
             if any(name in written for name in (b'"checksum"', b'"pipeline"')):
                 raise self._damaged("is cut or changed (it is no JSON)") from None
             raise self._refused(f"its dotr.json cannot be read: {error}") from None
