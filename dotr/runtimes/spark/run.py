@@ -31,6 +31,7 @@ from dotr.monitoring.totals import ReportActivity, ReportTotals, RunFailed, Tota
 from dotr.runtimes.pipeline import Pipeline, with_clock
 from dotr.runtimes.spark.bucket_count import Cores, buckets_at_start, move_line
 from dotr.runtimes.spark.checkpoint import Checkpoint, CheckpointLayout, required_layout
+from dotr.runtimes.spark.checkpoint_damage import failure_in
 from dotr.runtimes.spark.display_paths import DisplayPaths
 from dotr.runtimes.spark.index_scans import granule_of, indexing
 from dotr.runtimes.spark.job import Job
@@ -216,7 +217,7 @@ def _run_on_spark(
                     session.streams.removeListener(spark_progress.listener)
         return sink.totals
     except JVM_ERRORS as error:
-        raise failure_of(error_text(error), checkpoint.log) from None
+        raise failure_in(Path(checkpoint.query), error_text(error), checkpoint.log) from None
     finally:
         if before is None:
             with suppress(*JVM_ERRORS):

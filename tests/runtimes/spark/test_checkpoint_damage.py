@@ -11,7 +11,7 @@ import pytest
 
 from dotr.errors.diagnostics import Refused
 from dotr.runtimes.spark.checkpoint import Checkpoint, CheckpointLayout
-from dotr.runtimes.spark.checkpoint_damage import check_logs, find_damage
+from dotr.runtimes.spark.checkpoint_damage import check_logs, failure_in, find_damage
 from dotr.runtimes.spark.spark_errors import failure_of
 from dotr.runtimes.spark.standard_input_spool import copied_lines
 from dotr.sources.file_journal import Journal
@@ -108,6 +108,17 @@ def test_damaged_state_of_failed_query_is_named(query: Path) -> None:
     assert found is not None
     assert f"{state} is missing" in found.diagnostics[0].message
     assert find_damage(query, "java.io.FileNotFoundException: File file:/elsewhere/2.changelog does not exist") is None
+
+
+@pytest.mark.parametrize("name", ["_metadata/v2/0", "_stateSchema/default/0_1f0c"])
+def test_missing_description_of_the_state_is_named(query: Path, name: str) -> None:
+    """Spark's message names the folder of the operator alone."""
+    path = put(query / "state/0" / name, "v2")
+    text = f"[STDS_FAILED_TO_READ_OPERATOR_METADATA] Failed to read the operator metadata for checkpointLocation=file:{query}/state/0"
+    assert failure_in(query, text, Path("spark.log")).args[0].startswith("Spark stopped: [STDS_FAILED_TO_READ")
+    path.unlink()
+    found = failure_in(query, text, Path("spark.log"))
+    assert str(found).startswith(f"S114 the checkpoint is damaged: {path} is missing\n")
 
 
 def test_foreign_and_new_files_are_no_damage(query: Path) -> None:
