@@ -25,6 +25,7 @@ from types import CodeType
 from typing import Any, Final
 
 from dotr.errors.diagnostics import Diagnostic, Refused
+from dotr.files.private_files import replace_file
 
 FOLDER: Final = "DOTR_CODE"
 """The environment variable that names the folder of generated code."""
@@ -95,11 +96,8 @@ def _write_file(text: str, kind: str) -> str | None:
         return None
     path = Path(folder).absolute() / f"{kind.replace(' ', '_')}_{blake2b(text.encode(), digest_size=8).hexdigest()}.py"
     with suppress(OSError):
-        if not path.exists():
+        if not path.is_file():
             path.parent.mkdir(parents=True, exist_ok=True)
-            part = path.with_suffix(f".{os.getpid()}.part")
-            with part.open("x", encoding="utf-8") as file:  # "x": never through a link of another user
-                file.write(text)
-            part.replace(path)
+            replace_file(path, [text.encode()])
         return str(path)
     return None

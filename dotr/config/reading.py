@@ -11,9 +11,10 @@ from dotr.config.files import ConfigFiles, read_document
 from dotr.config.sections import Settings, validated
 from dotr.config.transports import TRANSPORTS, Transport
 from dotr.config.tree import read_tree, set_values
-from dotr.datalog.compiled_cache import MIN_BYTES, CachePolicy, default_folder
+from dotr.datalog.compiled_cache import MIN_BYTES, CachePolicy
 from dotr.engine.spec import ProgramSpec
 from dotr.errors.diagnostics import Diagnostic, Refused, refuse
+from dotr.files.caches import default_folder
 from dotr.joins.limits import Limits
 from dotr.languages.rule_files import RuleLanguage
 from dotr.model.places import Span
@@ -56,7 +57,7 @@ class Config:
         """
         path = self.settings.knowledge.cache
         folder = default_folder() if path is None else Path(self.files.path(path, ("knowledge", "cache"))).absolute()
-        return CachePolicy(folder, least, fresh)
+        return CachePolicy(folder, least, fresh, self.settings.knowledge.shared)
 
     def spec(self) -> tuple[ProgramSpec, list[Diagnostic]]:
         """The program without its unreadable files, and their problems."""

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Final, Literal, TypeVar
 
-from pydantic import BaseModel, Discriminator, Field, Tag, ValidationError, field_validator
+from pydantic import BaseModel, Discriminator, Field, Tag, ValidationError, ValidationInfo, field_validator
 
 from dotr.config.section import Section
 from dotr.config.transports import (
@@ -94,10 +94,20 @@ class KnowledgeSection(Section):
     )
     axiomatic: bool = Field(default=False, description="also the axiomatic and reflexive triples of the entailment")
     cache: str | None = Field(default=None, min_length=1, description="a folder for compiled backgrounds; the user's cache folder if none")
+    shared: bool = Field(
+        default=False, description="`cache` is used whoever may write to it, for example on a disk that several users share (operation.md)"
+    )
     inconsistent: Literal["report", "reject"] = Field(
         default="report",
         description="an inconsistent instant: a warning, or all its elements become dead letters",
     )
+
+    @field_validator("shared")
+    @classmethod
+    def _check_shared(cls, value: bool, given: ValidationInfo) -> bool:
+        if value and given.data.get("cache") is None:
+            raise ValueError("there is no folder to share: name one as knowledge.cache")
+        return value
 
 
 class LimitsSection(Section):

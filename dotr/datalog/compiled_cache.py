@@ -2,9 +2,10 @@
 
 The name of a store is the key of its sources (`dotr.datalog.sources`), so a store is never out of
 date: changed sources have another name. A damaged, truncated or foreign file is reported and
-rebuilt. If a store cannot be written, the background is held in memory, which is reported, too.
-Processes that build one store concurrently write equal bytes under temporary names; the last rename
-wins. Small sources are closed in memory by each process, which is as fast as opening a store.
+rebuilt. A cache that other users could have filled is not used, unless the configuration shares it.
+If a store cannot be written, the background is held in memory, which is reported, too. Processes
+that build one store concurrently write equal bytes under temporary names; the last rename wins.
+Small sources are closed in memory by each process, which is as fast as opening a store.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from dotr.datalog.loading import load_graphs
 from dotr.datalog.sources import Sources
 from dotr.errors.diagnostics import Diagnostic, Severity, refuse
 from dotr.errors.fallbacks import FallbackKind, record_fallback, reraise_in_tests
+from dotr.files.caches import default_folder, distrusted_file, usable_cache
 from dotr.model.datalog import DatalogRule
 
 if TYPE_CHECKING:
@@ -39,12 +41,14 @@ class CachePolicy:
     """Location and use of the cache.
 
     `folder`: None: no cache. `min_bytes`: the size of the smallest sources that are stored.
-    `rebuild`: a store is built even if there is one.
+    `rebuild`: a store is built even if there is one. `shared`: the folder is used whoever may write
+    to it.
     """
 
     folder: Path | None
     min_bytes: int = MIN_BYTES
     rebuild: bool = False
+    shared: bool = False
 
     @staticmethod
     def default() -> CachePolicy:
@@ -52,21 +56,14 @@ class CachePolicy:
         return CachePolicy(default_folder())
 
 
-def default_folder() -> Path | None:
-    """The cache folder of this user (XDG_CACHE_HOME, or ~/.cache), or None."""
-    named = os.environ.get("XDG_CACHE_HOME", "")
-    if os.path.isabs(named):
-        return Path(named) / "dotr"
-    home = os.path.expanduser("~")
-    return Path(home) / ".cache" / "dotr" if os.path.isabs(home) else None
-
-
 @dataclass(frozen=True, slots=True)
 class StoreFile:
-    """A store that another process has built, opened regardless of the current sources."""
+    """A store that another process has built, opened regardless of the current sources. `shared`: it
+    is used whoever owns it."""
 
     path: Path
     key: bytes
+    shared: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -93,7 +90,7 @@ def open_background(sources: Sources, rules: Sequence[DatalogRule], policy: Cach
         from dotr.store.file import UnusableFile
 
         try:
-            store = CompiledStore(policy.path, policy.key)
+            store = CompiledStore(policy.path, policy.key, shared=policy.shared)
         except (UnusableFile, OSError) as error:
             reraise_in_tests(error, FallbackKind.STORE)
             record_fallback(error, FallbackKind.STORE)
@@ -108,23 +105,26 @@ def _open_cached(sources: Sources, rules: Sequence[DatalogRule], policy: CachePo
         return Background(_in_memory(_close_sources(sources, rules), rules))
     from dotr.datalog.compiled_store import CompiledStore, write_store
     from dotr.store.dictionary import StoreCapacityExceeded
-    from dotr.store.file import UnusableFile, checked_path
+    from dotr.store.file import DistrustedFile, UnusableFile, checked_path
 
     try:
         stamps = sources.stamps()
         key = sources.key()
     except OSError:  # reported by `load_graphs`
         return Background(_in_memory(_close_sources(sources, rules), rules))
-    path = policy.folder / (key.hex() + _SUFFIX)
-    warnings: list[Diagnostic] = []
+    folder, told = (policy.folder, None) if policy.shared else usable_cache(policy.folder)
+    path = folder / (key.hex() + _SUFFIX)
+    warnings: list[Diagnostic] = [told] if told is not None else []
     if not policy.rebuild:
         try:
-            store = CompiledStore(path, key)
+            store = CompiledStore(path, key, shared=policy.shared)
             with suppress(OSError):
                 os.utime(checked_path(path))
             return Background(store.knowledge(rules), store)
         except (FileNotFoundError, NotADirectoryError):
             pass
+        except DistrustedFile as error:
+            warnings.append(distrusted_file(path, error))
         except (UnusableFile, OSError) as error:
             reraise_in_tests(error, FallbackKind.STORE)
             warnings.append(_damaged(path, error))
@@ -136,8 +136,8 @@ def _open_cached(sources: Sources, rules: Sequence[DatalogRule], policy: CachePo
             raise UnusableFile("would be of sources that changed while they were read")
         with without_collection():
             write_store(path, key, closed, seconds)
-        _remove_stale(policy.folder)
-        store = CompiledStore(path, key)
+        _remove_stale(folder)
+        store = CompiledStore(path, key, shared=policy.shared)
     except StoreCapacityExceeded as many:
         raise refuse("K503", f"the background is too large: {many}", hint="Divide it between pipelines.") from None
     except (UnusableFile, OSError) as error:
@@ -196,5 +196,5 @@ def _remove_stale(folder: Path) -> None:
                 if now - used > _MAX_UNUSED:
                     path.unlink()
                     note.unlink(missing_ok=True)
-            elif path.suffix == ".part" and now - path.stat().st_mtime > 86_400:
+            elif path.suffix in (".part", ".tmp") and now - path.stat().st_mtime > 86_400:
                 path.unlink()

@@ -91,11 +91,11 @@ class CompiledStore:
     """An opened store; raises `UnusableFile` for a damaged or foreign file, OSError for a missing
     one.
 
-    `key`: the expected key; None: any.
+    `key`: the expected key; None: any. `shared`: the file is used whoever owns it.
     """
 
-    def __init__(self, path: Path, key: bytes | None = None) -> None:
-        self.file = MappedFile(path, key)
+    def __init__(self, path: Path, key: bytes | None = None, *, shared: bool = False) -> None:
+        self.file = MappedFile(path, key, shared=shared)
         self.strata = mapped_strata(self.file)
         self.index = self.strata[-1]
         self.summary = _summary(bytes(self.file.view("about")))

@@ -32,7 +32,7 @@ class StaticAnswers:
         self._is_changed = False
         self._path: Path | None = None
         if store is not None:
-            from dotr.store.file import MappedFile, UnusableFile
+            from dotr.store.file import DistrustedFile, MappedFile, UnusableFile
 
             digest = blake2b(store.file.key, digest_size=16)
             for document in spec.rule_documents:
@@ -41,9 +41,11 @@ class StaticAnswers:
             self._key = digest.digest()
             self._path = store.file.path.with_name(f"{store.file.path.stem}-{self._key.hex()}{store.file.path.suffix}")
             try:
-                self._rows = _read(MappedFile(self._path, self._key))
+                self._rows = _read(MappedFile(self._path, self._key, shared=store.file.shared))
             except FileNotFoundError:
                 pass
+            except DistrustedFile as error:
+                record_fallback(error, FallbackKind.ANSWERS)
             except (OSError, UnusableFile) as error:
                 reraise_in_tests(error, FallbackKind.ANSWERS)
                 record_fallback(error, FallbackKind.ANSWERS)

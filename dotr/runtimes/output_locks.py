@@ -5,6 +5,7 @@ which is locked with flock(2) and names its holder. The kernel releases a lock w
 ends, so the lock file of a killed run locks nothing. On a shared disk the lock holds for the
 machines among which the disk supports flock. Where no lock file can be made, an existing output is
 locked itself; where no lock is possible, the run continues without one.
+Invariant: only lock files are written, no file behind a link, and no other file of that name.
 """
 
 from __future__ import annotations
@@ -20,12 +21,15 @@ from pathlib import Path
 from typing import Final
 
 from dotr.errors.diagnostics import Diagnostic
+from dotr.files.private_files import ForeignFile, open_fixed
 from dotr.runtimes.removal import Target
 from dotr.sinks.files import stores_no_data
 
 _LOCKED_ERRNOS: Final = {errno.EWOULDBLOCK, errno.EAGAIN, errno.EACCES}
 _TRIES: Final = 100
 _HOLDER_SIZE: Final = 4_096
+_OURS: Final = b'{"pipeline": '
+"""The beginning of each lock file that is not empty."""
 
 
 class OutputLocks:
@@ -43,13 +47,19 @@ class OutputLocks:
 
     def acquire(self, targets: Sequence[Target], pipeline: str) -> list[Diagnostic]:
         """Lock all targets for a pipeline. Where another run has one of them, none is locked and a
-        problem (C216) is returned."""
+        problem (C216) is returned, likewise (C261) where something else has the name of a lock
+        file."""
         holders: dict[str, str] = {}
         first: Target | None = None
         for target in targets:
             if stores_no_data(target.path):
                 continue
-            holder = self._acquire_one(target, pipeline)
+            try:
+                holder = self._acquire_one(target, pipeline)
+            except ForeignFile as foreign:
+                self.release()
+                hint = "Remove it if nothing needs it, or write to a folder that no other user can write to. Nothing was removed."
+                return [Diagnostic("C261", f"{target.path} cannot be locked: {_lock_file(target)} {foreign}", target.span, hint)]
             if holder is not None:
                 first = first or target
                 holders[target.path] = holder
@@ -66,7 +76,8 @@ class OutputLocks:
         for number, path in self._locks:
             if path is not None:
                 with suppress(OSError):
-                    path.unlink()  # before the release: others check the name after locking (_has_name)
+                    if _has_name(number, path):
+                        path.unlink()  # before the release: others check the name after locking
             os.close(number)
         for folder in reversed(self._created_folders):
             with suppress(OSError):
@@ -75,21 +86,21 @@ class OutputLocks:
 
     def _acquire_one(self, target: Target, pipeline: str) -> str | None:
         """Lock one target; returns its holder where another run has it, else None."""
-        path = Path(os.path.realpath(target.path))
-        lock_file = path.with_name(f".{path.name}.lock")
+        path, lock_file = Path(os.path.realpath(target.path)), _lock_file(target)
         try:
             if not target.checkpoint:
                 self._create_folder(lock_file.parent)
             for _ in range(_TRIES):
-                number = os.open(lock_file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+                number, is_new = open_fixed(lock_file)
                 try:
                     if not _try_lock(number):
                         return _holder(number)
                 except OSError:
-                    if not lock_file.stat().st_size:
+                    if is_new:
                         lock_file.unlink()
                     raise
                 if _has_name(number, lock_file):
+                    _check_ours(number)
                     self._locks.append((number, lock_file))
                     os.ftruncate(number, 0)
                     os.write(number, json.dumps({"pipeline": pipeline, "process": os.getpid(), "host": socket.gethostname()}).encode())
@@ -112,6 +123,19 @@ class OutputLocks:
             self._created_folders.append(each)
 
 
+def _lock_file(target: Target) -> Path:
+    path = Path(os.path.realpath(target.path))
+    return path.with_name(f".{path.name}.lock")
+
+
+def _check_ours(number: int) -> None:
+    """Raises `ForeignFile`, and closes the file, unless it is empty or begins as a lock file does."""
+    content = os.pread(number, _HOLDER_SIZE + 1, 0)
+    if content.strip(b"\0") and (not content.startswith(_OURS) or len(content) > _HOLDER_SIZE):
+        os.close(number)
+        raise ForeignFile("is no lock file of dotr")
+
+
 def _try_lock(number: int) -> bool:
     """Lock an open file; False where another process has the lock. Raises OSError where the disk
     supports none."""
@@ -129,7 +153,7 @@ def _has_name(number: int, path: Path) -> bool:
     """True if `path` is still the name of the open file; a holder removes the name before it releases
     the lock."""
     try:
-        named = os.stat(path)
+        named = os.lstat(path)
     except FileNotFoundError:
         return False
     own = os.fstat(number)

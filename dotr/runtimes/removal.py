@@ -19,17 +19,19 @@ from pathlib import Path
 from typing import Final
 
 from dotr.errors.diagnostics import Diagnostic, Refused, refuse
+from dotr.files.private_files import TEMPORARY
 from dotr.model.places import Span
 from dotr.sinks.files import stores_no_data
 from dotr.sinks.parquet import MADE_BY
 
-_BATCH: Final = re.compile(r"\.?[0-9]{12}\.[a-z.]+")
+_BATCH: Final = re.compile(rf"\.?[0-9]{{12}}\.[a-z.]+|\.[0-9]{{12}}\.[a-z.]+{TEMPORARY}")
 _OWN_FILE: Final = re.compile(
     r'\{"time": .*"rule": .*"event": .*"attributes": |\{"reason": .*"input": .*"file": |time,rule,event[,\r\n]|'
     r"(?:@prefix [^\n]*\n)*<urn:dotr:[0-9a-f]{32}> (?:<http://www\.w3\.org/ns/prov#|[\w-]*:)generatedAtTime"
 )
 _CHECKPOINT: Final = re.compile(
-    r"dotr\.json(\.new)?|spark\.log|query(-[0-9]+)?|moved-[0-9]+|spool|waiting|(watched|progress|inputs|partitions)\.((nd)?json|new)"
+    r"dotr\.json(\.new)?|spark\.log|query(-[0-9]+)?|moved-[0-9]+|spool|waiting|(watched|progress|inputs|partitions)\.((nd)?json|new)|"
+    rf"\.(dotr|watched|progress|inputs)\.(nd)?json{TEMPORARY}"
 )
 _FOLDER: Final = re.compile(r"query(-[0-9]+)?|moved-[0-9]+|spool|waiting")
 _MAGIC: Final = b"\x1f\x8b"

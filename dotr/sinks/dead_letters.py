@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 
 from dotr.expressions.times import format_time
+from dotr.files.private_files import remove_leftovers
 from dotr.model.places import Span
 from dotr.model.stream import DeadLetter
 from dotr.model.time import Clock
@@ -60,7 +62,8 @@ class DeadLetterFiles:
         self._clock = clock
 
     def open(self, check: Check) -> int | None:
-        """Returns None, as a repeated batch replaces its file."""
+        """Returns None, as a repeated batch replaces its file; removes that of a killed run."""
+        remove_leftovers(Path(self._folder))
         return None
 
     def write_batch(self, number: int, blocks: Iterable[Sequence[DeadLetter]], check: Check) -> Sequence[DeadLetter]:

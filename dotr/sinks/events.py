@@ -6,8 +6,10 @@ from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from enum import Enum
+from pathlib import Path
 from typing import TypeAlias
 
+from dotr.files.private_files import remove_leftovers
 from dotr.model.places import Span
 from dotr.model.stream import DeadLetter, Firing
 from dotr.model.terms import Prefixes, Variable
@@ -113,7 +115,9 @@ class FileBatches:
         self._terms = terms
 
     def open(self, check: Check) -> int | None:
-        """Returns None, as a repeated batch replaces its files."""
+        """Returns None, as a repeated batch replaces its files; removes those of a killed run."""
+        for folder, _ in self._folders:
+            remove_leftovers(Path(folder))
         return None
 
     def write_batch(self, number: int, blocks: Iterable[Sequence[Firing]], check: Check) -> Sequence[DeadLetter]:

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Final, Self
 
 from dotr.errors.diagnostics import DotrError, refuse
+from dotr.files.private_files import create_file, temporary_path
 from dotr.model.places import Span
 
 _DIGITS: Final = 12
@@ -196,11 +197,6 @@ def batch_path(folder: str, batch: int, suffix: str) -> Path:
     return Path(folder) / f"{batch:0{_DIGITS}}{suffix}"
 
 
-def temporary_path(target: Path) -> Path:
-    """The path of a file until it is complete."""
-    return target.with_name(f".{target.name}.tmp")
-
-
 @contextmanager
 def write_errors(path: Path) -> Iterator[None]:
     """Context in which write errors are `WriteFailed` if they may pass, else `Refused`."""
@@ -237,7 +233,8 @@ class BatchFile:
             with write_errors(self._folder):
                 if self._file is None:
                     self._folder.mkdir(parents=True, exist_ok=True)
-                    self._file = open(self._temporary, "w", encoding="utf-8", errors="backslashreplace", newline="\n")  # noqa: SIM115
+                    file = create_file(self._temporary)
+                    self._file = io.TextIOWrapper(file, encoding="utf-8", errors="backslashreplace", newline="\n")
                 self._file.write(text)
 
     def __enter__(self) -> Self:
@@ -249,6 +246,8 @@ class BatchFile:
             if file is not None:
                 with suppress(OSError):  # the first error is reported
                     file.close()
+                with suppress(OSError):
+                    self._temporary.unlink()
             return
         with write_errors(self._folder):
             if file is None:

@@ -19,12 +19,13 @@ from pathlib import Path
 from typing import Any, BinaryIO, Final
 
 from dotr.errors.diagnostics import Diagnostic
+from dotr.files.private_files import create_file, remove_leftovers, temporary_path
 from dotr.model.places import Span
 from dotr.model.stream import Firing
 from dotr.model.terms import Variable
 from dotr.model.time import Clock
 from dotr.outputs.writing import ntriples, plain_text
-from dotr.sinks.files import WriteFailed, batch_path, check_new, replace_durably, temporary_path, write_errors
+from dotr.sinks.files import WriteFailed, batch_path, check_new, replace_durably, write_errors
 
 MADE_BY: Final = b"dotr.output"
 """Key in the metadata of files that a run has written."""
@@ -128,7 +129,8 @@ class ParquetFile:
         self._whole = True
         with write_errors(self._target):
             self._target.parent.mkdir(parents=True, exist_ok=True)
-            self._file: BinaryIO = open(self._temporary, "wb")  # noqa: SIM115 (closed by close)
+            remove_leftovers(self._target.parent, self._target.name)
+            self._file: BinaryIO = create_file(self._temporary)
             self._rows = _ParquetRows(self._file, clock, attributes)
 
     def write_items(self, firings: Sequence[Firing]) -> None:
@@ -199,7 +201,7 @@ class ParquetBatch:
         with write_errors(self._target.parent):
             if self._rows is None:
                 self._target.parent.mkdir(parents=True, exist_ok=True)
-                self._file = open(self._temporary, "wb")  # noqa: SIM115
+                self._file = create_file(self._temporary)
                 self._rows = _ParquetRows(self._file, self._clock, self._attributes)
             self._rows.write(firings)
 
@@ -213,6 +215,8 @@ class ParquetBatch:
                 rows.abandon()
                 with suppress(OSError):  # the first error is reported
                     file.close()
+                with suppress(OSError):
+                    self._temporary.unlink()
             return
         with write_errors(self._target.parent):
             if rows is None or file is None:

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Final
 
 from dotr.errors.diagnostics import Refused, refuse
+from dotr.files.private_files import replace_file, without_links
 from dotr.sources.records import InputFile
 from dotr.sources.watched_folders import Folder, GrowingInput
 
@@ -39,7 +40,7 @@ class Journal:
     def __init__(self, folder: Path, done: Mapping[str, int]) -> None:
         self._path = folder / NAME
         if self._path.exists() and not self._path.read_bytes().endswith(b"\n"):
-            with self._path.open("ab") as file:
+            with open(self._path, "ab", opener=without_links) as file:
                 file.write(b"\n")
         self.paths: dict[str, dict[int, str]] = {}
         self.next: dict[str, int] = {}
@@ -77,13 +78,14 @@ class Journal:
         self.next[name] = first + len(paths)
 
     def _write(self, entries: Sequence[Sequence[object]], *, anew: bool = False) -> None:
-        path = self._path.with_suffix(".new") if anew else self._path
-        with path.open("w" if anew else "a") as file:
-            file.writelines(json.dumps(entry) + "\n" for entry in entries)
+        lines = [f"{json.dumps(entry)}\n".encode() for entry in entries]
+        if anew:
+            replace_file(self._path, lines, sync=True)
+            return
+        with open(self._path, "ab", opener=without_links) as file:
+            file.writelines(lines)
             file.flush()
             os.fsync(file.fileno())
-        if anew:
-            path.replace(self._path)
 
 
 class JournaledFiles:

@@ -31,6 +31,8 @@ from pathlib import Path
 from typing import BinaryIO, Final, Literal, TypeAlias
 
 from dotr.errors.diagnostics import DotrError
+from dotr.files.private_files import replace_file
+from dotr.files.trust import distrust, make_folder
 
 Buffer: TypeAlias = "bytes | bytearray | memoryview | array[int]"
 
@@ -45,6 +47,10 @@ _BLOCK: Final = 1 << 20
 
 class UnusableFile(DotrError):
     """Reason why a file cannot be used, phrased to follow the file name."""
+
+
+class DistrustedFile(UnusableFile):
+    """Reason why others than this user could have written a file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +76,7 @@ def write_file(path: Path, key: bytes, sections: Mapping[str, Iterable[Buffer]])
     `sections`: the buffers of each section, in the order of writing.
     The new file is recorded as verified.
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
+    make_folder(path.parent)
     handle, name = tempfile.mkstemp(prefix=path.name + ".", suffix=".part", dir=path.parent)
     try:
         with open(handle, "wb") as file:
@@ -150,18 +156,22 @@ def read_header(header: bytes, length: int) -> tuple[bytes, dict[str, FileSectio
 class MappedFile:
     """Read-only memory mapping of a file, shared by all processes that open it."""
 
-    def __init__(self, path: Path, key: bytes | None = None) -> None:
+    def __init__(self, path: Path, key: bytes | None = None, *, shared: bool = False) -> None:
         """Opens and verifies a file; raises `UnusableFile`, or OSError where the file cannot be
         opened.
 
         `key`: the key that the file must have; None: any.
+        `shared`: the file is used whoever owns it, and whoever may write to its folder.
         """
+        if not shared and (reason := distrust(path)) is not None:
+            raise DistrustedFile(f"is not used, since others could have written it: {reason}")
         with path.open("rb") as file:
             status = os.fstat(file.fileno())
             if status.st_size < _PAGE:
                 raise UnusableFile("is not one of dotr's" if not file.read(8).startswith(_MAGIC) else "is cut off")
             self.bytes: Final = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
         self.path = path
+        self.shared = shared
         self.size = status.st_size
         self.key, self.sections = read_header(self.bytes[:_PAGE], status.st_size)
         if key is not None and self.key != key:
@@ -214,6 +224,4 @@ def _write_checked(path: Path, identity: str) -> None:
     """Records a verified identity; without write permission the next opening verifies again."""
     note = checked_path(path)
     with suppress(OSError):
-        part = note.with_name(f"{note.name}.{os.getpid()}.part")
-        part.write_text(identity)
-        os.replace(part, note)
+        replace_file(note, [identity.encode()], 0o644)

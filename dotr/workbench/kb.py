@@ -42,7 +42,8 @@ def compiled_background(config: str, options: Sequence[str] = (), *, fresh: bool
     if program.store is None:
         return CompiledBackground(program, None, False, 0.0, program.notices)
     start = time.perf_counter()
-    store = CompiledStore(program.store.file.path, program.store.file.key)
+    file = program.store.file
+    store = CompiledStore(file.path, file.key, shared=file.shared)
     return CompiledBackground(program, store, program.store_made, time.perf_counter() - start, program.notices)
 
 

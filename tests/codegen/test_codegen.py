@@ -63,10 +63,14 @@ def test_a_link_in_the_folder_is_not_written_through(tmp_path: Path, monkeypatch
     (file,) = folder.iterdir()
     file.unlink()
     target.write_text("precious")
-    file.with_suffix(f".{os.getpid()}.part").symlink_to(target)
+    for link in (file, file.with_suffix(f".{os.getpid()}.part"), file.with_name(f".{file.name}.tmp")):
+        link.symlink_to(target if link != file else tmp_path / "missing")
     compiled.cache_clear()
-    assert compiled("linked = 1\n", "linked trial").co_filename.startswith("<dotr linked trial ")
+    assert compiled("linked = 1\n", "linked trial").co_filename == str(file)
     assert target.read_text() == "precious"
+    assert not (tmp_path / "missing").exists()
+    assert file.read_text() == "linked = 1\n"
+    assert not file.is_symlink()
 
 
 def test_the_command_line_refuses_a_folder_that_cannot_be_written(

@@ -137,3 +137,61 @@ def test_disk_without_locks_does_not_stop_a_run(project: Project, monkeypatch: p
     assert not list(project.folder.glob(".*.lock"))
     project.write(".out.ndjson.lock", json.dumps([1]))
     assert project.dotr("run", "c.yaml", "--fresh").code == 0
+
+
+def planted(project: Project, how: str) -> Path:
+    """A file of the user, which has the name of the output's lock as well."""
+    precious, lock = project.write("precious", "precious"), project.folder / ".out.ndjson.lock"
+    match how:
+        case "link":
+            lock.symlink_to(precious)
+        case "link to nothing":
+            lock.symlink_to(project.folder / "missing")
+        case "hard link":
+            lock.hardlink_to(precious)
+        case "file":
+            lock.write_text("precious")
+        case "long file":
+            lock.write_text('{"pipeline": ' + "1" * 5_000)
+    return precious
+
+
+@pytest.mark.parametrize("engine", ["local", "spark"])
+@pytest.mark.parametrize(
+    ("how", "reason"),
+    [
+        ("link", "is a symbolic link"),
+        ("link to nothing", "is a symbolic link"),
+        ("hard link", "has another name too (a hard link)"),
+        ("file", "is no lock file of dotr"),
+        ("long file", "is no lock file of dotr"),
+    ],
+)
+def test_nothing_in_the_place_of_a_lock_is_emptied(project: Project, engine: str, how: str, reason: str) -> None:
+    precious = planted(project, how)
+    lock = project.folder / ".out.ndjson.lock"
+    before = os.lstat(lock), lock.read_text() if lock.exists() else None
+    answer = project.dotr("run", "c.yaml", "--fresh", "--engine", engine, "--set", "spark.checkpoint=ck")
+    assert answer.code == 2
+    assert f"C261 out.ndjson cannot be locked: {lock} {reason}\n" in answer.err
+    assert (os.lstat(lock), lock.read_text() if lock.exists() else None) == before
+    assert precious.read_text() == "precious"
+    assert not (project.folder / "missing").exists()
+    assert not (project.folder / "out.ndjson").exists()
+    assert not (project.folder / ".dead.ndjson.lock").exists()
+
+
+@pytest.mark.parametrize("content", ["", "\0\0\0", '{"pipeline": "small", "process": 4711, "host": "plant"}', '{"pipeline": "sma'])
+def test_lock_of_a_killed_run_locks_nothing(project: Project, content: str) -> None:
+    project.write(".out.ndjson.lock", content)
+    assert project.dotr("run", "c.yaml").code == 0
+    assert not list(project.folder.glob(".*.lock"))
+
+
+def test_release_removes_no_file_that_has_taken_the_name(tmp_path: Path) -> None:
+    target, lock = Target("output", str(tmp_path / "out")), tmp_path / ".out.lock"
+    with OutputLocks() as locks:
+        assert locks.acquire([target], "one") == []
+        lock.unlink()
+        lock.write_text("another's")
+    assert lock.read_text() == "another's"

@@ -14,17 +14,19 @@ from pathlib import Path
 import pytest
 
 from dotr.datalog import compiled_cache as cache
+from dotr.datalog.background import close_background
 from dotr.datalog.closure import Contradiction
-from dotr.datalog.compiled_cache import Background, CachePolicy, StoreFile, default_folder, open_background
-from dotr.datalog.compiled_store import CompiledStore
+from dotr.datalog.compiled_cache import Background, CachePolicy, StoreFile, open_background
+from dotr.datalog.compiled_store import CompiledStore, write_store
 from dotr.datalog.entailment import Entailment, rule_set
 from dotr.datalog.loading import load_graphs
 from dotr.datalog.sources import Sources
 from dotr.errors.diagnostics import Refused
+from dotr.files.caches import default_folder
 from dotr.languages.datalog import parse_datalog
 from dotr.model.places import Document
 from dotr.store import dictionary
-from dotr.store.file import MappedFile, UnusableFile, checked_path, write_file
+from dotr.store.file import DistrustedFile, MappedFile, UnusableFile, checked_path, write_file
 
 GRAPH = "".join(f"<http://e/s{n}> <http://e/p> <http://e/s{n + 1}> .\n" for n in range(40))
 TWICE = Document("twice.dlog", "PREFIX e: <http://e/>\n[?a, e:twice, ?c] :- [?a, e:p, ?b], [?b, e:p, ?c] .\n")
@@ -359,3 +361,89 @@ def test_default_folder_is_the_users_cache(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setenv("XDG_CACHE_HOME", "relative")
     monkeypatch.setenv("HOME", "/home/somebody")
     assert default_folder() == Path("/home/somebody/.cache/dotr")
+
+
+OTHER = 54_321
+needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root gives a file to another user")
+
+
+def planted(folder: Path, sources: Sources) -> Path:
+    """The store of other triples under the name of the sources', as another user could make it."""
+    lie = folder.with_name("lie.nt")
+    lie.write_text(GRAPH.replace("<http://e/s40>", "<http://e/nowhere>"))
+    real = path_of(opened(sources, folder))
+    rules = [rule for each in sources.datalog for rule in parse_datalog(each, {})]
+    write_store(real, sources.key(), close_background(load_graphs([str(lie)]), rules), 0.0)
+    return real
+
+
+def has_lie(found: Background) -> bool:
+    return any("nowhere" in term for triple in found.knowledge.background for term in triple)
+
+
+@pytest.mark.parametrize("mode", [0o775, 0o777, 0o1777])
+@needs_root
+def test_cache_of_which_others_write_is_not_used(tmp_path: Path, sources: Sources, monkeypatch: pytest.MonkeyPatch, mode: int) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    folder = tmp_path / "cache"
+    path = planted(folder, sources)
+    assert has_lie(opened(sources, folder)), "the key alone protects from nothing"
+    folder.chmod(mode)
+    before = path.read_bytes()
+    found = opened(sources, folder)
+    assert not has_lie(found)
+    assert path_of(found) == tmp_path / ".cache" / "dotr" / path.name
+    assert [each.code for each in found.warnings] == ["C262"]
+    again = opened(sources, folder)
+    assert (again.is_new, again.warnings) == (False, ())
+    assert path.read_bytes() == before
+    shared = opened(sources, folder, shared=True)
+    assert path_of(shared) == path
+    assert has_lie(shared)
+    assert shared.warnings == ()
+
+
+@pytest.mark.parametrize("of_folder", [False, True])
+@needs_root
+def test_store_of_another_user_is_built_again(tmp_path: Path, sources: Sources, monkeypatch: pytest.MonkeyPatch, of_folder: bool) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    path = planted(tmp_path / "cache", sources)
+    os.chown(path.parent if of_folder else path, OTHER, OTHER)
+    found = opened(sources, tmp_path / "cache")
+    assert not has_lie(found)
+    (told,) = found.warnings
+    assert told.code == "C262"
+    assert f"belongs to the user {OTHER}" in told.message
+    assert (path_of(found) == path) is not of_folder
+    assert opened(sources, tmp_path / "cache").warnings == ()
+
+
+@needs_root
+def test_worker_maps_no_store_of_another_user(tmp_path: Path, sources: Sources) -> None:
+    path = planted(tmp_path / "cache", sources)
+    os.chown(path, OTHER, OTHER)
+    with pytest.raises(DistrustedFile, match="belongs to the user"):
+        MappedFile(path)
+    rules = [rule for each in sources.datalog for rule in parse_datalog(each, {})]
+    assert has_lie(open_background(sources, rules, StoreFile(path, sources.key(), shared=True)))
+
+
+def test_note_of_verification_is_not_written_through_a_link(tmp_path: Path) -> None:
+    path, precious = tmp_path / "a.dotrkb", tmp_path / "precious"
+    precious.write_text("precious")
+    for name in (f"{checked_path(path).name}.{os.getpid()}.part", checked_path(path).name):
+        (tmp_path / name).symlink_to(precious)
+    write_file(path, bytes(16), {"a": [b"b"]})
+    assert precious.read_text() == "precious"
+    assert MappedFile(path).key == bytes(16)
+
+
+def test_store_is_private_whatever_the_umask(tmp_path: Path, sources: Sources) -> None:
+    before = os.umask(0)
+    try:
+        path = path_of(opened(sources, tmp_path / "new" / "cache"))
+    finally:
+        os.umask(before)
+    assert {oct(each.stat().st_mode & 0o777) for each in (path, checked_path(path))} == {"0o644"}
+    assert {oct(each.stat().st_mode & 0o777) for each in (path.parent, path.parent.parent)} == {"0o755"}
+    assert not opened(sources, tmp_path / "new" / "cache").is_new

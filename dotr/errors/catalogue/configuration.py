@@ -316,6 +316,34 @@ CONFIGURATION: tuple[ErrorCode, ...] = (
         ),
     ),
     ErrorCode(
+        "C261",
+        "A lock file that is none",
+        "A run locks an output with a hidden file beside it, `.fire.ndjson.lock`. At that name is a symbolic link, a file with another "
+        "name too, or a file with other content. Whoever may write to the folder could have put it there, so that a run would empty the "
+        "file behind it. The run does not start, and nothing was changed.",
+        "Remove what is there, if nothing needs it; write to a folder that no other user can write to.",
+        ShownMessage(
+            "C261 out/fire.ndjson cannot be locked: /srv/plant/out/.fire.ndjson.lock is a symbolic link\n"
+            "Remove it if nothing needs it, or write to a folder that no other user can write to. Nothing was removed."
+        ),
+    ),
+    ErrorCode(
+        "C262",
+        "A cache that others could have filled",
+        "Cached files are code that runs (Spark's folder, archives of classes) and knowledge that is believed (compiled backgrounds). So a "
+        "cache is used only if it and every folder on the way to it belong to this user or to root, and no other user can write there. "
+        "Otherwise `~/.cache/dotr` is used in its place, or a folder that is removed at the end; the output is the same. It is a warning, "
+        "given once.",
+        "Take the permission to write from others, or name another folder. `knowledge.shared: true` uses a `knowledge.cache` that several "
+        "users share (docs/operation.md).",
+        ShownMessage(
+            "C262 warning: the cache /srv/cache/dotr is not used, since others could have put files there: /srv/cache can be written by "
+            "all users; /home/plant/.cache/dotr is used in its place\n"
+            "Take the permission to write from others (chmod go-w), or name a folder of your own as XDG_CACHE_HOME or knowledge.cache. A "
+            "folder of compiled backgrounds that several users share on purpose needs knowledge.shared: true."
+        ),
+    ),
+    ErrorCode(
         "C301",
         "There is no such file",
         "The path does not exist, or no file matches the pattern.",

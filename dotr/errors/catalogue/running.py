@@ -316,7 +316,7 @@ SPARK: tuple[ErrorCode, ...] = (
         "The checkpoint is damaged",
         "A file of the checkpoint is empty, truncated, changed or missing: after a power cut, on a full or failing disk, or because the "
         "folder was copied during a run. Files needed at the start are checked before Spark reads them; files of the state once a query "
-        "has failed. The message names the file, and whether it can be removed.",
+        "has failed. `dotr.json` has a checksum of its own. The message names the file, and whether it can be removed.",
         "Follow the message; keep a copy of the folder until the run works. Otherwise restore the whole folder from a copy, or start over "
         "with `--fresh`.",
         ShownMessage(

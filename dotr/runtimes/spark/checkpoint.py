@@ -2,7 +2,9 @@
 
 `dotr.json` is beside Spark's folder `query`. It names the pipeline and the program, the input files
 in the order of the offsets, the numbers of the state's layout, and the schema of the state. A
-checkpoint of another pipeline or of other inputs is refused, since its state would be misread.
+checkpoint of another pipeline or of other inputs is refused, since its state would be misread. The
+file begins with a checksum of its other members: without one, a changed bit would be taken for
+another program or another layout.
 """
 
 from __future__ import annotations
@@ -13,11 +15,13 @@ import secrets
 import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from hashlib import blake2b
 from pathlib import Path
 from typing import Any, Final
 
 from dotr.engine.program import CompiledProgram
-from dotr.errors.diagnostics import refuse
+from dotr.errors.diagnostics import Refused, refuse
+from dotr.files.private_files import remove_leftovers, replace_file, without_links
 from dotr.monitoring.totals import RunFailed
 from dotr.runtimes.pipeline import Pipeline
 from dotr.runtimes.spark.checkpoint_damage import check_logs
@@ -30,6 +34,8 @@ from dotr.sources.watched_folders import GrowingInput
 from dotr.state.state_migration import StateChange, state_change
 from dotr.state.state_schema import StateSchema, state_schema
 
+NAME: Final = "dotr.json"
+_CHECKSUM: Final = "checksum"
 FORMAT: Final = 2
 PLACES_FORMAT: Final = 3
 """The format where a rule may have roles in several layers: the schema has a layer and a port for each
@@ -115,9 +121,13 @@ class CheckpointLayout:
         )
 
 
+_MEMBERS: Final = {"format", *CheckpointLayout("", "", (), 0, 0, 0, topics=(("", 0, ""),), identity="-").to_json()}
+"""The members of `dotr.json` beside the checksum, over all releases."""
+
+
 class Checkpoint:
-    """A checkpoint folder; `layout` is None where it is new. Raises Refused (S102, S104) where it
-    is unusable."""
+    """A checkpoint folder; `layout` is None where it is new. Raises Refused (S102, S104, S114) where
+    it is unusable."""
 
     def __init__(self, folder: str) -> None:
         if "://" in folder and not folder.startswith("file://"):
@@ -141,9 +151,10 @@ class Checkpoint:
         return self.folder / "spark.log"
 
     def _read(self) -> CheckpointLayout | None:
-        file = self.folder / "dotr.json"
+        file, written = self.folder / NAME, b""
         try:
-            data = json.loads(file.read_text())
+            written = file.read_bytes()
+            data = json.loads(written.decode())
         except FileNotFoundError:
             if (self.folder / "query").exists() or (self.folder / "offsets").exists():
                 why = "there is no dotr.json in it: it was not made by dotr, or that file is lost"
@@ -151,14 +162,25 @@ class Checkpoint:
                     why, "Put the file back from a copy, remove the folder by hand, or name another spark.checkpoint."
                 ) from None
             return None
-        except (OSError, ValueError) as error:
+        except OSError as error:
             raise self._refused(f"its dotr.json cannot be read: {error}") from None
+        except ValueError as error:
+            if not written.strip(b"\0"):
+                raise self._damaged("holds nothing but zeros" if written else "is empty") from None
+            if any(name in written for name in (b'"checksum"', b'"pipeline"')):
+                raise self._damaged("is cut or changed (it is no JSON)") from None
+            raise self._refused(f"its dotr.json cannot be read: {error}") from None
+        is_checked = isinstance(data, dict) and _CHECKSUM in data
+        if is_checked and data.pop(_CHECKSUM) != _checksum(data):
+            raise self._damaged("is changed (it does not match its checksum)")
         if not isinstance(data, dict) or not isinstance(data.get("format"), int):
             raise self._refused("its dotr.json is not one of dotr: it has no format")
         if data["format"] not in READABLE_FORMATS:
             raise self._refused(
                 f"it is of a later release (its format is not {', '.join(map(str, READABLE_FORMATS[:-1]))} or {READABLE_FORMATS[-1]})"
             )
+        if not is_checked and (unknown := data.keys() - _MEMBERS):  # also a checksum whose name is changed
+            raise self._damaged(f"is changed (it has a member {min(unknown)!r}, which no release has written)")
         try:
             return CheckpointLayout.of_json(data)
         except (KeyError, TypeError, ValueError, AttributeError, IndexError, AssertionError) as error:
@@ -262,6 +284,10 @@ class Checkpoint:
         hint = hint or "Start over with --fresh (it removes this pipeline's output and checkpoint), or name another spark.checkpoint."
         return refuse("S102", f"the checkpoint {self.folder} cannot be used: {why}", hint=hint)
 
+    def _damaged(self, why: str) -> Refused:
+        hint = "Put the file back from a copy, or start over with --fresh (it removes this pipeline's output and checkpoint)."
+        return refuse("S114", f"the checkpoint is damaged: {self.folder / NAME} {why}", hint=hint)
+
     def check(self) -> None:
         """Check the logs that the next start reads. Raises Refused (S114) where one is damaged."""
         if self.layout is not None:
@@ -271,7 +297,8 @@ class Checkpoint:
         """Create the folder and the log file."""
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
-            self.log.open("a").close()
+            remove_leftovers(self.folder)
+            open(self.log, "a", opener=without_links).close()
         except OSError as error:
             raise self._unwritable(error) from None
 
@@ -359,16 +386,18 @@ class Checkpoint:
 
     def _write(self, layout: CheckpointLayout) -> None:
         try:
-            new = self.folder / "dotr.json.new"
-            with new.open("w") as file:
-                has_places = layout.holdings is not None and layout.holdings.has_places
-                json.dump({"format": PLACES_FORMAT if has_places else FORMAT, **layout.to_json()}, file, indent=1)
-                file.flush()
-                os.fsync(file.fileno())
-            new.replace(self.folder / "dotr.json")
+            has_places = layout.holdings is not None and layout.holdings.has_places
+            data = {"format": PLACES_FORMAT if has_places else FORMAT, **layout.to_json()}
+            text = json.dumps({_CHECKSUM: _checksum(data), **data}, indent=1)
+            replace_file(self.folder / NAME, [text.encode()], sync=True)
         except OSError as error:
             raise self._unwritable(error) from None
         self.layout = layout
+
+
+def _checksum(data: Mapping[str, object]) -> str:
+    """The checksum of the other members of `dotr.json`, whatever its white space."""
+    return blake2b(json.dumps(json.loads(json.dumps(data)), sort_keys=True).encode(), digest_size=16).hexdigest()
 
 
 def _check_inputs(checkpoint: Checkpoint, stored: Sequence[tuple[str, int, str]], required: Sequence[tuple[str, int, str]]) -> None:

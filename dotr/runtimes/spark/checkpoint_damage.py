@@ -18,7 +18,9 @@ from typing import Final
 from uuid import uuid4
 
 from dotr.errors.diagnostics import Refused, refuse
+from dotr.monitoring.totals import InputLost, RunFailed
 from dotr.runtimes.spark.planner import Offset
+from dotr.runtimes.spark.spark_errors import failure_of
 
 _MAGIC: Final = b"crc\x00"
 _MAX_CHECKED_BYTES: Final = 1 << 32
@@ -78,7 +80,23 @@ def find_damage(query: Path, message: str) -> Refused | None:
         budget -= size
         if budget < 0:
             break
+    for sums in sorted((query / "state").glob("*/_*/**/.*.crc")):  # Spark does not say which of these files it misses
+        path = sums.with_name(sums.name.removeprefix(".").removesuffix(".crc"))
+        if not path.name.startswith(".") and not path.exists():
+            return _refused(path, "is missing", _sentence(_START_OVER))
     return None
+
+
+def failure_in(query: Path, text: str, log: Path) -> Refused | RunFailed:
+    """The error of a failed query for the user: that of `failure_of`, or the damaged file that is its
+    cause.
+
+    `query` is Spark's folder, `text` its message, `log` the path of its log.
+    """
+    failure = failure_of(text, log)
+    if isinstance(failure, RunFailed) and not isinstance(failure, InputLost):
+        return find_damage(query, text) or failure
+    return failure
 
 
 def _newest(folder: Path) -> Iterator[tuple[Path, int]]:

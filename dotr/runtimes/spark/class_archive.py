@@ -15,7 +15,7 @@ itself, and making one costs more than a run gains, so three runs share the work
 Invariant: an archive is used only if its length is the one noted, since a truncated one would kill
 the JVM (SIGBUS), and together with Java's own verification, which ignores one with other bytes. The
 name is a hash of the Java version, the jars of Spark and the options, so that another Java or Spark
-has an archive of its own.
+has an archive of its own. No file is used that another user could have written.
 """
 
 from __future__ import annotations
@@ -30,6 +30,9 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Final
 
+from dotr.files.private_files import replace_file
+from dotr.files.trust import distrust, make_trusted_folder
+
 _QUIET: Final = "-Xlog:cds=off -Xlog:cds+dynamic=off"
 _USE: Final = "-XX:SharedArchiveFile={file} -XX:+VerifySharedSpaces " + _QUIET
 _WRITE: Final = "-XX:ArchiveClassesAtExit={file} " + _QUIET
@@ -40,17 +43,6 @@ _UNUSED_SECONDS: Final = 30 * 86_400
 _TRIAL_SECONDS: Final = 60
 _SETTLED_SECONDS: Final = 600
 """Age of a written archive that no process has open, where the open files of processes are unknown."""
-
-
-def archive_folder() -> Path:
-    """The folder of archives: `$XDG_CACHE_HOME/dotr/classes`, or that in `~/.cache`.
-
-    >>> os.environ["XDG_CACHE_HOME"] = "/var/cache"
-    >>> archive_folder()
-    PosixPath('/var/cache/dotr/classes')
-    """
-    cache = os.environ.get("XDG_CACHE_HOME")
-    return (Path(cache) if cache else Path.home() / ".cache") / "dotr" / "classes"
 
 
 class ClassArchive:
@@ -85,7 +77,7 @@ class ClassArchive:
         Leaves the mark of the first run, tries what an earlier run has written, and removes
         archives that are no longer used. Raises OSError where the folder cannot be written.
         """
-        self._folder.mkdir(parents=True, exist_ok=True)
+        make_trusted_folder(self._folder)
         if not self._is_whole():
             self._adopt()
         if self._is_whole():
@@ -101,7 +93,9 @@ class ClassArchive:
         return _WRITE.format(file=self._folder / f"{self._name}.{os.getpid()}.written")
 
     def _is_whole(self) -> bool:
-        """True if the archive has the length noted."""
+        """True if the archive has the length noted, and both files are this user's."""
+        if distrust(self.file) is not None or distrust(self._length) is not None:
+            return False
         try:
             return self.file.stat().st_size == int(self._length.read_text())
         except (OSError, ValueError):
@@ -119,8 +113,8 @@ class ClassArchive:
         for path in sorted(self._written()):
             if is_open(path):
                 continue
-            if not self._is_whole() and self._is_good(path):
-                self._length.write_text(str(path.stat().st_size))
+            if not self._is_whole() and distrust(path) is None and self._is_good(path):
+                replace_file(self._length, [str(path.stat().st_size).encode()], 0o644)
                 path.replace(self.file)
             else:
                 path.unlink(missing_ok=True)

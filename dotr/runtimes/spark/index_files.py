@@ -8,7 +8,6 @@ offset from which on the inputs are indexed, and the next start makes a new one.
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import time
 from collections.abc import Callable
@@ -17,6 +16,7 @@ from pathlib import Path
 from typing import Final
 
 from dotr.errors.diagnostics import DotrError, refuse
+from dotr.files.private_files import replace_file
 from dotr.runtimes.spark.granules import Piece
 from dotr.runtimes.spark.job import Job
 from dotr.runtimes.spark.planner import Offset
@@ -96,12 +96,7 @@ class IndexFiles:
         self._write("failed", diagnostics)
 
     def _write(self, name: str, text: str) -> None:
-        temporary = self._folder / f".{name}.{os.getpid()}"
-        with temporary.open("w") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(self._folder / name)
+        replace_file(self._folder / name, [text.encode()], sync=True)
 
     def is_awaited(self) -> bool:
         """True if a plan waits for a piece now."""

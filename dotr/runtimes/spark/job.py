@@ -31,7 +31,7 @@ class Job:
     - `batch`, `tasks`: approximate elements per batch, and reading tasks per batch.
     - `run`: the folder of the query, which identifies the checkpoint.
     - `store`, `key`: path of the compiled background and its hash in hexadecimal; without them each
-      worker closes the background itself.
+      worker closes the background itself. `shared`: the path is used whoever may write to it.
     - `growing`: for each growing input (the last of the inputs) a JSON list: pattern (none for
       standard input), settling time, idleness, whether it is watched.
     - `rates`, `paces`: records a second, and seconds of event time a second, by input name.
@@ -66,6 +66,7 @@ class Job:
     parsed: str = ""
     granule: int = 0
     maps: str = ""
+    shared: bool = False
 
     @property
     def live(self) -> bool:
@@ -101,6 +102,7 @@ class Job:
                 **({"parsed": self.parsed} if self.parsed else {}),
                 **({"granule": self.granule} if self.granule else {}),
                 **({"maps": self.maps} if self.maps else {}),
+                **({"shared": self.shared} if self.shared else {}),
             }
         )
 
@@ -138,6 +140,7 @@ class Job:
             parsed=data.get("parsed", ""),
             granule=data.get("granule", 0),
             maps=data.get("maps", ""),
+            shared=data.get("shared", False),
         )
 
     def keys(self, layer: int) -> tuple[int, ...]:

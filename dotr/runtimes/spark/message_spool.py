@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Final
 
 from dotr.errors.diagnostics import Refused
+from dotr.files.private_files import remove_leftovers, replace_file
 from dotr.model.time import Unit
 from dotr.monitoring.totals import RunFailed
 from dotr.sources.message_segments import (
@@ -64,6 +65,7 @@ class MessageSpool:
         self._length = 0
         try:
             folder.mkdir(parents=True, exist_ok=True)
+            remove_leftovers(folder)
             self._number, last, latest = _recover(folder)
             self._used = _size(folder)
         except OSError as error:
@@ -218,9 +220,7 @@ def _cut_off(file: int, end: int) -> None:
 def _publish(folder: Path, number: int, length: int) -> None:
     """Publish the length up to which readers may read. The file need not be durable, since the segment
     is, and `_recover` writes it anew."""
-    new = folder / f".{PUBLISHED}.new"
-    new.write_text(f"{number} {length}")
-    new.replace(folder / PUBLISHED)
+    replace_file(folder / PUBLISHED, [f"{number} {length}".encode()])
 
 
 def _sync_folder(folder: Path) -> None:

@@ -21,7 +21,7 @@ from dotr.errors.fallbacks import FallbackKind, record_fallback, reraise_in_test
 from dotr.monitoring.dead_letter_log import LOG
 from dotr.monitoring.totals import InputLost, RunFailed
 from dotr.runtimes.spark.checkpoint import last_number
-from dotr.runtimes.spark.checkpoint_damage import find_damage
+from dotr.runtimes.spark.checkpoint_damage import failure_in
 from dotr.runtimes.spark.job import Job
 from dotr.runtimes.spark.jvm_errors import JVM_ERRORS, error_text
 from dotr.runtimes.spark.observed_metrics import with_metrics
@@ -29,7 +29,7 @@ from dotr.runtimes.spark.operator import LayerProcessor
 from dotr.runtimes.spark.rows import SCHEMA
 from dotr.runtimes.spark.sink import Sink
 from dotr.runtimes.spark.source import InstantSource
-from dotr.runtimes.spark.spark_errors import DISK_FULL, failure_of, is_late_worker
+from dotr.runtimes.spark.spark_errors import DISK_FULL, is_late_worker
 from dotr.runtimes.spark.stored_names import KEY, SOURCE
 
 _POLL_SECONDS: Final = 1.0
@@ -73,11 +73,9 @@ def run_query(
                 if failure is None:
                     return
                 text = error_text(failure)
-                failure = failure_of(text, log)
-                if isinstance(failure, RunFailed) and not isinstance(failure, InputLost):
-                    failure = find_damage(Path(checkpoint), text) or failure
+                failure = failure_in(Path(checkpoint), text, log)
             except JVM_ERRORS as error:
-                raise failure_of(error_text(error), log) from None
+                raise failure_in(Path(checkpoint), error_text(error), log) from None
             written = last_number(Path(checkpoint) / "commits")
             if written != before:
                 tries, late, before = 0, 0, written

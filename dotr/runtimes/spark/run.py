@@ -30,6 +30,7 @@ from dotr.monitoring.totals import ReportActivity, ReportTotals, RunFailed, Tota
 from dotr.runtimes.pipeline import Pipeline, with_clock
 from dotr.runtimes.spark.bucket_count import Cores, buckets_at_start, move_line
 from dotr.runtimes.spark.checkpoint import Checkpoint, CheckpointLayout, required_layout
+from dotr.runtimes.spark.checkpoint_damage import failure_in
 from dotr.runtimes.spark.display_paths import DisplayPaths
 from dotr.runtimes.spark.index_scans import granule_of, indexing
 from dotr.runtimes.spark.job import Job
@@ -217,7 +218,7 @@ def _run_on_spark(
                     session.streams.removeListener(spark_progress.listener)
         return sink.totals
     except JVM_ERRORS as error:
-        raise failure_of(error_text(error), checkpoint.log) from None
+        raise failure_in(Path(checkpoint.query), error_text(error), checkpoint.log) from None
     finally:
         if before is None:
             with suppress(*JVM_ERRORS):
@@ -299,6 +300,7 @@ def _job(pipeline: Pipeline, layout: CheckpointLayout, tasks: int, folders: tupl
         run=folders[0],
         store="" if store is None else str(store.file.path),
         key="" if store is None else store.file.key.hex(),
+        shared=store is not None and store.file.shared,
         growing=tuple(growing),
         rates=tuple(rates.items()),
         paces=tuple(pipeline.paces.items()),

@@ -24,8 +24,10 @@ from pyspark.sql import SparkSession, types
 
 import dotr
 from dotr.errors.diagnostics import refuse
+from dotr.files.caches import default_folder, usable_cache
+from dotr.files.private_files import without_links
 from dotr.runtimes.spark.bucket_count import is_allocated_dynamically
-from dotr.runtimes.spark.class_archive import ClassArchive, archive_folder, spark_home
+from dotr.runtimes.spark.class_archive import ClassArchive, spark_home
 from dotr.runtimes.spark.java import java_version_text
 from dotr.runtimes.spark.jvm_errors import JVM_ERRORS, silence_py4j
 from dotr.runtimes.spark.unpacked_python import spark_home_at, starts_locally, unpacked_home
@@ -128,10 +130,24 @@ def _unpacked_home(master: str | None) -> Path | None:
     home = spark_home()
     if home is None or "SPARK_HOME" in os.environ or not starts_locally(master, home):
         return None
+    folder = _cache()
+    if folder is None:
+        return None
     try:
-        return unpacked_home(home, archive_folder().parent / "spark")
+        return unpacked_home(home, folder / "spark")
     except OSError:  # `archive_options` warns of a cache that cannot be written
         return None
+
+
+def _cache() -> Path | None:
+    """The cache folder to use, with a warning where the user's cannot be trusted; None: there is none."""
+    named = default_folder()
+    if named is None:
+        return None
+    folder, warning = usable_cache(named)
+    if warning is not None:
+        _LOG.warning("%s", warning)
+    return folder
 
 
 @cache
@@ -154,10 +170,10 @@ def _convert_without_pandas() -> None:
 
 def archive_options() -> str:
     """The options of the JVM for the archive of classes; empty where it cannot be used."""
-    home, version = spark_home(), java_version_text()
-    if home is None or not version:
+    home, version, cache_folder = spark_home(), java_version_text(), _cache()
+    if home is None or not version or cache_folder is None:
         return ""
-    folder = archive_folder()
+    folder = cache_folder / "classes"
     try:
         return ClassArchive(folder, version, home, _JVM).java_options()
     except OSError as error:
@@ -259,7 +275,7 @@ def _stderr_to_log(log: Path, unchanged: bool) -> Iterator[None]:
     log.parent.mkdir(parents=True, exist_ok=True)
     sys.stderr.flush()
     saved = os.dup(2)
-    file = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+    file = without_links(str(log), os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     try:
         os.dup2(file, 2)
         yield

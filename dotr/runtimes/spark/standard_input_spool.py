@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Final
 
 from dotr.errors.diagnostics import Refused, refuse
+from dotr.files.private_files import remove_leftovers, replace_file
 from dotr.model.stream import Reason
 from dotr.monitoring.totals import RunFailed
 from dotr.sources.csv_rows import QuoteState, quote_state
@@ -48,6 +49,7 @@ def spooling(like: InputFile, checkpoint: Path) -> Iterator[SpoolState]:
     state = SpoolState()
     folder = checkpoint / SPOOL
     folder.mkdir(exist_ok=True)
+    remove_leftovers(folder)
     stop = threading.Event()
     thread = threading.Thread(target=_run_copy, args=(like, folder, stop, state), daemon=True)
     if not (folder / SPOOL_END).exists():
@@ -82,7 +84,7 @@ def _copy(like: InputFile, folder: Path, stop: threading.Event) -> None:
         chunk = feed.read(_SEGMENT_RECORDS)
         if chunk is None:
             if feed.ended:
-                _write(folder / SPOOL_END, ())
+                replace_file(folder / SPOOL_END, (), sync=True)
                 return
             time.sleep(_PAUSE_SECONDS)
             continue
@@ -93,9 +95,10 @@ def _copy(like: InputFile, folder: Path, stop: threading.Event) -> None:
         copied = last.line
         first, after = line + records[0].line - 1, line + last.line - 1 + _with_newline(last.raw).count(b"\n")
         name = f"{number:012d}-{first:012d}-{after:012d}.{like.format.value}"
-        _write(folder / name, chain([header], *(_record_text(record, like) for record in _one_a_line(records))))
+        text = chain([header], *(_record_text(record, like) for record in _one_a_line(records)))
+        replace_file(folder / name, text, sync=True)
         number += 1
-        _write(folder / NEXT, [f"{number} {after}".encode()])
+        replace_file(folder / NEXT, [f"{number} {after}".encode()], sync=True)
 
 
 def _one_a_line(records: Iterable[Record]) -> Iterator[Record]:
@@ -191,12 +194,3 @@ def decompressed_prefix(prefix: bytes, most: int = 0) -> bytes:
 
 def _with_newline(raw: bytes) -> bytes:
     return raw if raw.endswith(b"\n") else raw + b"\n"
-
-
-def _write(path: Path, data: Iterable[bytes]) -> None:
-    temporary = path.with_name(f".{path.name}.tmp")
-    with temporary.open("wb") as file:
-        file.writelines(data)
-        file.flush()
-        os.fsync(file.fileno())
-    temporary.replace(path)

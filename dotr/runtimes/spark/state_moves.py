@@ -27,12 +27,14 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from dotr.errors.diagnostics import Refused, refuse
+from dotr.files.private_files import replace_file
 from dotr.layout.layers import Layer
 from dotr.model.time import Micros
 from dotr.patterns.state import StateError
+from dotr.runtimes.spark.checkpoint_damage import failure_in
 from dotr.runtimes.spark.job import Job
 from dotr.runtimes.spark.rows import BucketSize, decode_size, encode_size
-from dotr.runtimes.spark.spark_errors import CarriedDiagnostics, encode_diagnostics, failure_of
+from dotr.runtimes.spark.spark_errors import CarriedDiagnostics, encode_diagnostics
 from dotr.runtimes.spark.stored_state import OF_VALUE, StoredState
 from dotr.runtimes.spark.worker_cache import program_of
 from dotr.state.moved_state import MovedState, blocks_of_state
@@ -232,7 +234,7 @@ def move_state(session: SparkSession, change: StateChange, old: OldQuery, job: J
         joined = _numbers(session, range(job.layers * job.buckets), job).mapInArrow(JoinTask(text, schemas, old.buckets, until), _JOINED)
         sizes = [decode_size(bytes(row.size)) for row in joined.collect()]
     except PySparkException as error:
-        raise failure_of(str(error), log) from None
+        raise failure_in(Path(old.query), str(error), log) from None
     _sync(folder)
     _sync(folder.parent)
     return sorted(sizes)
@@ -280,12 +282,7 @@ def _part(folder: str, layer: int, bucket: int, source: tuple[int, int]) -> Path
 
 def _write(path: Path, text: bytes) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    with temporary.open("wb") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
-    temporary.replace(path)
+    replace_file(path, [text], sync=True)
 
 
 def _sync(folder: Path) -> None:

@@ -10,16 +10,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
 from dotr.errors.fallbacks import FallbackKind, record_fallback, reraise_in_tests
+from dotr.files.private_files import replace_file
 from dotr.monitoring.totals import Totals
 from dotr.runtimes.spark.rows import BucketSize, decode_totals, encode_totals
 
 NAME: Final = "progress.json"
-_NEW: Final = "progress.new"
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,8 +111,5 @@ def write_totals(folder: Path, totals: StoredTotals) -> None:
         "sizes": [list(size) for size in totals.sizes.values()],
         "ports": [[port.to_json() for port in layer] for layer in totals.ports],
     }
-    try:
-        (folder / _NEW).write_text(json.dumps(data))
-        (folder / _NEW).replace(folder / NAME)
-    except OSError:
-        (folder / _NEW).unlink(missing_ok=True)
+    with suppress(OSError):
+        replace_file(folder / NAME, [json.dumps(data).encode()])

@@ -9,8 +9,9 @@ which is the same code, compiled once.
     spark/<hash>/jars -> site-packages/pyspark/jars
     spark/<hash>/python/lib/pyspark.zip/pyspark -> site-packages/pyspark
 
-Invariant: the installed packages are never changed. A cluster may send the zips to its machines as
-files, so the folder is for executors in the driver's process alone.
+Invariant: the installed packages are never changed. A copy in which another user could have put a
+file is not used, but made again, since what it links to is executed. A cluster may send the zips to
+its machines as files, so the folder is for executors in the driver's process alone.
 """
 
 from __future__ import annotations
@@ -24,6 +25,8 @@ from hashlib import blake2b
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
+
+from dotr.files.trust import distrust_tree, make_trusted_folder
 
 _ZIPPED: Final = ("pyspark", "py4j")
 _HOME: Final = "SPARK_HOME"
@@ -47,18 +50,26 @@ def unpacked_home(home: Path, folder: Path) -> Path | None:
     for entry in [*_entries(home), *_entries(home / "python"), *_entries(home / "python" / "lib"), *packages.values()]:
         digest.update(f"{entry}\0".encode())
     made = folder / digest.hexdigest()
-    if (made / "python" / "lib" / "pyspark.zip" / "pyspark").is_dir() and (made / "jars").is_dir():
+    if _is_usable(made):
         return made
-    folder.mkdir(parents=True, exist_ok=True)
-    new = Path(tempfile.mkdtemp(dir=folder, suffix=".part"))
+    make_trusted_folder(folder)
+    new, old = (Path(tempfile.mkdtemp(dir=folder, suffix=".part")) for _ in range(2))
     try:
         _fill(new, home, packages)
-        shutil.rmtree(made, ignore_errors=True)  # a copy with broken links
+        with suppress(OSError):
+            made.rename(old / made.name)  # a copy with broken links, or of another user, who may prevent its removal
         with suppress(FileExistsError):  # another run has made it in the meantime
             new.rename(made)
     finally:
-        shutil.rmtree(new, ignore_errors=True)
-    return made
+        for each in (new, old):
+            shutil.rmtree(each, ignore_errors=True)
+    return made if _is_usable(made) else None
+
+
+def _is_usable(made: Path) -> bool:
+    """True if a copy is complete and nobody else could have changed it."""
+    is_whole = (made / "python" / "lib" / "pyspark.zip" / "pyspark").is_dir() and (made / "jars").is_dir()
+    return is_whole and distrust_tree(made) is None
 
 
 def _fill(new: Path, home: Path, packages: Mapping[str, Path]) -> None:

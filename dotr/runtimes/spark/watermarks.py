@@ -13,10 +13,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
+from dotr.files.private_files import replace_file
 from dotr.model.time import Micros
 
 NAME: Final = "inputs.json"
-_NEW: Final = "inputs.new"
 
 EVERY_SECONDS: Final = 1.0
 
@@ -26,8 +26,7 @@ def write_watermarks(folder: Path, found: Sequence[tuple[str, Micros, bool]], co
     `connections` by name, True if the broker answers. Errors of writing are ignored."""
     written: list[object] = [*found, dict(connections)] if connections else [*found]
     with suppress(OSError):
-        (folder / _NEW).write_text(json.dumps(written))
-        (folder / _NEW).replace(folder / NAME)
+        replace_file(folder / NAME, [json.dumps(written).encode()])
 
 
 def read_watermarks(folder: Path) -> list[tuple[str, Micros, bool]]:

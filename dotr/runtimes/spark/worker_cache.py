@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -14,6 +15,7 @@ from dotr.engine.parsed_program import ParsedProgram, maps_from_json
 from dotr.engine.program import CompiledProgram, compile_parsed, compile_program
 from dotr.engine.spec import ProgramSpec
 from dotr.engine.stage_two import StageTwo
+from dotr.files.trust import distrust
 from dotr.model.templates import ParsedMap
 from dotr.model.terms import Term
 from dotr.monitoring.stream_terms import StreamTerms, stream_terms
@@ -71,15 +73,16 @@ def program_of(job: Job) -> CompiledProgram:
 
 def _background_policy(job: Job) -> CachePolicy | StoreFile:
     """The compiled background at the driver's path, or at the path of the copy that Spark has
-    shipped."""
+    shipped, whose folder is Spark's own; the copy is used too where others could have written to
+    the path."""
     if not job.store:
         return CachePolicy(None)
-    path = Path(job.store)
-    if not path.exists():
+    path, key = Path(job.store), bytes.fromhex(job.key)
+    if not os.path.exists(path) or (not job.shared and distrust(path) is not None):
         from pyspark import SparkFiles
 
-        path = Path(SparkFiles.get(path.name))
-    return StoreFile(path, bytes.fromhex(job.key))
+        return StoreFile(Path(SparkFiles.get(path.name)), key, shared=True)
+    return StoreFile(path, key, job.shared)
 
 
 @lru_cache(maxsize=1)

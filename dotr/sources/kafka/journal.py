@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Final
 
 from dotr.errors.diagnostics import refuse
+from dotr.files.private_files import without_links
 from dotr.sources.kafka.topics import LostRange, Partition
 
 NAME: Final = "partitions.ndjson"
@@ -74,7 +75,7 @@ class PartitionJournal:
         self._lost.setdefault(number, []).append(lost)
 
     def _write(self, entries: Sequence[Sequence[object]]) -> None:
-        with self._path.open("a") as file:
+        with open(self._path, "a", opener=without_links) as file:
             if self._is_cut_off:
                 file.write("\n")
                 self._is_cut_off = False

@@ -10,11 +10,12 @@ from pathlib import Path
 import pytest
 
 from dotr.errors.diagnostics import Refused
-from dotr.runtimes.spark.checkpoint import Checkpoint
-from dotr.runtimes.spark.checkpoint_damage import check_logs, find_damage
+from dotr.runtimes.spark.checkpoint import Checkpoint, CheckpointLayout
+from dotr.runtimes.spark.checkpoint_damage import check_logs, failure_in, find_damage
 from dotr.runtimes.spark.spark_errors import failure_of
 from dotr.runtimes.spark.standard_input_spool import copied_lines
 from dotr.sources.file_journal import Journal
+from tests.support.stored_forms import HOLDINGS
 
 OFFSET = 'v1\n{"batchWatermarkMs":0}\n{"version": 1, "time": 5, "places": [[5420, 121, 119000000]]}'
 COMMIT = 'v1\n{"nextBatchWatermarkMs":0}'
@@ -109,6 +110,17 @@ def test_damaged_state_of_failed_query_is_named(query: Path) -> None:
     assert find_damage(query, "java.io.FileNotFoundException: File file:/elsewhere/2.changelog does not exist") is None
 
 
+@pytest.mark.parametrize("name", ["_metadata/v2/0", "_stateSchema/default/0_1f0c"])
+def test_missing_description_of_the_state_is_named(query: Path, name: str) -> None:
+    """Spark's message names the folder of the operator alone."""
+    path = put(query / "state/0" / name, "v2")
+    text = f"[STDS_FAILED_TO_READ_OPERATOR_METADATA] Failed to read the operator metadata for checkpointLocation=file:{query}/state/0"
+    assert failure_in(query, text, Path("spark.log")).args[0].startswith("Spark stopped: [STDS_FAILED_TO_READ")
+    path.unlink()
+    found = failure_in(query, text, Path("spark.log"))
+    assert str(found).startswith(f"S114 the checkpoint is damaged: {path} is missing\n")
+
+
 def test_foreign_and_new_files_are_no_damage(query: Path) -> None:
     put(query / "offsets/notes.txt", "mine")
     put(query / "commits/9a", "")
@@ -149,3 +161,73 @@ def test_invalid_dotr_json_is_refused(tmp_path: Path, text: str) -> None:
     (tmp_path / "dotr.json").write_text(text, encoding="latin-1")
     with pytest.raises(Refused, match=r"S102 the checkpoint .* cannot be used: its dotr\.json "):
         Checkpoint(str(tmp_path))
+
+
+LAYOUT = CheckpointLayout("p", "f" * 32, (("in", 5, "/a"),), 2, 3, 4, (("w", 6, "/d/*"),), ("SECOND", True), HOLDINGS, 2, None, 8)
+
+
+@pytest.fixture
+def described(tmp_path: Path) -> Path:
+    """A checkpoint's dotr.json as this release writes it."""
+    Checkpoint(str(tmp_path)).claim(LAYOUT)
+    assert Checkpoint(str(tmp_path)).layout == LAYOUT
+    return tmp_path / "dotr.json"
+
+
+def code_of(file: Path) -> str:
+    """The code with which the checkpoint is refused; empty where it opens with the layout it was made with."""
+    try:
+        assert Checkpoint(str(file.parent)).layout == LAYOUT
+    except Refused as refused:
+        (found,) = refused.diagnostics
+        assert str(file) in found.message or found.code == "S102"
+        return found.code
+    return ""
+
+
+def test_every_flipped_bit_of_dotr_json_is_damage(described: Path) -> None:
+    """Or it changes nothing, as in white space."""
+    data = described.read_bytes()
+    harmless = 0
+    for at in range(len(data)):
+        changed = bytes([data[at] ^ 1 << at % 8])
+        described.write_bytes(data[:at] + changed + data[at + 1 :])
+        code = code_of(described)
+        assert code in ("S114", ""), (at, changed, code)
+        harmless += not code
+    assert harmless < len(data) / 10
+    described.write_bytes(data)
+    assert code_of(described) == ""
+
+
+@pytest.mark.parametrize("length", [0, 1, 20, 60, 200, -2, -1])
+def test_cut_dotr_json_is_damage(described: Path, length: int) -> None:
+    data = described.read_bytes()
+    described.write_bytes(data[:length])
+    assert code_of(described) == ("S102" if length in (1,) else "S114")
+    described.write_bytes(bytes(len(data)))
+    assert code_of(described) == "S114"
+
+
+def test_every_changed_value_of_dotr_json_is_damage(described: Path) -> None:
+    data = json.loads(described.read_text())
+    for name in data:
+        described.write_text(json.dumps({**data, name: "x"}))
+        assert code_of(described) == "S114", name
+        described.write_text(json.dumps({key: value for key, value in data.items() if key != name}))
+        assert code_of(described) == ("" if name == "checksum" else "S114"), name
+        described.write_text(json.dumps({f"{key}x" if key == name else key: value for key, value in data.items()}))
+        assert code_of(described) == "S114", name
+    described.write_text(json.dumps(data, separators=(",", ":")))
+    assert code_of(described) == "", "white space is no content"
+
+
+def test_dotr_json_of_an_older_release_opens_and_gets_a_checksum(described: Path) -> None:
+    data = json.loads(described.read_text())
+    del data["checksum"]
+    described.write_text(json.dumps(data, indent=1))
+    checkpoint = Checkpoint(str(described.parent))
+    assert checkpoint.layout == LAYOUT
+    checkpoint.switch(LAYOUT)
+    assert list(json.loads(described.read_text()))[:2] == ["checksum", "format"]
+    assert code_of(described) == ""

@@ -66,6 +66,24 @@ def test_an_incomplete_archive_is_removed_and_written_again(archive: ClassArchiv
     assert not left.exists()
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root gives a file to another user")
+def test_an_archive_of_another_user_is_neither_used_nor_tried(archive: ClassArchive, monkeypatch: pytest.MonkeyPatch) -> None:
+    archive.java_options()
+    for suffix in (".jsa", ".length"):
+        archive.file.write_bytes(b"classes")
+        archive.file.with_suffix(".length").write_text("7")
+        assert "-XX:SharedArchiveFile=" in archive.java_options()
+        os.chown(archive.file.with_suffix(suffix), 54_321, 54_321)
+        assert "-XX:ArchiveClassesAtExit=" in archive.java_options()
+        archive.file.with_suffix(suffix).unlink()
+    written = archive.file.with_suffix(".4711.written")
+    written.write_bytes(b"classes")
+    written.chmod(0o666)
+    monkeypatch.setattr(ClassArchive, "_is_good", lambda *_: pytest.fail("it was tried"))
+    assert "-XX:ArchiveClassesAtExit=" in archive.java_options()
+    assert not written.exists()
+
+
 def test_an_archive_that_is_being_written_is_left_alone(archive: ClassArchive) -> None:
     archive.java_options()
     written = archive.file.with_suffix(".4711.written")

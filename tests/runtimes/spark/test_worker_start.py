@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
+import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import pytest
 
 pytest.importorskip("pyspark")
 
+from dotr.runtimes.spark import session
 from dotr.runtimes.spark.class_archive import spark_home
 from dotr.runtimes.spark.rows import SparkRow, record_batch
 from dotr.runtimes.spark.unpacked_python import spark_home_at, starts_locally, unpacked_home
@@ -54,6 +57,57 @@ def test_broken_links_are_made_again(tmp_path: Path) -> None:
     assert (made / "jars").is_dir()
 
 
+OTHER: Final = 54_321
+needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root gives a file to another user")
+
+
+def plant(made: Path) -> None:
+    """A copy that another user has made, whose spark-submit does something else."""
+    for name in ("jars", "bin", "python/lib/pyspark.zip/pyspark"):
+        (made / name).mkdir(parents=True)
+    (made / "bin" / "spark-submit").write_text("#!/bin/sh\necho planted\n")
+    (made / "bin" / "spark-submit").chmod(0o755)
+
+
+@needs_root
+@pytest.mark.parametrize("place", ["", "bin", "bin/spark-submit", "jars"])
+def test_copy_of_another_user_is_made_again(tmp_path: Path, place: str) -> None:
+    home = spark_home()
+    assert home is not None
+    made = unpacked_home(home, tmp_path)
+    assert made is not None
+    shutil.rmtree(made)
+    plant(made)
+    os.chown(made / place, OTHER, OTHER)
+    assert unpacked_home(home, tmp_path) == made
+    assert (made / "bin").resolve() == home / "bin"
+    assert [each.name for each in tmp_path.iterdir()] == [made.name]
+
+
+@pytest.mark.parametrize("mode", [0o775, 0o777])
+@needs_root
+def test_cache_that_others_can_write_to_is_not_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, mode: int
+) -> None:
+    monkeypatch.delenv("SPARK_HOME", raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setenv("HOME", str(tmp_path))
+    planted = session._unpacked_home("local")
+    assert planted is not None
+    assert planted.parent == tmp_path / "cache" / "dotr" / "spark"
+    shutil.rmtree(planted)
+    plant(planted)
+    (tmp_path / "cache" / "dotr").chmod(mode)
+    used = session._unpacked_home("local")
+    assert used is not None
+    assert used.parent == tmp_path / ".cache" / "dotr" / "spark"
+    assert session.archive_options() == ""
+    (line,) = [record.getMessage() for record in caplog.records]
+    assert line.startswith(f"C262 warning: the cache {tmp_path}/cache/dotr is not used, ")
+    assert not (tmp_path / "cache" / "dotr" / "classes").exists()
+    assert list((tmp_path / ".cache" / "dotr" / "classes").glob("*.mark"))
+
+
 def test_another_spark_is_left_as_it_is(tmp_path: Path) -> None:
     (tmp_path / "python" / "lib").mkdir(parents=True)
     (tmp_path / "python" / "lib" / "pyspark.zip").touch()
@@ -76,8 +130,6 @@ def test_only_executors_in_the_driver_s_process_get_links(tmp_path: Path, monkey
 
 
 def test_environment_is_restored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    import os
-
     for before in (None, "/opt/spark"):
         monkeypatch.delenv("SPARK_HOME", raising=False) if before is None else monkeypatch.setenv("SPARK_HOME", before)
         with spark_home_at(tmp_path):

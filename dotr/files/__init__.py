@@ -1,0 +1,1 @@
+"""Files among other users of the machine: private files, trusted paths, caches."""
