@@ -173,6 +173,7 @@ LONG: Final = (
     "test_spark_run",
     "test_spark_cases",
     "test_spark_cluster",
+    "test_commands",
     "test_mixed_city",
     "test_unit_steps",
     "test_kafka_kills",
