@@ -2,7 +2,8 @@
 the query of the URL.
 
 Idea: a secret is found in the escapes of JSON, HTML and URLs too, in either case of its letters,
-and with white space between its characters, since a server may escape, fold or wrap what it repeats.
+and with white space between its characters, since a server may escape, fold or wrap what it
+repeats.
 """
 
 from __future__ import annotations

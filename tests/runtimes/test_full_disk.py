@@ -81,7 +81,7 @@ def test_run_in_process_ends_on_a_full_disk(project: Project, disk: SmallDisk, k
     [
         ("output", "d/out", 60 * KIB, "no space left on device (the batches before that are kept: the same command goes on from them)"),
         ("dead", "d/dead", 16 * KIB, "no space left on device (the batches before that are kept: the same command goes on from them)"),
-        ("checkpoint", "d/checkpoint", 200 * KIB, "no space left on device"),
+        ("checkpoint", "d/checkpoint", 40 * KIB, "no space left on device"),
     ],
 )
 def test_run_on_spark_goes_on_once_there_is_space(project: Project, disk: SmallDisk, key: str, name: str, free: int, reported: str) -> None:
