@@ -8,6 +8,7 @@ from dotr.engine.query_run import merged_graph
 from dotr.engine.unit_runs import UnitArrivals, UnitResult, UnitRun
 from dotr.layout.merged_graphs import MergedGraphs
 from dotr.model.continuous import ConstructForm
+from dotr.model.stream import DeadLetter
 from dotr.model.time import Micros
 from dotr.outputs import compile_template
 from dotr.patterns.events import StoredEvent
@@ -30,8 +31,9 @@ class GraphRun(UnitRun):
     def begin(self, time: Micros) -> None:
         """Without effect: only arrivals make events."""
 
-    def end(self, last: Micros, *, is_fed: bool) -> None:
+    def end(self, last: Micros, *, is_fed: bool) -> Sequence[DeadLetter]:
         """Without effect."""
+        return ()
 
     def next_due(self) -> Micros | None:
         """None: only arrivals make events."""

@@ -39,7 +39,7 @@ class Limits:
     visits for them, and candidates that one anchor of a rule tries. `matches`: the product of the
     numbers of events that the clauses on a branch of a match have chosen. `literal`: characters of
     a literal that an expression computes. `nesting`: the depth of brackets in a record. `record`:
-    bytes of a record, decompressed.
+    bytes of a record, decompressed. `gap`: ticks, reports or points of a unit between two instants.
 
     >>> Limits(rows=10_000).rows
     10000
@@ -52,6 +52,7 @@ class Limits:
     literal: int = 1 << 20
     nesting: int = 64
     record: int = 8 << 20
+    gap: int = 1_000_000
 
     @property
     def fingerprint(self) -> list[tuple[str, int]]:
@@ -62,10 +63,11 @@ class Limits:
         [('matches', 7), ('probes', 20000000), ('rows', 1000000), ('triples', 1000000)]
         """
         original, defaults = ("triples", "rows", "probes"), LIMITS.to_json()
-        return sorted((name, value) for name, value in self.to_json().items() if name in original or value != defaults[name])
+        return sorted((name, value) for name, value in self.to_json().items() if name in original or value != defaults.get(name))
 
     def to_json(self) -> dict[str, int]:
-        """The limits under their written names, which specifications and fingerprints hold.
+        """The limits under their written names, which specifications and fingerprints hold; `gap` only
+        where it is not the default, as in older releases.
 
         >>> Limits.from_json(Limits(matches=7).to_json()) == Limits(matches=7)
         True
@@ -78,6 +80,7 @@ class Limits:
             "literal": self.literal,
             "nesting": self.nesting,
             "record": self.record,
+            **({} if self.gap == LIMITS.gap else {"gap": self.gap}),
         }
 
     @staticmethod
@@ -91,6 +94,7 @@ class Limits:
             literal=data["literal"],
             nesting=data["nesting"],
             record=data["record"],
+            gap=data.get("gap", LIMITS.gap),
         )
 
     @property
@@ -101,7 +105,7 @@ class Limits:
         answers keeps the limit of an instant, since every instant repeats them.
 
         >>> Limits().for_background
-        Limits(triples=1000000, rows=10000000, probes=1000000000, matches=100000, literal=1048576, nesting=64, record=8388608)
+        Limits(triples=1000000, rows=10000000, probes=1000000000, matches=100000, literal=1048576, nesting=64, record=8388608, gap=1000000)
         """
         return replace(self, rows=10 * self.rows, probes=50 * self.probes)
 
