@@ -351,3 +351,72 @@ def _text(letter: dict[str, str]) -> str:
 def _alike(record: str, text: str) -> bool:
     """True if the text of a dead letter begins a record: that of a statement of TriG may lack what stands between its parts."""
     return not record or " ".join(record[:200].split())[:150] == " ".join(text[:200].split())[:150]
+
+
+FAR_RULES: Final = """PREFIX : <http://e/>
+rule Tick define Tick = [ :t :n 1 ] from every 1 s as T
+rule Late define Late = [ :l :of ?x ] from A = [ SELECT ?x { :s :v ?x } ] delayed by 1 h with Late.?x = A.?x
+rule Then define Then = [ :p :of ?y ] from A = [ SELECT ?x { :s :v ?x } ]
+and last B = [ SELECT ?y { :s :v ?y } ] within 1 d from A with Then.?y = B.?y
+"""
+FAR_QUERIES: Final = """PREFIX : <http://e/>
+REGISTER RSTREAM Counted AS SELECT (COUNT(*) AS ?n)
+FROM NAMED WINDOW <w> ON <far> [RANGE 1h STEP 1us REPORT ON WINDOW CLOSE] WHERE { WINDOW <w> { ?x :v ?v } }
+REGISTER RSTREAM Shown AS SELECT ?v
+FROM NAMED WINDOW <w> ON <far> [RANGE 10s STEP 5s REPORT ON WINDOW CLOSE] WHERE { WINDOW <w> { ?x :v ?v } }
+REGISTER DSTREAM Left AS SELECT ?v FROM NAMED WINDOW <w> ON <Late> [RANGE 10s STEP 1us] WHERE { WINDOW <w> { ?x :of ?v } }
+"""
+FAR_FILE: Final = """PREFIX : <http://e/>
+RESOLUTION 1 us .
+Seen(?v) :- :v(:s, ?v) IN [1 h] .
+REPORT NEW Seen(?v) .
+REPORT ENDED Seen(?v) AS Gone .
+REPORT ALL Seen(?v) AS Still .
+"""
+FAR_PAIRS: Final = """PREFIX : <http://e/>
+REGISTER QUERY Pairs AS SELECT ?a ?b WHERE { ?x :v ?a } SEQ { ?x :v ?b } WITHIN 1 d
+"""
+FAR_CONFIG: Final = """name: far
+prefixes: {{ "": "http://e/" }}
+rules: [far.dotr, far.rspql, far.lars, far.epsparql]
+input: [{{ name: far, format: ndjson, path: far.ndjson }}]
+output: [{{ path: {out}/out.ndjson }}]
+dead_letter: {out}/dead.ndjson
+spark: {{ master: "local[2]", checkpoint: {out}/checkpoint, batch: 2 }}
+"""
+FAR_TIMES: Final = (
+    "0001-01-01T00:00:00Z",
+    "0001-01-01T00:00:00.000003Z",
+    "2026-01-01T00:00:00Z",
+    "9999-12-31T23:59:59.999999Z",
+)
+"""Times of elements, each far ahead of the one before it but for the second; the last one is the end of all times."""
+FAR_GAPS: Final = sorted(
+    (unit, time)
+    for unit, times in {
+        "Tick": FAR_TIMES[2:],
+        "Counted": (*FAR_TIMES[2:], "10000-01-01T00:59:59.999999Z"),
+        "far.lars": FAR_TIMES[2:],
+    }.items()
+    for time in times
+)
+"""The unit and the later time of each gap that is skipped."""
+
+
+def write_far(folder: Path) -> None:
+    """Writes the configurations `far-local.yaml` and `far-spark.yaml` of a program in all languages, and its input: elements that are far
+    ahead."""
+    for name, text in (("dotr", FAR_RULES), ("rspql", FAR_QUERIES), ("lars", FAR_FILE), ("epsparql", FAR_PAIRS)):
+        (folder / f"far.{name}").write_text(text)
+    lines = [json.dumps({"time": time, "graph": f":s :v {number} ."}) + "\n" for number, time in enumerate(FAR_TIMES)]
+    (folder / "far.ndjson").write_text("".join(lines))
+    for out in ("local", "spark"):
+        (folder / f"far-{out}.yaml").write_text(FAR_CONFIG.format(out=f"far-{out}"))
+
+
+def check_far(folder: Path, out: str) -> list[str]:
+    """The output of a run, after a check of its dead letters."""
+    letters = [json.loads(line) for line in lines_of(folder / f"far-{out}" / "dead.ndjson")]
+    assert sorted((each["text"], each["time"]) for each in letters) == FAR_GAPS
+    assert {each["reason"] for each in letters} == {"gap"}
+    return list(lines_of(folder / f"far-{out}" / "out.ndjson"))

@@ -389,7 +389,12 @@ class Session:
 
     def _caller_time(self, micros: Micros) -> int | datetime:
         """A time in the session's form; a date-time if it is no whole number of units."""
-        return utc(micros) if self._dated or micros % self._unit.value else micros // self._unit.value
+        if not self._dated and not micros % self._unit.value:
+            return micros // self._unit.value
+        try:
+            return utc(micros)
+        except OverflowError:
+            raise SessionError("an event is outside the years 1 to 9999, which no datetime can hold") from None
 
     def _events(self, engine: Engine, moments: Iterable[Sequence[Firing]]) -> Events:
         prefixes = self._program.rules.prefixes

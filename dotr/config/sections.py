@@ -125,6 +125,9 @@ class LimitsSection(Section):
     text: int = Field(default=LIMITS.text, gt=0, description="bytes of the terms computed at an instant, report or point")
     nesting: int = Field(default=LIMITS.nesting, gt=0, le=512, description="the depth of brackets in a record; beyond 512 parsers may die")
     record: int = Field(default=LIMITS.record, gt=0, description="bytes of a record, decompressed")
+    gap: int = Field(
+        default=LIMITS.gap, gt=0, description="ticks, reports or points of a unit between two instants; beyond it, all of these are skipped"
+    )
 
 
 class InputSection(Section):
@@ -166,6 +169,11 @@ class InputSection(Section):
         default=0,
         description="the declared delay, such as 30 s: an element may come behind one that is later by as much; "
         "an integer is in the unit of `time`",
+    )
+    ahead: str | int | None = Field(
+        default=None,
+        description="kafka, mqtt, http: how long, at most, an element's time may be after the timestamp of its message (the broker's, or "
+        "that of arrival), such as 1 d; beyond it, a dead letter (ahead); no bound if none; an integer is in the unit of `time`",
     )
     max_bytes: str | int | None = Field(
         default=None, description="bytes of a record or message of this input at most, such as 64 KiB; `limits.record` if none"

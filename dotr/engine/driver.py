@@ -13,17 +13,20 @@ reports and points of units may fire after the last.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from dotr.datalog.inconsistencies import NO_INCONSISTENCIES, Inconsistency
 from dotr.engine.fault_isolation import attribute_failures, isolate
+from dotr.engine.gaps import Gap, gap_length, skipped_ticks, tick_letters
 from dotr.engine.items import items_of
 from dotr.engine.program import CompiledProgram
 from dotr.engine.router import Deliveries, Facts, Router
-from dotr.engine.stage_one import InstantFacts, next_multiple
+from dotr.engine.stage_one import InstantFacts, TickStream, next_multiple, ticks_at
 from dotr.engine.stage_two import NOTHING, EmitFirings, LayerResult, StageTwo
+from dotr.joins.limits import LIMITS
 from dotr.layout.event_order import AttributeValues
 from dotr.layout.feeding import DelayedAnchors, feeders, is_fed
 from dotr.layout.layers import Stream
@@ -179,6 +182,8 @@ class Engine:
         self._feeders = feeders(program.layout) if self._units else {}
         self._fed_streams = program.layout.fed_streams
         self._timed = program.acts_alone
+        self._clock = clock
+        self._longest = gap_length(program)
         self._passed: Micros | None = None
         self._ended = False
         self.failed: list[DeadLetter] = []
@@ -240,14 +245,29 @@ class Engine:
         for units in self._units.values():
             units.begin(time)
 
-    def moments_until(self, until: Micros) -> Iterator[list[Firing]]:
-        """The firings of each moment up to a time in µs before which no instant comes."""
+    def moments_until(self, until: Micros, instant: Micros | None = None) -> Iterator[list[Firing]]:
+        """The firings of each moment up to a time in µs before which no instant comes. `instant`: the
+        time of the next one, where that is not `until` + 1.
+        """
         if not self._timed or self._passed is None:  # before the first instant there are no moments
             return
-        ticks = self.program.stage_one
-        for time in times_between(self._passed, until + 1, ticks.next_tick, self._next_due):
+        gap = Gap(self._passed, until + 1 if instant is None else instant)
+        is_long = self._longest is not None and gap.before - gap.after > self._longest
+        ticks = self._open_gap(gap) if is_long else self.program.stage_one.ticks
+        next_tick = partial(next_multiple, [each.period for each in ticks])
+        for time in times_between(self._passed, until + 1, next_tick, self._next_due):
             self._passed = time
-            yield self._moment(time, ticks.ticks_at(time))
+            yield self._moment(time, ticks_at(ticks, time))
+        self._passed = max(self._passed, until)  # so that no part of the gap is opened again
+
+    def _open_gap(self, gap: Gap) -> Sequence[TickStream]:
+        """Open a gap, whose dead letters are in `failed`; returns the ticks that are not skipped."""
+        program = self.program
+        skipped = skipped_ticks(program.stage_one.ticks, gap, program.spec.limits.gap)
+        self.failed += tick_letters(program, program.layout.layers, skipped, gap, self._clock)
+        for units in self._units.values():
+            self.failed += units.open_gap(*gap)
+        return [each for each in program.stage_one.ticks if each.stream not in skipped]
 
     def advance(self, time: Micros) -> Iterator[list[Firing]]:
         """The firings of each moment up to a time in µs, which is later than all earlier ones and
@@ -256,6 +276,7 @@ class Engine:
         if self._passed is None:
             self._passed = time - 1
             self._begin(time)
+        yield from self.moments_until(time - 1)
         yield from self.moments_until(time)
         self._passed = time
 
@@ -266,7 +287,9 @@ class Engine:
         if self._timed:
             self._ended = True
             for number in self._units if self._passed is not None else ():
-                self._units[number].end(self._passed or 0, self._is_fed)
+                self.failed += self._units[number].end(self._passed or 0, self._is_fed)
+            if self.failed:
+                yield []
             for time in times_between(-LAST_MICRO, LAST_MICRO + 1, _no_tick, self._next_due):
                 yield self._moment(time, {}, ended=True)
 
@@ -430,6 +453,8 @@ def moments(
     arrived: Iterable[tuple[Micros, PortArrivals]],
     spans: Sequence[tuple[Micros, Micros]],
     closed: Micros,
+    gaps: Sequence[Gap] = (),
+    most: int = LIMITS.gap,
 ) -> Iterator[Moment]:
     """The moments of one partition over one batch; the caller steps each before drawing the next.
 
@@ -441,6 +466,8 @@ def moments(
             comes.
         closed: the end of the batch; `LAST_MICRO` where the stream has ended. Then later delayed
             anchors fire as well, without ticks.
+        gaps: those between the instants, in order; ticks that are more than `most` in one of them
+            are skipped there.
 
     At the end `state.passed` is the last instant, and events that no later moment can use are
     expired.
@@ -449,15 +476,27 @@ def moments(
     if passed is None:
         return  # before the first instant
     last = max([passed, *(each[1] for each in spans)])
-    periods = [each.period for each in ticks]
+    begins = [gap.after for gap in gaps]
+
+    def skipping(period: Micros, time: Micros) -> Gap | None:
+        number = bisect_left(begins, time) - 1
+        return gaps[number] if number >= 0 and time < gaps[number].before and gaps[number].multiples(period) > most else None
+
+    def next_of(period: Micros, after: Micros) -> Micros:
+        tick = next_multiple([period], after)
+        while tick is not None and (gap := skipping(period, tick)) is not None:
+            tick = next_multiple([period], gap.before - 1)
+        assert tick is not None
+        return tick
 
     def next_tick(after: Micros) -> Micros | None:
-        tick = next_multiple(periods, after)
+        tick = min([next_of(each.period, after) for each in ticks], default=None)
         return None if tick is None or tick > last else tick
 
     def moment(time: Micros, arrivals: PortArrivals) -> Moment:
         ended = time > last
-        return Moment(time, arrivals if ended else _with_ticks(ticks, time, arrivals), ended)
+        due = [] if ended else [each for each in ticks if time % each.period == 0 and skipping(each.period, time) is None]
+        return Moment(time, {**arrivals, **{port: list(events) for each in due for port, events in each.ports.items()}}, ended)
 
     next_due = partial(stage.next_due, state)
     for time, arrivals in arrived:
@@ -469,7 +508,3 @@ def moments(
         yield moment(between, {})
     state.passed = last
     state.expire(last + 1)
-
-
-def _with_ticks(ticks: Sequence[PartitionTicks], time: Micros, arrivals: PortArrivals) -> PortArrivals:
-    return {**arrivals, **{port: list(events) for each in ticks if time % each.period == 0 for port, events in each.ports.items()}}

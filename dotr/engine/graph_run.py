@@ -11,6 +11,7 @@ from dotr.expressions.literal_limits import BOUNDS
 from dotr.joins.limits import LimitExceeded, Limits
 from dotr.layout.merged_graphs import MergedGraphs
 from dotr.model.continuous import ConstructForm
+from dotr.model.stream import DeadLetter
 from dotr.model.time import Micros
 from dotr.outputs import compile_template
 from dotr.patterns.events import StoredEvent
@@ -35,8 +36,9 @@ class GraphRun(UnitRun):
     def begin(self, time: Micros) -> None:
         """Without effect: only arrivals make events."""
 
-    def end(self, last: Micros, *, is_fed: bool) -> None:
+    def end(self, last: Micros, *, is_fed: bool) -> Sequence[DeadLetter]:
         """Without effect."""
+        return ()
 
     def next_due(self) -> Micros | None:
         """None: only arrivals make events."""

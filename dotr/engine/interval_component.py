@@ -169,10 +169,11 @@ class ComponentRun(UnitRun):
     def begin(self, time: Micros) -> None:
         pass
 
-    def end(self, last: Micros, *, is_fed: bool) -> None:
+    def end(self, last: Micros, *, is_fed: bool) -> Sequence[DeadLetter]:
         for member in self._members:
             if isinstance(member, _RuleMember):
                 member.end()
+        return ()
 
     def next_due(self) -> Micros | None:
         return min((due for member in self._members if (due := member.next_due()) is not None), default=None)

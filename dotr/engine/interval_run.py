@@ -76,8 +76,8 @@ class IntervalRun(UnitRun):
         if self.begun is None:
             self.begun = time
 
-    def end(self, last: Micros, *, is_fed: bool) -> None:
-        pass
+    def end(self, last: Micros, *, is_fed: bool) -> Sequence[DeadLetter]:
+        return ()
 
     def next_due(self) -> Micros | None:
         return None

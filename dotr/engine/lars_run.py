@@ -7,6 +7,10 @@ that began and ended since the last evaluated point are the rows of REPORT NEW a
 
 A point whose derivations exceed a limit is a dead letter, and is evaluated without its atoms.
 
+In a gap that is skipped only points with atoms are evaluated. Before the next point that is, those
+in between are evaluated without a report, as far as a later point depends on them; what began and
+ended there begins and ends at that point.
+
 Invariant: `step` is a function of the state and its arguments. Derived facts are no part of the
 state: `restore` derives them again.
 Source: lars.md, sections 2 and 4.
@@ -16,10 +20,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from itertools import groupby
 from operator import itemgetter
 from typing import Any, Final, Protocol
 
+from dotr.engine.gaps import Gap, gap_letter
 from dotr.engine.unit_runs import UnitArrivals, UnitContext, UnitResult, UnitRun
 from dotr.errors.fallbacks import FallbackKind, error_line, reraise_in_tests
 from dotr.expressions.literal_limits import BOUNDS
@@ -28,15 +34,16 @@ from dotr.horizons.lars_atoms import NO_ATOMS, PointAtoms
 from dotr.horizons.lars_closure import LarsClosure, ReportChange
 from dotr.horizons.lars_relations import ReportedRows
 from dotr.horizons.lars_rules import rules_of_file
-from dotr.horizons.rules import FactRow, Point
+from dotr.horizons.rules import FOREVER, FactRow, Point
 from dotr.joins.limits import LimitExceeded
 from dotr.layout.event_order import AttributeValues
 from dotr.layout.lars_keys import lars_key
+from dotr.layout.lars_retention import reaches, window_of
 from dotr.layout.lars_spread import keyed_by_object
 from dotr.layout.lars_units import LarsUnit
 from dotr.layout.unit_spread import BucketShare
 from dotr.model.algebra import Const, Slot, TriplePattern
-from dotr.model.lars import DerivedAtom, LarsFile, OwnRelation, ReportKind
+from dotr.model.lars import DerivedAtom, LarsFile, OwnRelation, ReportKind, TupleWindow
 from dotr.model.stream import DeadLetter, Firing, Reason
 from dotr.model.terms import Label, Term, Triple, Variable, can_be_subject, is_iri
 from dotr.model.time import Micros
@@ -57,6 +64,7 @@ class LarsRun(UnitRun):
     - `last`: the last point, once it is known.
     - `passed`: the last point that was evaluated; None before the first.
     - `watch`: the observer of evaluated points, in explanations only.
+    - `skipped`: the last point of a gap that is skipped; None once a later point is evaluated.
 
     With a `share` it outputs only the rows whose key is in the bucket. Rows of other keys may be
     derived from the background or from incomplete facts, and may be wrong; the key ensures that
@@ -67,6 +75,11 @@ class LarsRun(UnitRun):
         self.unit: Final = unit
         self._resolution: Final = unit.file.resolution
         self._limits: Final = context.limits
+        self._clock: Final = context.clock
+        self._is_first_share: Final = share is None or share.bucket == 0
+        self.skipped: Point | None = None
+        self._unreported: list[ReportChange] | None = None  # changes at points evaluated without a report
+        self._gap: Gap | None = None
         rules = rules_of_file(unit.file, context.knowledge.background, context.clock)
         self.closure: Final = LarsClosure(rules, self._resolution, context.clock, context.limits.triples)
         self.first: Point | None = None
@@ -78,7 +91,6 @@ class LarsRun(UnitRun):
         self._triples: dict[Triple, Micros] = {}
         self._events: dict[Label, dict[FactRow, Micros]] = {}
         self._held: list[set[FactRow] | None] = [set() if report.kind is ReportKind.ALL else None for report in unit.file.reports]
-        self._is_at_every_point: Final = any(report.kind is ReportKind.ALL for report in unit.file.reports)
         self._next: Point | None = None
         self._reads: Final = len(unit.reads)
         self._own: Final = None if share is None else OwnRows(unit.file, share)
@@ -95,11 +107,66 @@ class LarsRun(UnitRun):
             self.closure.begin(self.first)
             self._note_next()
 
-    def end(self, last: Micros, *, is_fed: bool) -> None:
+    def end(self, last: Micros, *, is_fed: bool) -> Sequence[DeadLetter]:
         """End the line with the point of the last instant, which is evaluated even without
         atoms."""
         self.last = self._point_of(last)
         self._note_next()
+        return ()
+
+    def open_gap(self, after: Micros, before: Micros) -> Sequence[DeadLetter]:
+        """Skip the points between two times in µs if the file may report, or must evaluate, more than
+        `limits.gap` of them.
+
+        Points with atoms are left out: they belong to what came. The file alone decides it, and so
+        it is the same in every bucket.
+        """
+        self._gap = Gap(after, before)
+        return self._skip(after)
+
+    def _skip(self, after: Micros) -> Sequence[DeadLetter]:
+        """The dead letter of the rest of the gap if it has too many points, which are skipped."""
+        gap, first = self._gap, self._point_of(after)
+        if gap is None or self.first is None:
+            return ()
+        last = (gap.before - 1) // self._resolution
+        number = min(last - first, self._acting)
+        if number <= self._limits.gap:
+            return ()
+        self.skipped, self._gap = last, None
+        self._note_next()
+        if not self._is_first_share:
+            return ()
+        return (gap_letter(self.unit.name, self.unit.span, Gap(after, gap.before), number, self._limits.gap, self._clock),)
+
+    @cached_property
+    def _acting(self) -> Point:
+        """The number of points after one with atoms at which rows may be reported, or each of which
+        must be evaluated; FOREVER: all points."""
+        rules, file = self.closure.rules, self.unit.file
+        if rules.dense == FOREVER or ReportKind.ALL not in {report.kind for report in file.reports}:
+            return rules.dense
+        if any(isinstance(window_of(literal), TupleWindow) for literal in file.literals):
+            return FOREVER
+        longest = max([self._reach, rules.dense])
+        alone = LarsClosure(rules, self._resolution, self._clock, self._limits.triples)
+        alone.begin(0)
+        try:
+            point: Point | None = 0
+            while point is not None:
+                alone.advance(point)
+                point = alone.next_point()
+        except LimitExceeded:
+            return FOREVER
+        kinds = [report.kind for report in file.reports]
+        holds = any(rows and kind is ReportKind.ALL for rows, kind in zip(alone.reported(), kinds, strict=True))
+        return FOREVER if holds else longest
+
+    @cached_property
+    def _reach(self) -> Point:
+        """The number of points that windows of time reach back."""
+        file = self.unit.file
+        return max((greatest for each in file.literals for _, _, greatest, _ in reaches(each, file.resolution)), default=0)
 
     def next_due(self) -> Micros | None:
         """The time in µs of the next point to evaluate: one with atoms, one at which something
@@ -128,10 +195,12 @@ class LarsRun(UnitRun):
             self._next = None
         elif self.passed is None:
             self._next = self.first
-        elif self._is_at_every_point:
+        elif any(self._held):  # REPORT ALL has rows at the next point, too
             self._next = self.passed + 1
         else:
             self._next = None if point is None else max(point, self.passed + 1)
+        if self.skipped is not None and (self._next is not None or self._unreported is not None):
+            self._next = max(self._next or 0, self.skipped + 1)
         if self.is_under_way and self.last is not None and (self._next is None or self._next > self.last):
             self._next = self.last
 
@@ -150,11 +219,45 @@ class LarsRun(UnitRun):
         if time != point * self._resolution or (self._pending is None and point not in (self._next, self.last)):
             return UnitResult([])
         atoms = NO_ATOMS if self._pending is None else PointAtoms(self._triples, self._events)
+        if self.skipped is not None:
+            self._evaluate_skipped(point)
         result = self._evaluate(point, atoms)
         self._pending, self._triples, self._events = None, {}, {}
         self.passed = point
         self._note_next()
+        if self._gap is not None and time >= self._gap.before:
+            self._gap = None
+        if self._gap is not None and atoms is not NO_ATOMS and (letters := self._skip(time)):
+            return result._replace(failed=[*result.failed, *letters])
         return result
+
+    def _evaluate_skipped(self, point: Point) -> None:
+        """Evaluate the points before `point` that are skipped, without a report: those at which
+        something begins or ends and, where all are evaluated, those that a window reaches."""
+        closure = self.closure
+        assert self.skipped is not None
+        last = min(self.skipped, point - 1)
+        if self._unreported is None:
+            self._unreported = [ReportChange([], []) for _ in closure.rules.reports]
+        BOUNDS.characters = self._limits.literal
+        if not closure.rules.dense:
+            while (due := closure.next_point()) is not None and due <= last:
+                self._evaluate_silently(due)
+        elif self._reach <= self._limits.gap and closure.point is not None:
+            for each in range(max(closure.point + 1, last - self._reach), last + 1):
+                self._evaluate_silently(each)
+        if point > self.skipped:
+            self.skipped = None
+
+    def _evaluate_silently(self, point: Point) -> None:
+        assert self._unreported is not None
+        try:
+            changes = self.closure.advance(point)
+        except Exception as error:
+            if not isinstance(error, LimitExceeded):
+                reraise_in_tests(error, FallbackKind.GRAPHS)
+            return
+        self._unreported = [net_change(*both) for both in zip(self._unreported, changes, strict=True)]
 
     def _take(self, number: int, arrived: Sequence[tuple[int, AttributeValues]], time: Micros) -> None:
         if number not in self._labels:
@@ -173,6 +276,9 @@ class LarsRun(UnitRun):
             BOUNDS.start(self._limits.literal, self._limits.text)
             try:
                 changes = self.closure.advance(point, attempt)
+                if self._unreported is not None:
+                    changes = [net_change(*both) for both in zip(self._unreported, changes, strict=True)]
+                    self._unreported = None
                 if self.watch is not None and self.first is not None:
                     self.watch.evaluated(self.first, point, attempt)
                 break
@@ -227,14 +333,19 @@ class LarsRun(UnitRun):
         and the state of the closure."""
         triples = [[time, list(triple)] for triple, time in sorted(self._triples.items())]
         events = [[label, [[time, list(event)] for event, time in sorted(found.items())]] for label, found in sorted(self._events.items())]
-        return json.dumps([self.first, self.last, self.passed, self._pending, triples, events, self.closure.to_json()])
+        skipped = [] if self.skipped is None and self._unreported is None else [[self.skipped, self._unreported]]
+        return json.dumps([self.first, self.last, self.passed, self._pending, triples, events, self.closure.to_json(), *skipped])
 
     def restore(self, text: str, entries: Sequence[Sequence[StoredEvent]]) -> None:
         """Continue from the result of `to_json` and the atoms of each log."""
         BOUNDS.start(self._limits.literal, self._limits.text)
         BOUNDS.lift()
         written: list[Any] = json.loads(text)
-        self.first, self.last, self.passed, self._pending, triples, events, closure = written
+        self.first, self.last, self.passed, self._pending, triples, events, closure, *skipped = written
+        self.skipped, self._unreported = None, None
+        for self.skipped, unreported in skipped:
+            if unreported is not None:
+                self._unreported = [ReportChange(*([tuple(row) for row in rows] for rows in change)) for change in unreported]
         self._triples = {(triple[0], triple[1], triple[2]): time for time, triple in triples}
         self._events = {label: {tuple(event): time for time, event in found} for label, found in events}
         self.closure.restore(closure, [self._by_point(log) for log in entries])
@@ -270,6 +381,22 @@ class LarsRun(UnitRun):
     def entry_count(self) -> int:
         """The number of atoms in all logs; an atom counts once for each point that stores it."""
         return sum(len(rows) for log in self.closure.logs for _, rows in log)
+
+
+def net_change(first: ReportChange, then: ReportChange) -> ReportChange:
+    """The change that two changes make, one after the other.
+
+    >>> net_change(ReportChange([("a",), ("b",)], [("c",)]), ReportChange([("c",), ("d",)], [("a",)]))
+    ReportChange(began=[('b',), ('d',)], ended=[])
+    """
+    began, ended = dict.fromkeys(first.began), dict.fromkeys(first.ended)
+    for rows, of, against in ((then.began, began, ended), (then.ended, ended, began)):
+        for row in rows:
+            if row in against:
+                del against[row]
+            else:
+                of[row] = None
+    return ReportChange(list(began), list(ended))
 
 
 class OwnRows:

@@ -14,6 +14,7 @@ from collections.abc import Hashable, Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Final, NamedTuple, Protocol, assert_never
 
+from dotr.engine.gaps import Gap, gap_letter
 from dotr.engine.items import graph_row, row_graph
 from dotr.engine.last_solutions import LastSolutions
 from dotr.engine.match_blocks import MatchedTriple
@@ -33,6 +34,7 @@ from dotr.patterns.events import StoredEvent
 from dotr.patterns.operator import Arrival
 from dotr.windows.content import ContentRange, TimedElement, WindowContent, WindowLimitExceeded
 from dotr.windows.reports import WindowReports
+from dotr.windows.schedule import ReportSchedule, SeenContents
 
 _NOTHING: Final = UnitResult([])
 SHARES: Final = "shares"
@@ -69,6 +71,8 @@ class QueryRun(UnitRun):
     - `passed`: the time of the last step in µs, or that before the first instant; None before both.
     - `is_stopped`: a landmark window has exceeded its LIMIT; the query reports no more.
     - `ended`: the last instant in µs, once it is known; `is_done`: the last report has been made.
+
+    In a gap that is skipped `passed` is ahead of the moments with arrivals: these report nothing.
     - `watch`: the observer, in explanations only.
 
     Args:
@@ -102,6 +106,12 @@ class QueryRun(UnitRun):
         self._items = maintained_items(self.query, contents, self._streams, self._closures)
         self._closed = [ClosedItems() for _ in self.windows]
         self._all_times = [reports.times for reports in self.windows if reports.times is not None]
+        consuming = any(block.consuming for block in self.query.matches)
+        self._schedule = ReportSchedule(self.windows, self.query.relation, lambda: evaluator.answers_empty, consuming=consuming)
+        self._reported: SeenContents | None = None  # what the last report has seen; None: unknown, or it has failed
+        self._gap: Gap | None = None
+        self._acts = 0  # reports in the gap so far
+        self._released: Micros | None = None
         names = evaluator.projection
         self._names = names
         self._places = sorted(zip(names, range(len(names)), strict=True))
@@ -124,22 +134,69 @@ class QueryRun(UnitRun):
         if self.passed is None:
             self.passed = time - 1
 
-    def end(self, last: Micros, *, is_fed: bool) -> None:
+    def end(self, last: Micros, *, is_fed: bool) -> Sequence[DeadLetter]:
         """Note the last instant; `is_fed`: a unit that feeds a stream of the query may still make
-        events."""
+        events. Up to the last report there may be a gap."""
         self.ended = last
         if self.passed is None or self.is_stopped or not self._all_times:
             self.is_done = True
         elif any(times.has(last) for times in self._all_times):
             self._finish_at(last, is_fed=is_fed)
+        return () if self.is_done else self.open_gap(last, self._last_report(last))
+
+    def release(self, time: Micros) -> Sequence[DeadLetter]:
+        """Enable z, since nothing arrives after a time; skip the reports before it if they were too
+        many so far."""
+        self._released = time
+        return self._end_wait(None if self.passed is None else self._last_report(self.passed + 1))
+
+    def _end_wait(self, before: Micros | None) -> Sequence[DeadLetter]:
+        """End the wait for units that feed the query; skip the reports up to `before` if they were too
+        many so far."""
+        is_over, self.is_waiting = self.is_waiting and self._acts > self._evaluator.limits.gap, False
+        if not is_over or self.passed is None or before is None:
+            return ()
+        self._gap, self._acts = Gap(self.passed, before), self._evaluator.limits.gap
+        letters = self._skipped()
+        self._gap, self._acts = Gap(before, before), 0
+        return letters
+
+    def open_gap(self, after: Micros, before: Micros) -> Sequence[DeadLetter]:
+        """Skip the reports between two times in µs if they are more than `limits.gap`."""
+        if self.passed is None or self.is_stopped or not self._all_times:
+            return ()
+        self._gap, self._acts = Gap(after, before), 0
+        return self._skipped()
+
+    def _skipped(self) -> Sequence[DeadLetter]:
+        """The dead letter of the rest of the gap if it has too many reports, which are skipped."""
+        gap, most = self._gap, self._evaluator.limits.gap
+        if gap is None or gap.after >= gap.before:
+            return ()
+        number = self._schedule.count(gap.after, gap.before, most - self._acts)
+        if number <= most - self._acts:
+            return ()
+        self._gap, self.passed = None, gap.before - 1
+        if self._share is not None and not self._share.is_first:
+            return ()
+        return (gap_letter(self.query.label, self.query.label_span, gap, number, most, self._evaluator.clock),)
+
+    def _last_report(self, begin: Micros) -> Micros:
+        """z, the last report after the last instant, if nothing arrives from `begin` on."""
+        assert self.ended is not None
+        return self._schedule.last(max(begin, self.ended if self._released is None else self._released))
 
     def next_due(self) -> Micros | None:
-        """The next time at which the query may report if nothing arrives; None: never."""
+        """The next time at which a report may have a row if nothing arrives, or z; None: never."""
         if self.passed is None or self.is_stopped or self.is_done:
             return None
-        if self.ended is not None:
-            return min(times.after(self.passed) for times in self._all_times)
-        return min((time for each in self.windows if (time := each.next_time(self.passed)) is not None), default=None)
+        if self.is_waiting and self._acts > self._evaluator.limits.gap:
+            return None
+        due = self._schedule.next(self.passed, self._reported)
+        if self.ended is None or self.is_waiting:
+            return due
+        last = self._last_report(self.passed + 1)
+        return last if due is None else min(due, last)
 
     @property
     def is_over(self) -> bool:
@@ -152,9 +209,11 @@ class QueryRun(UnitRun):
         return not self.is_done and not self.is_stopped
 
     def _finish_at(self, time: Micros, *, is_fed: bool) -> None:
-        """Set `is_done` if a time of WINDOW CLOSE or PERIODIC is the last one, z."""
+        """Set `is_done` if a time of WINDOW CLOSE or PERIODIC is the last one, z, or `is_waiting` if it
+        would be but for the units that feed the query."""
         assert self.ended is not None
-        self.is_done = time >= self.ended and not is_fed and not any(each.content.will_hold(time) for each in self.windows)
+        is_last = time >= self.ended and not any(each.content.will_hold(time) for each in self.windows)
+        self.is_done, self.is_waiting = is_last and not is_fed, is_last and is_fed
 
     # --- reports ---
 
@@ -162,7 +221,9 @@ class QueryRun(UnitRun):
         """The result of a moment; `arrivals` has graphs, by the number of the window."""
         if self.is_stopped:
             return _NOTHING
-        self.passed = time
+        letters = self._end_wait(time) if arrivals else ()
+        is_skipped = self.passed is not None and time <= self.passed
+        self.passed = time if self.passed is None else max(time, self.passed)
         for number, arrived in arrivals.items():
             try:
                 self._add(time, number, arrived)
@@ -170,12 +231,24 @@ class QueryRun(UnitRun):
                 return self._stop(time, number)
         if self.watch is not None:
             self.watch.arrived(time, {number: [row_graph(row) for _, row in arrived] for number, arrived in arrivals.items()})
-        result = self._report(time, arrivals)
+        result = _NOTHING if is_skipped else self._report(time, arrivals)
+        if self._gap is not None:
+            result = self._in_gap(time, result, has_arrivals=bool(arrivals))
         if self.ended is not None and any(times.has(time) for times in self._all_times):
             self._finish_at(time, is_fed=is_fed)
         for each in self.windows:
             each.content.expire(time)
-        return result
+        return result._replace(failed=[*letters, *result.failed]) if letters else result
+
+    def _in_gap(self, time: Micros, result: UnitResult, *, has_arrivals: bool) -> UnitResult:
+        """The result of a moment while a gap is open: what arrives there may lead to further reports."""
+        assert self._gap is not None
+        before = self._gap.before if self.ended is None else self._last_report(time)
+        if self.ended is None and time >= before:
+            self._gap = None
+            return result
+        self._gap, self._acts = Gap(time, before), 0 if self.ended is not None and has_arrivals else self._acts + 1
+        return result._replace(failed=[*result.failed, *self._skipped()]) if has_arrivals else result
 
     def _add(self, time: Micros, number: int, arrived: Sequence[Arrival]) -> None:
         """Add the elements that arrive at a window."""
@@ -192,6 +265,7 @@ class QueryRun(UnitRun):
         reporting = [each for number, each in enumerate(self.windows) if each.reports(time, arrived=bool(arrivals.get(number)))]
         if not reporting:
             return _NOTHING
+        self._reported = None
         try:
             answer, firings = self._answer(time)
         except LimitExceeded as error:
@@ -205,6 +279,7 @@ class QueryRun(UnitRun):
         for each in reporting:
             each.note(time)
         self.used = answer.used
+        self._reported = self._schedule.seen(time)
         return UnitResult(firings, [], answer.contradictions)
 
     def _answer(self, time: Micros) -> tuple[ReportAnswer, list[Firing]]:
@@ -314,6 +389,7 @@ class QueryRun(UnitRun):
             else:
                 each.reported = share.take_over(each.content, content, kept, each.reported)
         self._closures.forget()
+        self._reported = None
         if share is not None:
             before = share.own_rows(before)
         self._last.restore(tuple(row) for row in before)

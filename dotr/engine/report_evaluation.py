@@ -24,7 +24,7 @@ from dotr.engine.shared_closure import MaintainedWindow, WindowChanges
 from dotr.engine.window_closures import MaintainedItems, StratifiedWindow, tracked_graphs
 from dotr.expressions.literal_limits import BOUNDS
 from dotr.expressions.times import time_term
-from dotr.joins.limits import Limits
+from dotr.joins.limits import LimitExceeded, Limits
 from dotr.layout.unit_spread import BucketShare
 from dotr.model.continuous import AskForm, ContinuousQuery, ContinuousWindow, EntailmentLevel, Level, StreamLevel
 from dotr.model.intervals import plain_groups
@@ -114,7 +114,8 @@ class ReportEvaluator:
         self.share = None if share is None else _share_of(query, share)
         self._select = query.query if self.share is None else self.share.selected(query.query)
         self._closer = closer
-        self._limits = limits
+        self.clock = clock
+        self.limits = self._limits = limits
         self._matches = [MatchEvaluator(block, partial(time_term, clock=clock)) for block in query.matches]
         self._event_windows = {group.window for block in query.matches for group in plain_groups(block.events)}
         self._contradictions: dict[Contradiction, None] = {}
@@ -143,6 +144,20 @@ class ReportEvaluator:
         return MaintainedSolutions(
             maintained_plan(self._select, graphs, self._limits, self._closer.knowledge.background, operators), self._limits, matches
         )
+
+    @cached_property
+    def answers_empty(self) -> bool:
+        """True if the whole query has a row where all windows are empty, or if that exceeds a limit.
+
+        The background alone decides it, so it is the same in every bucket.
+        """
+        contents = [WindowContent(window, 0) for window in self.query.windows]
+        windows = [WindowAtReport(content, 0, None, None, ClosedItems()) for content in contents]
+        used = [frozenset[MatchedTriple]() for _ in self.query.matches]
+        try:
+            return bool(self._evaluated(windows, used, self.maintained_solutions()).rows.inserted)
+        except LimitExceeded:
+            return True
 
     def evaluate(
         self, windows: Sequence[WindowAtReport], used: Sequence[frozenset[MatchedTriple]], kept: MaintainedSolutions

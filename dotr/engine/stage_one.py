@@ -115,6 +115,11 @@ def next_multiple(periods: Sequence[Micros], after: Micros) -> Micros | None:
     return min([(after // period + 1) * period for period in periods], default=None)
 
 
+def ticks_at(ticks: Sequence[TickStream], time: Micros) -> dict[int, Sequence[AttributeValues]]:
+    """The ticks of a time, by stream."""
+    return {each.stream: each.rows for each in ticks if time % each.period == 0}
+
+
 class StreamBinding(NamedTuple):
     """A stream that a plan feeds: its number, its attributes, and the projection of the plan's rows
     to them (None: the identity).
@@ -429,7 +434,7 @@ class StageOne:
 
     def ticks_at(self, time: Micros) -> dict[int, Sequence[AttributeValues]]:
         """The ticks of a time, by stream."""
-        return {each.stream: each.rows for each in self.ticks if time % each.period == 0}
+        return ticks_at(self.ticks, time)
 
     def _triggered_plans(self, delta: TripleIndex) -> Sequence[int]:
         """The plans outside join groups that the instant's new triples trigger."""

@@ -8,12 +8,14 @@ partition of its own, or a part in every bucket; `unit_steps` steps it through a
 from __future__ import annotations
 
 import json
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from functools import cache
 from operator import itemgetter
 from typing import NamedTuple, TypeAlias
 
+from dotr.engine.gaps import gaps_of
 from dotr.engine.items import graph_row
 from dotr.engine.stage_two import CompositeEvent, LayerResult
 from dotr.engine.unit_runs import UnitContext, UnitResult, UnitRun, unit_run
@@ -212,6 +214,7 @@ def unit_steps(
     closed: Micros,
     is_fed: Callable[[Micros], bool],
     end: UnitEnd,
+    longest: Micros | None,
 ) -> Iterator[TimedStep]:
     """The results of one unit over one batch, at each moment with arrivals or with work due.
 
@@ -224,6 +227,7 @@ def unit_steps(
         is_fed: True if other units may make events for the unit after a time, once the stream has
             ended.
         end: receives the times at which the unit ceases to make events.
+        longest: the length of a gap in µs up to which no unit acts too often (`gap_length`).
     """
     if passed is None and not spans:
         return
@@ -237,9 +241,29 @@ def unit_steps(
             end.note(time, run)
         return done
 
+    gaps = gaps_of(passed, spans, longest)
+
+    @cache
+    def fed_until() -> Micros:
+        """The first time from which on no unit feeds this one, once the stream has ended."""
+        return last + bisect_left(range(LAST_MICRO - last), True, key=lambda after: not is_fed(last + after))
+
     def due(until: Micros, *, ended: bool) -> Iterator[TimedStep]:
-        while (time := run.next_due()) is not None and time <= until:
-            yield step(time, {}, ended=ended)
+        while True:
+            time = run.next_due()
+            if ended and run.is_waiting and fed_until() <= until and (time is None or time >= fed_until()):
+                letters = run.release(fed_until())
+                if letters:
+                    yield TimedStep(fed_until(), UnitStep((), (), letters, None))
+                continue
+            if gaps and gaps[0].after <= until and (time is None or time > gaps[0].after):
+                gap = gaps.pop(0)
+                if letters := run.open_gap(*gap):
+                    yield TimedStep(gap.before, UnitStep((), (), letters, None))
+            elif time is None or time > until:
+                return
+            else:
+                yield step(time, {}, ended=ended)
 
     later = bisect_right(arrived, last, key=itemgetter(0))
     for time, arrivals in arrived[:later]:
@@ -250,7 +274,9 @@ def unit_steps(
     if closed != LAST_MICRO:
         assert later == len(arrived), "arrivals after the last instant are in the last batch"
         return
-    run.end(last, is_fed=is_fed(last))
+    letters = run.end(last, is_fed=is_fed(last))
+    if letters:
+        yield TimedStep(last, UnitStep((), (), letters, None))
     end.begin(run)
     for time, arrivals in arrived[later:]:
         yield from due(time - 1, ended=True)
@@ -280,10 +306,14 @@ class UnitLayer:
         for each in self.units:
             each.run.begin(time)
 
-    def end(self, last: Micros, is_fed: IsFed) -> None:
-        """Note the last instant in µs."""
-        for each in self.units:
-            each.run.end(last, is_fed=is_fed(each.unit))
+    def open_gap(self, after: Micros, before: Micros) -> list[DeadLetter]:
+        """Note that no instant is between two times in µs; returns the dead letters of units that
+        skip their moments there."""
+        return [letter for each in self.units for letter in each.run.open_gap(after, before)]
+
+    def end(self, last: Micros, is_fed: IsFed) -> list[DeadLetter]:
+        """Note the last instant in µs; returns dead letters as `open_gap` does."""
+        return [letter for each in self.units for letter in each.run.end(last, is_fed=is_fed(each.unit))]
 
     def next_due(self) -> Micros | None:
         """The next time at which a unit is to be stepped if nothing arrives; None: never."""
@@ -303,6 +333,10 @@ class UnitLayer:
         firings: list[Firing] = []
         events: list[CompositeEvent] = []
         failed: list[DeadLetter] = []
+        for number in self._alone:
+            each = self.units[number]
+            if each.run.is_waiting and not is_fed(each.unit):
+                failed += each.run.release(time)
         for number in self._due(time, arrivals):
             each = self.units[number]
             step = each.step(time, arrivals, is_fed=is_fed(each.unit))

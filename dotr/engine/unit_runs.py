@@ -86,11 +86,15 @@ class UnitRun(ABC):
     expire in the order of time. A runtime writes the entries appended since the last batch, not the
     whole log. The rest of the state is `to_json`, which is written whole at each batch.
 
+    `is_waiting`: after the last instant the unit ends only once no unit that feeds it may make
+    events any more; `release` is then to be called.
+
     `acts_alone`: `next_due` may return a time. Where it is False, no result depends on `next_due`,
     `begin` and `end`.
     """
 
     acts_alone: bool = True
+    is_waiting: bool = False
 
     @abstractmethod
     def begin(self, time: Micros) -> None:
@@ -98,9 +102,25 @@ class UnitRun(ABC):
         that is added to a running program it is the time after the last instant."""
 
     @abstractmethod
-    def end(self, last: Micros, *, is_fed: bool) -> None:
+    def end(self, last: Micros, *, is_fed: bool) -> Sequence[DeadLetter]:
         """Note the last instant, or the last time advanced to, in µs. `is_fed`: a unit that feeds
-        this one may still make events."""
+        this one may still make events. The result is that of `open_gap`."""
+
+    def open_gap(self, after: Micros, before: Micros) -> Sequence[DeadLetter]:
+        """Note that no instant is between two times in µs, where the run may act more than
+        `limits.gap` times (`gaps`): then it skips all its moments there. The run has been stepped
+        up to `after`.
+
+        Returns:
+            the dead letter of the gap, if it is skipped; of a unit that is spread over buckets, the
+            first bucket has it.
+        """
+        return ()
+
+    def release(self, time: Micros) -> Sequence[DeadLetter]:
+        """Note that from a time in µs on no unit feeds this one, which waits for that. The result is
+        that of `open_gap`."""
+        return ()
 
     @abstractmethod
     def next_due(self) -> Micros | None:

@@ -178,7 +178,7 @@ class FiringRecorder:
         since_discard = 0
         for instant in self.replay.instants():
             if until is not None and instant.time > until:
-                for firings in engine.moments_until(until):
+                for firings in engine.moments_until(until, instant.time):
                     done += self._of_units(firings)
                 yield from self._take(done)
                 return

@@ -13,14 +13,24 @@ from dotr.model.time import Clock, Micros
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
+LAST_TIME: Final[Micros] = 253_402_300_800_000_000 - 1
+"""The last microsecond of the year 9999."""
+
+_CYCLE: Final[Micros] = 146_097 * 86_400_000_000
+"""The length of 400 years, after which dates repeat."""
+
 
 def iso(micros: Micros) -> str:
-    """The ISO 8601 date-time in UTC of a time in µs since 1970, with the shortest fraction.
+    """The ISO 8601 date-time in UTC of a time in µs since 1970, with the shortest fraction. A year
+    after 9999, in which no element is, but what comes after the last one may be, has more digits.
 
-    >>> iso(1_406_879_400_000_000), iso(1_500_000)
-    ('2014-08-01T07:50:00Z', '1970-01-01T00:00:01.5Z')
+    >>> iso(1_406_879_400_000_000), iso(1_500_000), iso(LAST_TIME + 1)
+    ('2014-08-01T07:50:00Z', '1970-01-01T00:00:01.5Z', '10000-01-01T00:00:00Z')
     """
-    text = (_EPOCH + timedelta(microseconds=micros)).replace(tzinfo=None).isoformat()
+    cycles = max(0, micros - LAST_TIME + _CYCLE - 1) // _CYCLE
+    text = (_EPOCH + timedelta(microseconds=micros - cycles * _CYCLE)).replace(tzinfo=None).isoformat()
+    if cycles:
+        text = f"{int(text[:4]) + 400 * cycles}{text[4:]}"
     return (text.rstrip("0") if "." in text else text) + "Z"
 
 

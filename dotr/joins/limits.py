@@ -33,7 +33,8 @@ class Limits:
     numbers of events that the clauses on a branch of a match have chosen. `literal`: characters of
     a literal that an expression computes. `text`: bytes of the terms that are computed at an
     instant, report or point, or by a rule at one anchor. `nesting`: the depth of brackets in a
-    record. `record`: bytes of a record, decompressed.
+    record. `record`: bytes of a record, decompressed. `gap`: ticks, reports or points of a unit
+    between two instants.
 
     >>> Limits(rows=10_000).rows
     10000
@@ -47,6 +48,7 @@ class Limits:
     text: int = MOST_TEXT
     nesting: int = 64
     record: int = 8 << 20
+    gap: int = 1_000_000
 
     @property
     def fingerprint(self) -> list[tuple[str, int]]:
@@ -57,10 +59,11 @@ class Limits:
         [('matches', 7), ('probes', 20000000), ('rows', 1000000), ('triples', 1000000)]
         """
         original, defaults = ("triples", "rows", "probes"), LIMITS.to_json()
-        return sorted((name, value) for name, value in self.to_json().items() if name in original or value != defaults[name])
+        return sorted((name, value) for name, value in self.to_json().items() if name in original or value != defaults.get(name))
 
     def to_json(self) -> dict[str, int]:
-        """The limits under their written names, which specifications and fingerprints hold.
+        """The limits under their written names, which specifications and fingerprints hold; `gap` only
+        where it is not the default, as in older releases.
 
         >>> Limits.from_json(Limits(matches=7).to_json()) == Limits(matches=7)
         True
@@ -74,6 +77,7 @@ class Limits:
             "text": self.text,
             "nesting": self.nesting,
             "record": self.record,
+            **({} if self.gap == LIMITS.gap else {"gap": self.gap}),
         }
 
     @staticmethod
@@ -88,6 +92,7 @@ class Limits:
             text=data.get("text", MOST_TEXT),  # older specifications have none
             nesting=data["nesting"],
             record=data["record"],
+            gap=data.get("gap", LIMITS.gap),
         )
 
     @property

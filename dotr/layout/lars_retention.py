@@ -49,7 +49,7 @@ def retentions(file: LarsFile) -> list[LarsRetention]:
     """
     found: dict[LarsPredicate, LarsRetention] = {}
     for literal in file.literals:
-        for atom, least, greatest, each_point in _reaches(literal, file.resolution):
+        for atom, least, greatest, each_point in reaches(literal, file.resolution):
             if file.may_be_streamed(atom):
                 kept = found.setdefault(predicate_of(atom), LarsRetention(predicate_of(atom)))
                 length = greatest * file.resolution
@@ -65,7 +65,7 @@ def retentions(file: LarsFile) -> list[LarsRetention]:
     return list(found.values())
 
 
-def _reaches(literal: LarsLiteral, resolution: Micros) -> Iterator[tuple[LarsAtom, int, int, bool]]:
+def reaches(literal: LarsLiteral, resolution: Micros) -> Iterator[tuple[LarsAtom, int, int, bool]]:
     """Each atom with the least and the greatest distance, in points, at which it is looked up; and
     whether all of its points are needed."""
     match literal.reach:

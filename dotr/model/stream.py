@@ -91,7 +91,8 @@ class Reason(Enum):
     IDLE: the instant had closed while the input was declared idle. SECOND: another element had the
     same time, in an input where every element is an instant. EMPTY: an RDF message without triples,
     which is counted and left out, and never written as a dead letter. LOST: a broker dropped it
-    unread.
+    unread. GAP: a unit would have acted too often between two instants. AHEAD: its time is too long
+    after the timestamp of its message.
     """
 
     LATE = "late"
@@ -103,6 +104,8 @@ class Reason(Enum):
     SECOND = "second"
     EMPTY = "empty"
     LOST = "lost"
+    GAP = "gap"
+    AHEAD = "ahead"
 
 
 class DeadLetter(NamedTuple):

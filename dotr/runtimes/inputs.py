@@ -127,9 +127,12 @@ def _input(config: Config, section: InputSection, number: int) -> Inputs:
     with collect_problems(problems):
         paths = files_of(config, section, number)
     problems += _setting_conflicts(config, section, number, delay)
+    ahead: Micros | None = None
+    with collect_problems(problems):
+        ahead = None if section.ahead is None else _length(config, number, "ahead", section.ahead, unit)
     if problems:
         raise Refused(problems)
-    like = _file_like(config, number, "", delay, mapped, graphs)
+    like = replace(_file_like(config, number, "", delay, mapped, graphs), ahead=ahead)
     files = [replace(like, path=path) for path in paths]
     with collect_problems(problems):
         source = message_source(config, number, like)
@@ -202,6 +205,9 @@ def _setting_conflicts(config: Config, section: InputSection, number: int, delay
         yield problem("idle", "an input that is there in full is never idle", "Leave it out, or write watch: true.")
     if section.watch and not section.path:
         yield problem("watch", "watch is of files", "Leave watch out.")
+    if section.ahead is not None and not receives and section.kafka is None:
+        hint = "Leave it out: a line of a file has no timestamp beside its own time. Messages by kafka, mqtt or http have one."
+        yield problem("ahead", "ahead is counted from the timestamp of a message, and this input has none", hint)
     if section.is_given("spool") and not receives:
         yield problem("spool", "spool is the size of the copy of what is received", "Leave it out: what can be read again is not copied.")
     if section.watch and section.path == STANDARD_INPUT:

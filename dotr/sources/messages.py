@@ -14,7 +14,9 @@ from functools import lru_cache
 from typing import Final, TypeAlias, assert_never
 
 from dotr.errors.diagnostics import Refused
+from dotr.expressions.times import iso
 from dotr.model.stream import Reason
+from dotr.model.time import Micros
 from dotr.sources import csv_rows, graph_documents, json_records, jsonld, ndjson
 from dotr.sources.graph_messages import MessageText
 from dotr.sources.lateness import EVERY_TIME, TimeFilter
@@ -48,7 +50,8 @@ def message_decoder(spec: InputFile, time_filter: TimeFilter = EVERY_TIME) -> Me
     """The decoder of messages in the format of an input, whose path is not used.
 
     It is called with the messages in their order. Where the format allows it, only graphs of
-    messages that pass `time_filter` are parsed.
+    messages that pass `time_filter` are parsed. An element more than `spec.ahead` after its
+    message's own timestamp is an unreadable record, whose time does not count for lateness.
 
     >>> decode = message_decoder(InputFile("a", "", Format.NDJSON))
     >>> decode(Message(b'{"time": 1, "graph": "<http://e/a> a <http://e/B> ."}', 7), False)[0][:4]
@@ -56,7 +59,8 @@ def message_decoder(spec: InputFile, time_filter: TimeFilter = EVERY_TIME) -> Me
     >>> decode(Message(b"{}", 8, headers=(("content-type", b"text/turtle"),)), False)[0].why
     'its content-type, text/turtle, does not fit the format ndjson'
     """
-    read, limit = _decoder(spec, time_filter), spec.record
+    bound = spec.ahead  # an element that is ahead must not advance the filter's greatest time
+    read, limit = _decoder(spec, time_filter if bound is None else EVERY_TIME), spec.record
     clock = spec.graphs.sent_time if spec.map is None else spec.map.sent_time
 
     def decode_timed(message: Message, elements: bool) -> list[Record]:
@@ -86,7 +90,23 @@ def message_decoder(spec: InputFile, time_filter: TimeFilter = EVERY_TIME) -> Me
             why = refused.diagnostics[0].message
         return [MessageText(place, place + 1, place, body).unreadable(why)]
 
-    return decode_timed
+    def decode_bounded(message: Message, elements: bool) -> list[Record]:
+        """The records, without those that are ahead."""
+        records, sent = decode_timed(message, elements), message.sent
+        if sent is None or bound is None:
+            return records
+        return [_ahead(each, sent, bound) if (time := each.judged_time) is not None and time - sent > bound else each for each in records]
+
+    return decode_timed if bound is None else decode_bounded
+
+
+def _ahead(record: Record, sent: Micros, bound: Micros) -> Record:
+    """A record whose time is too long after the timestamp of its message, which becomes unreadable."""
+    time = record.judged_time
+    assert time is not None
+    why = f"its time is {(time - sent) / 1_000_000:,.15g} s after the timestamp of its message, {iso(sent)}, "
+    why += f"more than its input's ahead of {bound / 1_000_000:,.15g} s"
+    return record._replace(time=None, element=None, raw=beginning(record.raw, SHOWN), why=why, stamp=time, reason=Reason.AHEAD)
 
 
 def _decoder(spec: InputFile, time_filter: TimeFilter) -> Callable[[Message, bool], Iterable[Record]]:

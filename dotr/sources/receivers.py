@@ -240,7 +240,7 @@ def has_dates(like: InputFile, message: Message) -> bool | None:
     >>> [has_dates(like, Message(body, 1)) for body in (integer, date, b"{")]
     [False, True, None]
     """
-    fine, coarse = (message_decoder(replace(like, unit=unit))(message, True) for unit in (Unit.MICROSECOND, Unit.DAY))
+    fine, coarse = (message_decoder(replace(like, unit=unit, ahead=None))(message, True) for unit in (Unit.MICROSECOND, Unit.DAY))
     return dates_of(fine, coarse)
 
 

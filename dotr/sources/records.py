@@ -73,6 +73,12 @@ class Message(NamedTuple):
             raise ValueError(f"its transport gives it no time ({clock.value})")
         return time
 
+    @property
+    def sent(self) -> Micros | None:
+        """The message's own timestamp in µs since 1970: the transport's, else that of reception; None
+        without one."""
+        return self.received if self.timestamp is None else self.timestamp
+
 
 @dataclass(frozen=True, slots=True)
 class ElementMap:
@@ -168,6 +174,8 @@ class InputFile:
     - `nesting`, `record`: limits (`dotr.joins.limits`): depth of brackets, and bytes of a record.
     - `graphs`: the settings of RDF messages.
     - `framed`: the file is a segment of spooled messages (`dotr.sources.message_segments`).
+    - `ahead`: the greatest distance (µs) of an element's time behind the timestamp of its message;
+      None: any.
     """
 
     input: str
@@ -182,6 +190,7 @@ class InputFile:
     record: int = LIMITS.record
     graphs: GraphSettings = GraphSettings()
     framed: bool = False
+    ahead: Micros | None = None
 
     def to_json(self) -> str:
         """Specification as JSON, for another process. Limits at their defaults are omitted, as in
@@ -196,7 +205,9 @@ class InputFile:
         mapped = self.map and self.map.to_list()
         settings: list[Any] = [self.graphs.time, self.graphs.contexts, self.graphs.context]
         further: list[Any] = [self.nesting, self.record, settings, self.framed]
-        if not self.framed:
+        if self.ahead is not None:
+            further.append(self.ahead)
+        elif not self.framed:
             further = further[:3] if self.graphs != GraphSettings() else further[:2]
         if further == [LIMITS.nesting, LIMITS.record]:
             further = []
@@ -266,7 +277,7 @@ class Record(NamedTuple):
     - `element`: None in an unreadable record, in a scan, and outside of a filter of times.
     - `raw`: the bytes; only the beginning where they exceed the limit.
     - `why`: the error of an unreadable record, and `stamp` its time, if that is readable.
-    - `reason`: the kind of that error: UNREADABLE, LIMIT, EMPTY or LOST.
+    - `reason`: the kind of that error: UNREADABLE, LIMIT, EMPTY, LOST or AHEAD.
     """
 
     offset: int
@@ -282,11 +293,13 @@ class Record(NamedTuple):
     @property
     def judged_time(self) -> Micros | None:
         """The time that lateness is judged by, in µs since 1970: that of the element, or the one
-        beside an unreadable graph; None without a time.
+        beside an unreadable graph; None without a time, or if it is ahead of its message.
 
         A scan and a full reading give the same time.
         """
-        return self.stamp if self.time is None else self.time
+        if self.time is not None:
+            return self.time
+        return None if self.reason is Reason.AHEAD else self.stamp
 
     @property
     def text(self) -> str:
@@ -299,7 +312,7 @@ class Record(NamedTuple):
 
     def dead_letter(self, file: InputFile, reason: Reason | None = None, why: str = "") -> DeadLetter:
         """Dead letter of the record; `reason` and `why` default to its own."""
-        time = self.judged_time
+        time = self.stamp if self.time is None else self.time
         why = why or self.why
         if len(why) > _LONGEST_WHY:  # a parser's message may contain a long term
             why = f"{why[:_LONGEST_WHY]}…"

@@ -22,7 +22,7 @@ from dotr.model.continuous import ContinuousWindow as ContinuousWindow
 from dotr.model.continuous import ElementsExtent, LandmarkExtent, NowExtent, RangeExtent, StreamLevel, TriplesExtent
 from dotr.model.terms import Triple
 from dotr.model.time import LAST_MICRO, Micros
-from dotr.windows.extents import is_in_range_later, landmark_at, range_at
+from dotr.windows.extents import begins_of, closes_of, is_in_range_later, landmark_at, range_at
 
 
 class TimedElement(NamedTuple):
@@ -262,6 +262,57 @@ class WindowContent:
         # The latest elements are most likely in a later window; gaps between windows may skip them.
         kept = range(len(self._times) - 1, self._dropped - 1, -1)
         return any(is_in_range_later(extent, self.origin, self._times[index], time) for index in kept)
+
+    def last_held(self) -> Micros | None:
+        """The last time at which a window of time holds an element, if none arrives; None: it holds
+        none at any later time, or is another window."""
+        extent = self._extent
+        if isinstance(extent, RangeExtent):
+            closes = closes_of(extent, self.origin)
+            for index in range(len(self._times) - 1, self._dropped - 1, -1):
+                close = closes.last_before(self._times[index] + extent.width)
+                if close is not None and close >= self._times[index] + extent.lag:
+                    return close
+        return None
+
+    def next_change(self, time: Micros) -> Micros | None:
+        """A time after another up to which content and history stay the same if nothing arrives;
+        None: they stay so for ever.
+
+        >>> from dotr.model.places import Document, Span
+        >>> nowhere = Span(Document("", ""), 0, 0)
+        >>> content = WindowContent(ContinuousWindow("<w>", "s", RangeExtent(4, 2), None, None, nowhere, nowhere), origin=0)
+        >>> content.add(1, [()])
+        >>> content.next_change(1), content.next_change(5)
+        (5, None)
+        """
+        times, low = self._times, self._dropped
+        found: list[Micros] = []
+        if self._history:
+            first = bisect_right(times, time - self._history, low)
+            found += [each + self._history for each in times[first : first + 1]]
+        match self._extent:
+            case RangeExtent() as extent:
+                # The element e leaves, or enters, after the last close before e + width, or e + lag.
+                begin, end = range_at(extent, self.origin, time)
+                closes = closes_of(extent, self.origin)
+                first, last = bisect_right(times, begin, low), bisect_right(times, end, low)
+                for index, length in ((first, extent.width), (last, extent.lag)):
+                    close = closes.last_before(times[index] + length) if index < len(times) else None
+                    found += [] if close is None else [close + 1]
+            case LandmarkExtent() as landmark:
+                restarts = begins_of(landmark, self.origin)
+                restart = landmark_at(landmark, self.origin, time)
+                first = low if restart is None else bisect_right(times, restart, low)
+                if restarts is not None and first < len(times):
+                    found.append(restarts.at_or_after(times[first]) + 1)
+            case NowExtent():
+                found += [time + 1] if len(times) > low and times[-1] == time else []
+            case ElementsExtent() | TriplesExtent():
+                pass
+            case _:
+                assert_never(self._extent)
+        return min([each for each in found if each > time], default=None)
 
     def expire(self, time: Micros) -> None:
         """Drop the elements that no content and no level STREAM reads at a time or later."""

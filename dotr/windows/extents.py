@@ -6,6 +6,7 @@ negative ones too, or begin at t0 (`STARTING AT`).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import gcd
 from typing import TypeAlias
@@ -48,6 +49,14 @@ class TimeSeries:
         """The first time of the series after a time."""
         return self.at_or_after(time + 1)
 
+    def count(self, first: Micros, end: Micros) -> int:
+        """The number of times of the series from `first` to before `end`.
+
+        >>> TimeSeries(0, 5).count(0, 10), TimeSeries(0, 5).count(1, 11), TimeSeries(0, 5, first=10).count(1, 11)
+        (2, 2, 1)
+        """
+        return max(0, -(-(end - self.at_or_after(first)) // self.step))
+
     def last_before(self, time: Micros) -> Micros | None:
         """The last time of the series before a time; None if there is none.
 
@@ -81,6 +90,21 @@ class TimeSeries:
         TimeSeries(base=1, step=2, first=None)
         """
         return TimeSeries(self.base, gcd(self.step, other.step, other.base - self.base))
+
+
+def count_union(series: Sequence[TimeSeries], first: Micros, end: Micros) -> int:
+    """The number of times from `first` to before `end` that are in one of several series.
+
+    >>> count_union([TimeSeries(0, 2), TimeSeries(0, 3), TimeSeries(0, 2)], 0, 7)
+    5
+    """
+    found, before = 0, list[TimeSeries]()
+    for each in dict.fromkeys(series):
+        found += each.count(first, end)
+        if before:
+            found -= count_union([common for other in before if (common := each.common(other)) is not None], first, end)
+        before.append(each)
+    return found
 
 
 def closes_of(extent: TimeExtent, origin: Micros) -> TimeSeries:

@@ -52,14 +52,17 @@ class WindowReports:
         self.reported = ContentRange(0, 0)
 
     def next_time(self, after: Micros) -> Micros | None:
-        """The next time after a time at which the window may report without further arrivals; None:
-        never."""
-        policies = self.policies
-        if self.times is None or policies is None:
+        """The next time after a time at which the window reports if nothing arrives; None: never."""
+        policies, times = self.policies, self.times
+        if times is None or policies is None:
             return None
-        if not len(self.content) and (policies.non_empty or (policies.content_change and self.reported == (0, 0))):
-            return None
-        return self.times.after(after)
+        time = times.after(after)
+        while (policies.non_empty or policies.content_change) and not self.reports(time, arrived=False):
+            change = self.content.next_change(time)
+            if change is None:
+                return None
+            time = times.at_or_after(change)
+        return time
 
     def reports(self, time: Micros, *, arrived: bool) -> bool:
         """True if the window reports at a time; `arrived`: an element of its stream arrives then.

@@ -23,6 +23,7 @@ knowledge:
 rules: [rules/heating.dotr]       # what to look for
 input:
   - { name: sensors, format: ndjson, path: data/*.ndjson, lateness: 0 s }
+  # by kafka, mqtt or http also `ahead: 1 d`: a time that far after the timestamp of its message is a dead letter
 output:
   - { format: ndjson, path: out/alarms.ndjson }
 dead_letter: out/rejected.ndjson  # what is late, or cannot be read

@@ -159,7 +159,7 @@ def test_settings_that_are_refused(project: Project, http: str, reported: str) -
 
 
 @pytest.mark.parametrize(
-    "http", ["{ listen: 8081 }", "{ listen: '0.0.0.0:8081/in', tokens: '${T}' }", "{ listen: '0.0.0.0:81', open: true }"]
+    "http", ["{ listen: 8081 }, ahead: 1 d", "{ listen: '0.0.0.0:8081/in', tokens: '${T}' }", "{ listen: '0.0.0.0:81', open: true }"]
 )
 def test_settings_that_are_accepted_need_no_socket_and_no_secret(project: Project, http: str) -> None:
     project.change("c.yaml", "path: a.ndjson }", f"spool: 1 GiB, idle: 1 s, http: {http} }}")
@@ -172,6 +172,8 @@ def test_settings_that_are_accepted_need_no_socket_and_no_secret(project: Projec
         ("path: a.ndjson, spool: 1 GiB", "C204 spool is the size of the copy of what is received"),
         ("http: { listen: 8081 }, spool: 1 G", "C203 input.0.spool cannot be used: 1 G is no size: write it like 10 GiB or 64 MiB"),
         ("http: { listen: 8081 }, watch: true", "C204 watch is of files"),
+        ("path: a.ndjson, ahead: 1 d", "C204 ahead is counted from the timestamp of a message, and this input has none"),
+        ("http: { listen: 8081 }, ahead: soon", "C205 ahead: "),
         ("http: { listen: 8081 }, path: a.ndjson", "C204 path and http exclude each other"),
     ],
 )

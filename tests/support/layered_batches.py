@@ -9,14 +9,16 @@ from dataclasses import replace
 from typing import TypeAlias
 
 from dotr.engine.driver import close_instant, items_of_instant
+from dotr.engine.gaps import gap_length
 from dotr.engine.program import compile_program
 from dotr.engine.spec import ProgramSpec
-from dotr.model.stream import Firing
+from dotr.model.stream import DeadLetter, Firing
 from dotr.model.terms import Triple
 from dotr.model.time import LAST_MICRO, Clock, Micros
 from dotr.outputs import output_order
+from dotr.runtimes.spark.bucket_steps import span_row
 from dotr.runtimes.spark.job import Job
-from dotr.runtimes.spark.rows import RowKind, SparkRow, decode_firings, decode_totals
+from dotr.runtimes.spark.rows import RowKind, SparkRow, decode_dead_letters, decode_firings, decode_totals
 from dotr.runtimes.spark.stage_one_task import ChunkRouter
 from dotr.runtimes.spark.worker import BucketCache, process_batch
 from dotr.state.moved_state import MovedState, blocks_of_state
@@ -66,6 +68,7 @@ class LayeredRun:
         self.job = Job(spec.to_json(), (), (), unit, False, layers, buckets, buckets, 1000, 2, folder)
         self.stores = [[MemoryStore() for _ in range(buckets)] for _ in range(layers)]
         self.dead_letters = 0
+        self.letters: list[DeadLetter] = []
         self.seed = seed
         self.caches: list[BucketCache] = [{}, {}]
         self._random = random.Random(seed)
@@ -87,7 +90,7 @@ class LayeredRun:
             for key in self.job.keys(layer):
                 rows.append(SparkRow(key, RowKind.CLOSED, closed, b""))
                 if times and self.program.timed:
-                    rows.append(SparkRow(key, RowKind.SPAN, times[0], b"%d" % times[-1]))
+                    rows.append(span_row(key, times, gap_length(self.program)))
         firings: list[Firing] = []
         for layer, stores in enumerate(self.stores):
             for bucket, store in enumerate(stores):
@@ -97,6 +100,8 @@ class LayeredRun:
                 firings += decode_firings(row.payload)
             elif row.kind == RowKind.COUNTS:
                 self.dead_letters += sum(decode_totals(row.payload).dead_letters.values())
+            elif row.kind == RowKind.DEAD:
+                self.letters += decode_dead_letters(row.payload)
         return sorted(firings, key=output_order)
 
     def _bucket(self, layer: int, bucket: int, store: MemoryStore, rows: Sequence[SparkRow]) -> list[SparkRow]:

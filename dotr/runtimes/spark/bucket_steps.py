@@ -12,6 +12,7 @@ from itertools import accumulate, chain, count, repeat
 from typing import TypeAlias
 
 from dotr.engine.driver import PartitionTicks, PortArrivals, moments, partition_ticks
+from dotr.engine.gaps import gap_length, gaps_of, skipped_ticks, stretches, tick_letters
 from dotr.engine.stage_two import CompositeEvent
 from dotr.model.stream import DeadLetter, Firing
 from dotr.model.terms import Term
@@ -140,8 +141,23 @@ def passed_by(job: Job, lines: Iterable[SparkRow]) -> Micros | None:
 
 
 def spans_of(lines: Iterable[SparkRow]) -> list[tuple[Micros, Micros]]:
-    """The first and the last instant of each task of a batch."""
-    return [(line.time, int(line.payload)) for line in lines if line.kind == RowKind.SPAN]
+    """The first and the last instant of each stretch of a batch (`span_row`)."""
+    found: list[tuple[Micros, Micros]] = []
+    for line in lines:
+        if line.kind == RowKind.SPAN:
+            times = [line.time, *map(int, line.payload.split())]
+            found += zip(times[::2], times[1::2], strict=True)
+    return found
+
+
+def span_row(key: int, times: Sequence[Micros], longest: Micros | None) -> SparkRow:
+    """The row with the stretches of a task's instants that no gap longer than `longest` divides.
+
+    >>> span_row(3, [1, 2, 9, 10], 5).payload, spans_of([span_row(3, [1, 2, 9, 10], 5)])
+    (b'2 9 10', [(1, 2), (9, 10)])
+    """
+    first, *others = (time for stretch in stretches(times, longest) for time in stretch)
+    return SparkRow(key, RowKind.SPAN, first, b" ".join(b"%d" % time for time in others))
 
 
 def step_bucket(
@@ -156,8 +172,7 @@ def step_bucket(
         run = _BucketRun(job, layer, bucket)
         instants = in_order(instants_of(line.payload) for line in lines if line.kind == RowKind.CHUNK)
         if layer in program_of(job).timed_layers:
-            state, closed = pages.single, closed_by(lines)
-            run.step_timed(state, moments(layers_of(job)[layer], state, _ticks(job, layer, bucket), instants, spans_of(lines), closed))
+            run.step_timed(pages.single, instants, spans_of(lines), closed_by(lines))
         elif (passed := passed_by(job, lines)) is None:
             assert not list(instants), "events before the first instant of a batch"
         elif pages.page_count > 1:
@@ -258,10 +273,19 @@ class _BucketRun:
             if result.firings or result.events or result.failed:
                 add(time, *result)
 
-    def step_timed(self, state: State, moments: Iterable[tuple[Micros, PortArrivals, bool]]) -> None:
-        """Step the only partition of the bucket through moments, some of which may be after the
-        last instant."""
-        self.step(state, self._with_ends(state, moments), self._bucket)
+    def step_timed(
+        self, state: State, instants: Iterable[tuple[Micros, PortArrivals]], spans: Sequence[tuple[Micros, Micros]], closed: Micros
+    ) -> None:
+        """Step the only partition of the bucket through the moments of a batch, some of which may be
+        after the last instant."""
+        job, program = self._job, program_of(self._job)
+        gaps, most = gaps_of(state.passed, spans, gap_length(program)), program.spec.limits.gap
+        if self._bucket == 0:  # ticks are skipped in all buckets alike
+            for gap in gaps:
+                layers, skipped = [program.layout.layers[self._number]], skipped_ticks(program.stage_one.ticks, gap, most)
+                self._results.add(gap.before, (), (), list(tick_letters(program, layers, skipped, gap, job.clock)))
+        ticks = _ticks(job, self._number, self._bucket)
+        self.step(state, self._with_ends(state, moments(self._stage, state, ticks, instants, spans, closed, gaps, most)), self._bucket)
 
     def _with_ends(self, state: State, moments: Iterable[tuple[Micros, PortArrivals, bool]]) -> Iterator[tuple[Micros, PortArrivals, bool]]:
         """The moments, unchanged. Before the first one after the last instant, the rows are made that

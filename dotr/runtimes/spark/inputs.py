@@ -165,7 +165,7 @@ def admit(
             dead_letter = rejection(file, record, _closed_before(floors, number, record.offset) if floors else BEGINNING)
             if dead_letter is not None:
                 stamp = record.stamp
-                if record.time is None and stamp is not None and dead_letter.reason not in BY_TIME:  # as an element of its time
+                if record.judged_time is not None and dead_letter.reason not in BY_TIME and stamp is not None:  # as an element of its time
                     owned = after < stamp <= until
                 else:
                     owned = own == END or record.offset < own

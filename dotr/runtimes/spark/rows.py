@@ -4,7 +4,7 @@
 | --- | --- | --- | --- |
 | CHUNK | bucket | first instant | arrivals at a bucket of a layer, by instant |
 | CLOSED | bucket | closed so far | none: the time for a bucket without arrivals in the batch |
-| SPAN | bucket | first instant of a task | its last instant as text; only with timers |
+| SPAN | bucket | first instant of a task | times as text: the last instant of each stretch, the first of the next; only with timers |
 | FIRINGS | below 0 | number | firings of a bucket, or of a task where no state is kept |
 | RUN | below 0 | number | path of a sorted run of firings (`spilled_rows`) |
 | DEAD_RUN | below 0 | number | path of a sorted run of dead letters |

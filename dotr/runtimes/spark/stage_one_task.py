@@ -14,13 +14,14 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Final
 
 from dotr.engine.driver import NO_ITEMS, StreamItems, close_instant, inconsistency_line, items_of_instant, with_items
+from dotr.engine.gaps import gap_length
 from dotr.engine.stage_one import InstantFacts
 from dotr.errors.diagnostics import Refused
 from dotr.model.stream import Element
 from dotr.model.time import LAST_MICRO, Micros
 from dotr.monitoring.totals import Totals
 from dotr.patterns.rule_counts import RuleCounts
-from dotr.runtimes.spark.bucket_steps import TimedArrivals, chunk_payload
+from dotr.runtimes.spark.bucket_steps import TimedArrivals, chunk_payload, span_row
 from dotr.runtimes.spark.inputs import TaskInputs, admit
 from dotr.runtimes.spark.job import Job
 from dotr.runtimes.spark.rows import RowKind, SparkRow, encode_inconsistencies, encode_totals, fallback_rows, record_batch
@@ -95,11 +96,12 @@ def task_lines(job: Job, task: Task) -> list[SparkRow]:
         if instant.facts or items:
             stage_two.add(time, instant, items)
     lines = stage_two.lines()
+    longest = gap_length(program)
     for key in (key for layer in range(job.layers) for key in job.keys(layer)):
         if task.closed is not None:
             lines.append(SparkRow(key, RowKind.CLOSED, task.closed, b""))
         if times and program.timed:
-            lines.append(SparkRow(key, RowKind.SPAN, times[0], b"%d" % times[-1]))
+            lines.append(span_row(key, times, longest))
     lines += dead_letters.rows(-1)
     if contradictory:
         lines.append(SparkRow(-3, RowKind.INCONSISTENT, 0, encode_inconsistencies(contradictory)))

@@ -15,6 +15,7 @@ from collections.abc import Sequence, Set
 from dataclasses import dataclass
 from functools import lru_cache, partial
 
+from dotr.engine.gaps import gap_length
 from dotr.engine.unit_layer import UnitEnd, UnitPort, unit_steps
 from dotr.engine.unit_runs import UnitContext, unit_run
 from dotr.layout.layers import MadeStream, PlacedUnit
@@ -79,9 +80,10 @@ def process_units(job: Job, layer: int, bucket: int, rows: Sequence[SparkRow], s
         passed = None if loaded.value is None else loaded.value.passed
         spans, closed, under_way = spans_of(rows), closed_by(rows), UnderWay(job, rows)
         arrived = list(in_order(instants_of(line.payload) for line in rows if line.kind == RowKind.CHUNK))
+        longest = gap_length(program_of(job))
         for unit in loaded.units:
             end = UnitEnd()
-            for time, step in unit_steps(unit, passed, arrived, spans, closed, partial(under_way.is_fed, unit.unit.name), end):
+            for time, step in unit_steps(unit, passed, arrived, spans, closed, partial(under_way.is_fed, unit.unit.name), end, longest):
                 results.add(time, step.firings, step.events, step.failed)
                 if step.contradicted is not None:
                     contradicted.append(step.contradicted)

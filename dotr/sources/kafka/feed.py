@@ -33,7 +33,7 @@ def record_decoder(file: InputFile, time_filter: TimeFilter = EVERY_TIME) -> Rec
     Where the format allows it, only the graphs of `time_filter` times are parsed.
     """
     decode_message = message_decoder(file, time_filter)
-    plain = file.map is None and file.graphs.sent_time is None  # key, time stamp and topic are not used
+    plain = file.map is None and file.graphs.sent_time is None and file.ahead is None  # key, time stamp and topic are not used
 
     def decode(message: KafkaMessage, elements: bool) -> list[Record]:
         value, offset = message.value(), message.offset()

@@ -25,6 +25,8 @@ _REASONS: Final = {
     Reason.EMPTY: "It is a message without triples, which is left out.",
     Reason.SECOND: "Another element of its input had the same time, where every element is an instant.",
     Reason.LOST: "The broker had deleted it before it was read.",
+    Reason.GAP: "A unit would have acted too often between two instants.",
+    Reason.AHEAD: "Its time is too long after the timestamp of its message.",
 }
 
 

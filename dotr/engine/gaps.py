@@ -1,0 +1,130 @@
+"""Gaps: stretches of time between two instants in which a unit would act too often (semantics.md, 6).
+
+Idea: a unit with a time of its own acts at most once a period: a tick, a report, a point. So only a
+stretch longer than `gap_length` can have more acts than `limits.gap`; in such a stretch each unit
+is notified of its end (`UnitRun.open_gap`), counts its acts there, and skips all of them where they
+are too many. On Spark a task passes on the stretches of its instants that no such gap divides.
+Invariant: what is skipped is a function of the instants, and of the unit's state at the first one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence, Set
+from typing import TYPE_CHECKING, NamedTuple
+
+from dotr.expressions.times import format_time
+from dotr.layout.layers import Layer
+from dotr.layout.units import StreamQuery, StreamUnit
+from dotr.model.places import Span
+from dotr.model.rules import Rule
+from dotr.model.stream import DeadLetter, Reason
+from dotr.model.time import Clock, Micros
+
+if TYPE_CHECKING:
+    from dotr.engine.program import CompiledProgram
+    from dotr.engine.stage_one import TickStream
+
+
+class Gap(NamedTuple):
+    """A stretch of time without instants: between `after` and `before`, both excluded, in µs."""
+
+    after: Micros
+    before: Micros
+
+    def multiples(self, period: Micros) -> int:
+        """The number of multiples of a period in the gap.
+
+        >>> Gap(0, 10).multiples(5), Gap(-1, 10).multiples(5), Gap(1, 4).multiples(5)
+        (1, 2, 0)
+        """
+        return (self.before - 1) // period - self.after // period
+
+
+def gap_length(program: CompiledProgram) -> Micros | None:
+    """The length in µs up to which no stretch between two instants has more acts of a unit than
+    `limits.gap`; None where no unit has a time of its own."""
+    most = program.spec.limits.gap
+    lengths = [most * each.period for each in program.stage_one.ticks]
+    for layer in program.layout.layers:
+        for placed in layer.units:
+            periods = _periods(placed.unit)
+            # The union of n series has more than m times only where one of them has more than m // n.
+            lengths += [most // len(periods) * period for period in periods]
+    return min(lengths, default=None)
+
+
+def _periods(unit: StreamUnit) -> list[Micros]:
+    from dotr.layout.lars_units import LarsUnit
+    from dotr.layout.merged_graphs import ConstructSolutions
+    from dotr.windows.reports import report_times
+
+    match unit:
+        case ConstructSolutions(whole):
+            return _periods(whole)
+        case StreamQuery(query):
+            return [times.step for window in query.windows if (times := report_times(window, 0)) is not None]
+        case LarsUnit(file):
+            return [file.resolution]
+        case _:
+            return []
+
+
+def stretches(times: Sequence[Micros], longest: Micros | None) -> list[tuple[Micros, Micros]]:
+    """The first and the last of each run of times between which no gap is longer than `longest`.
+
+    >>> stretches([1, 2, 9, 10], 5), stretches([1, 9], None), stretches([], 5)
+    ([(1, 2), (9, 10)], [(1, 9)], [])
+    """
+    if not times:
+        return []
+    if longest is None:
+        return [(times[0], times[-1])]
+    cuts = [number for number in range(1, len(times)) if times[number] - times[number - 1] > longest]
+    return [(times[start], times[end - 1]) for start, end in zip([0, *cuts], [*cuts, len(times)], strict=True)]
+
+
+def gaps_of(passed: Micros | None, spans: Iterable[tuple[Micros, Micros]], longest: Micros | None) -> list[Gap]:
+    """The gaps longer than `longest` between stretches of instants, and between them and the last
+    instant before (None: there is none), in order.
+
+    >>> gaps_of(0, [(20, 21), (9, 10)], 5), gaps_of(None, [(9, 10)], 5)
+    ([Gap(after=0, before=9), Gap(after=10, before=20)], [])
+    """
+    if longest is None:
+        return []
+    found: list[Gap] = []
+    for first, last in sorted(spans):
+        if passed is not None and first - passed > longest:
+            found.append(Gap(passed, first))
+        passed = last
+    return found
+
+
+def skipped_ticks(ticks: Iterable[TickStream], gap: Gap, most: int) -> set[int]:
+    """The streams of ticks that have more than `most` ticks in a gap."""
+    return {each.stream for each in ticks if gap.multiples(each.period) > most}
+
+
+def tick_letters(program: CompiledProgram, layers: Iterable[Layer], streams: Set[int], gap: Gap, clock: Clock) -> Iterator[DeadLetter]:
+    """The dead letters of a gap in which some streams of ticks are skipped: one for each rule of the
+    layers that they anchor."""
+    periods = {each.stream: each.period for each in program.stage_one.ticks if each.stream in streams}
+    for layer in layers if periods else ():
+        for placed in layer.rules:
+            stream = layer.ports[placed.ports[0]].stream
+            if placed.stage.is_first and isinstance(stream, int) and stream in periods:
+                yield gap_letter(placed.rule, placed.rule.span, gap, gap.multiples(periods[stream]), program.spec.limits.gap, clock)
+
+
+def gap_letter(unit: Rule | str, span: Span, gap: Gap, number: int, most: int, clock: Clock) -> DeadLetter:
+    """The dead letter of a unit whose acts in a gap, `number` of them, are skipped.
+
+    Args:
+        unit: the rule, or the name of another unit; `span` is its place.
+        most: `limits.gap`.
+        clock: the form of times.
+    """
+    name = unit.name if isinstance(unit, Rule) else unit
+    begin, end = format_time(gap.after, clock), format_time(gap.before, clock)
+    why = f"{name} would act {number:,} times between {begin} and {end}, and may {most:,} times (limits.gap): none of it happens"
+    return DeadLetter(Reason.GAP, f"rule {name}", span.document.name, span.line_column[0], gap.before, name, why)
