@@ -61,8 +61,8 @@ def main(path: str) -> None:
     """Print sums by folder and the longest tests of a file that the plugin wrote."""
     rows: list[tuple[str, float, float]] = []
     for line in Path(path).read_text(encoding="utf-8").splitlines():
-        name, own, children = line.split("\t")
-        rows.append((name, float(own), float(children)))
+        name, own_text, children_text = line.split("\t")
+        rows.append((name, float(own_text), float(children_text)))
     folders: dict[str, float] = defaultdict(float)
     files: dict[str, float] = defaultdict(float)
     for name, own, children in rows:
