@@ -6,10 +6,11 @@ point or report. The background is closed under limits of its own, since its con
 shared by programs with other limits. Digits have a fixed limit, since the time of arithmetic and
 conversion grows with the square of their number.
 
-A computed text over `limits.literal` is an error of the expression. Computed terms (those that BIND,
-SELECT, GROUP BY, GROUP_CONCAT and the assignments of rules make, and triple terms of templates) are
-counted in bytes of their text as UTF-8, each time that one is computed; over `limits.text` the count
-raises `LimitExceeded`. Numbers, times and truth values are counted only above `SHORT` bytes.
+A computed text over `limits.literal` is an error of the expression. Computed terms (those that
+BIND, SELECT, GROUP BY, GROUP_CONCAT and the assignments of rules make, and triple terms of
+templates) are counted in bytes of their text as UTF-8, each time that one is computed; over
+`limits.text` the count raises `LimitExceeded`. Numbers, times and truth values are counted only
+above `SHORT` bytes.
 Cost: 150 ns an instant, 50 ns a call of a function that computes text, and 120 ns a computed term.
 """
 
