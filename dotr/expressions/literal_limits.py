@@ -1,15 +1,16 @@
 """Limits on computed terms: the length of one, the bytes of all, and the digits of numbers.
 
 Idea: the limits of texts are `limits.literal` and `limits.text` of the running program and are
-thread-local: stage one sets them for each instant, stage two for each step, a unit for each point or
-report. The background is closed under limits of its own, since its conclusions are shared by programs
-with other limits. Digits have a fixed limit, since the time of arithmetic and conversion grows with
-the square of their number.
+thread-local: stage one sets them for each instant, stage two for each step, a unit for each
+point or report. The background is closed under limits of its own, since its conclusions are
+shared by programs with other limits. Digits have a fixed limit, since the time of arithmetic and
+conversion grows with the square of their number.
 
-A computed text over `limits.literal` is an error of the expression. Computed terms (those that BIND,
-SELECT, GROUP BY, GROUP_CONCAT and the assignments of rules make, and triple terms of templates) are
-counted in bytes of their text as UTF-8, each time that one is computed; over `limits.text` the count
-raises `LimitExceeded`. Numbers, times and truth values are counted only above `SHORT` bytes.
+A computed text over `limits.literal` is an error of the expression. Computed terms (those that
+BIND, SELECT, GROUP BY, GROUP_CONCAT and the assignments of rules make, and triple terms of
+templates) are counted in bytes of their text as UTF-8, each time that one is computed; over
+`limits.text` the count raises `LimitExceeded`. Numbers, times and truth values are counted only
+above `SHORT` bytes.
 Cost: 150 ns an instant, 50 ns a call of a function that computes text, and 120 ns a computed term.
 """
 
@@ -55,9 +56,9 @@ class _Bounds(local):
     """Thread-local limits, which `start` sets.
 
     `characters`: of a literal that the thread computes. `text`: bytes of the terms that it computes
-    from one `start` to the next; `left`: the bytes that are left of them. `patterns`: the patterns
-    that were computed or came with the stream since `start`, compiled, by pattern and flags (None: an
-    error); `patterns_left`: the bytes that are left for them.
+    from one `start` to the next; `left`: the bytes that are left of them. `patterns`: the
+    patterns that were computed or came with the stream since `start`, compiled, by pattern and
+    flags (None: an error); `patterns_left`: the bytes that are left for them.
     """
 
     characters: int = LONGEST_TEXT

@@ -6,9 +6,10 @@ the flags `s m i x q` have XPath's meaning. Unsupported, each with its own messa
 look-around, class subtraction (`[a-z-[aeiou]]`), blocks (`\p{IsGreek}`).
 Kept by hand: no library translates XPath's patterns to RE2.
 
-A pattern of the program is compiled once. A pattern that comes with the stream, or is computed, may
-have `_LONGEST` characters as RE2's and `_MEMORY` bytes compiled, and all of an instant together
-`MOST_PATTERNS` bytes, each counted once, whether or not it is cached; beyond that the expression errs.
+A pattern of the program is compiled once. A pattern that comes with the stream, or is computed,
+may have `_LONGEST` characters as RE2's and `_MEMORY` bytes compiled, and all of an instant
+together `MOST_PATTERNS` bytes, each counted once, whether or not it is cached; beyond that the
+expression errs.
 """
 
 from __future__ import annotations
