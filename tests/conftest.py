@@ -171,6 +171,7 @@ LONG: Final = (
     "test_aarhus",
     "test_spark_state",
     "test_spark_change",
+    "test_stored_units",
     "test_spark_watch",
     "test_spark_properties",
     "test_spark_inputs",
