@@ -72,7 +72,7 @@ LIVE = """  - {{ name: sorted, format: ndjson, path: a1.ndjson }}
 CONFIG = """name: soak
 prefixes: {{ "": "http://e/" }}
 knowledge: {{ graphs: [rooms.ttl] }}
-rules: [whole.dotr, jumps.dotr, {units}/*]
+rules: [whole.dotr, jumps.dotr, {units}/units.*, {units}/wide.lars]
 input:
 {inputs}
 output:
