@@ -28,7 +28,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 
@@ -44,10 +44,10 @@ from tests.support.paths import TESTS
 from tests.support.victims import AMID, SURVIVED, WHO, Found, Phase, Run, batch_phase
 
 _KILLS_A_ROUND = 12
-_PATIENCE_SECONDS = 60
-"""For a moment; then it is killed anyway."""
-_START_SECONDS = 400
-"""For a process to be there."""
+_IDLE_SECONDS = 15
+"""Without a batch under way; then more is fed, and any of the phases will do."""
+_START_SECONDS = 60
+"""Of a run, without a batch under way."""
 PHASES = {
     "reader": (Phase.TASKS, Phase.BETWEEN),
     "stateful": (Phase.STATE, Phase.TASKS),
@@ -180,6 +180,7 @@ class Round:
     ) -> None:
         self.folder = folder
         self.phases = phases
+        self.earlier = len(found.kills)
         self.live = kind == "live"
         self.choose = choose
         self.found = found
@@ -255,10 +256,10 @@ class Round:
     def planned(self) -> int:
         return max((int(path.name) for path in (self.out / "checkpoint").glob("query*/offsets/[0-9]*")), default=-1)
 
-    def wait(self, seconds: float, until: Callable[[], bool], upto: float = 0.8) -> None:
-        """Feed, so long at most: until something is so, or the run has ended."""
+    def wait(self, seconds: float, upto: float) -> None:
+        """Feed for so long, unless the run ends."""
         deadline = time.monotonic() + seconds
-        while self.run.process.poll() is None and time.monotonic() < deadline and not until():
+        while self.run.process.poll() is None and time.monotonic() < deadline:
             self.feed(upto=upto)
             time.sleep(0.03)
 
@@ -270,19 +271,24 @@ class Round:
         """Kill in a phase of a batch; False where there was nothing to kill, as the run has come to its end."""
         phases = [phase for phase in PHASES.get(who, tuple(Phase)) if phase in self.phases]
         before, kills = self.planned(), len(self.found.kills)
+        upto = 1 - 0.7 ** (1 + kills - self.earlier)  # so something is left for the kills after it
         if Phase.BETWEEN in phases and who not in SURVIVED and self.choose.random() < 0.2:  # while it starts
-            self.wait(self.choose.uniform(0, 8), lambda: False)
-            phases = list(Phase)
+            self.wait(self.choose.uniform(0, 8), upto)
+            chosen, before = phases, -2
         else:
-            self.wait(_START_SECONDS, lambda: self.planned() > before)
-            phases = [self.choose.choice(phases)]
-        deadline = time.monotonic() + _PATIENCE_SECONDS
+            chosen = [self.choose.choice(phases)]
+        idle = time.monotonic() + _IDLE_SECONDS
         while self.run.process.poll() is None and len(self.found.kills) == kills:
-            self.feed(upto=0.8 if time.monotonic() < deadline else 1.0)
-            if time.monotonic() > deadline:
-                phases = [phase for phase in Phase if phase in self.phases]
-            if self.moment()[1] in phases:
-                self.run.kill(who, self.choose, self.moment, phases)
+            self.feed(upto=upto)
+            batch, phase = self.moment()
+            if phase in chosen and batch > before:
+                self.run.kill(who, self.choose, self.moment, chosen)
+            if phase is not Phase.BETWEEN or batch < 0 or time.time() < self.run.started + _START_SECONDS:
+                idle = time.monotonic() + _IDLE_SECONDS
+            elif time.monotonic() > idle:
+                if self.fed:
+                    break
+                idle, upto, chosen = time.monotonic() + _IDLE_SECONDS, (1 + upto) / 2, phases
             time.sleep(0.002)
         self.look()
         if len(self.found.kills) == kills:
