@@ -5,6 +5,7 @@
     python -m benchmarks.state windows [--events 10000000]
     python -m benchmarks.state skew
     python -m benchmarks.state moves [--live 300000 900000]
+    python -m benchmarks.state hour [--keys 1000000] [--elements 2000000]
 
 One rule: a reading of a key, and the last one of that key before it within a window that holds them
 all. `keys` fills the state with so many keys, one event each, and then touches 10,000 of them in
@@ -12,8 +13,10 @@ every batch: the same ones each time, or others (`--touched others`). At the end
 window, and the remaining state is printed. `worker` does the same without Spark: the cost of stage
 two and state in the workers. `windows` fills the window with so many events of 100,000 keys. `skew`
 sends 90 % of the elements under one key. `moves` fills the state with so many keys in two buckets, and
-measures the move to three, and from three to one. CPU is of the whole process tree; memory is resident, of
-the JVM and of the Python workers together, and of the largest of them.
+measures the move to three, and from three to one. `hour` spreads the elements over an hour of event
+time, with a window of an hour, each key once, then at random, in process and on Spark; both must make
+as many events. CPU is of the whole process tree; memory is resident, of the JVM and of the Python
+workers together, and of the largest of them.
 """
 
 from __future__ import annotations
@@ -23,6 +26,7 @@ import json
 import os
 import random
 import statistics
+import subprocess
 import sys
 import tempfile
 import time
@@ -36,6 +40,7 @@ from benchmarks.aarhus import TreeClock, peak_megabytes
 from dotr.config import read_config
 from dotr.model.time import LAST_MICRO
 from dotr.monitoring.totals import Totals
+from dotr.runtimes.local import run_local
 from dotr.runtimes.pipeline import build
 from dotr.runtimes.spark.checkpoint import CheckpointLayout
 from dotr.runtimes.spark.inputs import scan_inputs
@@ -56,6 +61,7 @@ with Again.?key = Reading.?key, Again.?rose = Reading.?v - Old.?v
 """
 BATCH = 10_000
 AN_INSTANT = 100
+HOUR = 3_600
 DAY = 86_400
 
 Keys = Callable[[random.Random], Iterator[int]]
@@ -63,20 +69,21 @@ Keys = Callable[[random.Random], Iterator[int]]
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """Measurements after a batch: seconds of the clock and of CPU, megabytes by process, totals of the run."""
+    """Measurements after a batch: seconds of the clock and of CPU, megabytes by process, totals of the run, events and bytes of state."""
 
     wall: float
     cpu: float
     memory: dict[str, float]
     totals: Totals
+    stored: tuple[int, int]
 
 
-def write_stream(folder: Path, keys: Iterator[int], window: str = "1 d", *, last: int | None = None) -> Path:
-    """The pipeline's files; `last`: the second of a few final elements of one other key, long after."""
+def write_stream(folder: Path, keys: Iterator[int], window: str = "1 d", *, last: int | None = None, instant: int = AN_INSTANT) -> Path:
+    """The pipeline's files; `last`: the second of a few final elements of one other key, long after; `instant`: elements a second."""
     (folder / "r.dotr").write_text(RULE.replace("WINDOW", window))
     with (folder / "in.ndjson").open("w") as file:
         for number, key in enumerate(keys):
-            file.write(f'{{"time": {number // AN_INSTANT}, "graph": ":k{key} :value {number % 97} ."}}\n')
+            file.write(f'{{"time": {number // instant}, "graph": ":k{key} :value {number % 97} ."}}\n')
         for number in range(0 if last is None else 4 * BATCH):
             file.write(f'{{"time": {(last or 0) + number * DAY}, "graph": ":last :value 1 ."}}\n')
     return folder
@@ -121,6 +128,12 @@ def memory() -> dict[str, float]:
     return found
 
 
+def stored(folder: Path) -> tuple[int, int]:
+    """The events and the bytes of the state after the last batch."""
+    tally = read_totals(folder / "checkpoint")
+    return (0, 0) if tally is None else (sum(map(sum, tally.event_counts)), tally.bytes)
+
+
 class Enough(Exception):
     """Raised to end a run that is long enough."""
 
@@ -133,7 +146,7 @@ def run(folder: Path, master: str, batch: int = BATCH, *, until: int | None = No
     readings: list[Reading] = []
 
     def read(totals: Totals) -> None:
-        readings.append(Reading(time.perf_counter(), clock.read(), memory(), totals))
+        readings.append(Reading(time.perf_counter(), clock.read(), memory(), totals, stored(folder)))
         if until is not None and totals.elements >= until:
             raise Enough
 
@@ -173,8 +186,7 @@ def keys(live: int, touched: str, master: str, batches: int) -> tuple[float, flo
         full = [each for each in readings if 4 * BATCH < each.totals.elements - first <= (batches - 1) * BATCH]
         cpu = statistics.median(after.cpu - before.cpu for before, after in pairwise(full))
         wall = statistics.median(after.wall - before.wall for before, after in pairwise(full))
-        tally = read_totals(folder / "checkpoint")
-        left = None if tally is None else (sum(map(sum, tally.event_counts)), tally.bytes)
+        left = stored(folder)
     print(  # noqa: T201
         f"{live:,} live keys, {BATCH:,} touched ({touched}): {cpu:.2f} s CPU a batch, {wall:.2f} s; {memory_line(full)}; "
         f"when time had passed: {left} events and bytes left ({elapsed:.0f} s in all)",
@@ -296,16 +308,63 @@ def moves(live: int, master: str) -> list[float]:
     return spent
 
 
+def hour(count: int, elements: int, master: str) -> None:
+    """Keys of an hour of event time, in process and on Spark: time, memory and size of the state."""
+
+    def stream() -> Iterator[int]:
+        chosen = random.Random(4)
+        order = list(range(count))
+        chosen.shuffle(order)
+        yield from order
+        for _ in range(elements - count):
+            yield chosen.randrange(count)
+
+    with tempfile.TemporaryDirectory() as name:
+        folder = write_stream(Path(name), stream(), "1 h", instant=max(1, elements // HOUR))
+        script = "import sys; from benchmarks.state import in_process; in_process(sys.argv[1])"
+        subprocess.run([sys.executable, "-c", script, str(config(folder, master, 100_000))], check=True)
+        here = sum(1 for _ in (folder / "out.ndjson").open())
+        (folder / "out.ndjson").unlink()
+        started, clock = time.perf_counter(), TreeClock()
+        before = clock.read()
+        readings = run(folder, master, 100_000)
+        elapsed, cpu = time.perf_counter() - started, clock.read() - before
+        there = readings[-1].totals.events
+    for each in readings[:: max(1, len(readings) // 8)]:
+        events, size = each.stored
+        print(f"  after {each.totals.elements:,}: {events:,} events and {size:,} bytes of state; {memory_line([each])}")  # noqa: T201
+    events, size = max(each.stored for each in readings)
+    print(  # noqa: T201
+        f"Spark {master}, {count:,} keys: {elements:,} elements in {elapsed:.0f} s, {cpu / elements * 1e6:.1f} µs CPU an element; "
+        f"{memory_line(readings)}; at most {events:,} events and {size:,} bytes of state; {there:,} events"
+    )
+    if here != there:
+        raise SystemExit(f"in process there are {here:,} events")
+
+
+def in_process(path: str) -> None:
+    """The pipeline of a configuration in this process: time and memory."""
+    started, cpu = time.perf_counter(), time.process_time()
+    totals = run_local(build(read_config(path), fresh=False, on_spark=False), lambda totals: None)
+    elapsed, cpu = time.perf_counter() - started, time.process_time() - cpu
+    print(  # noqa: T201
+        f"in process: {totals.elements:,} elements in {elapsed:.0f} s, {cpu / totals.elements * 1e6:.1f} µs CPU an element; "
+        f"{peak_megabytes():,.0f} MB; {totals.events:,} events",
+        flush=True,
+    )
+
+
 def main() -> int:
     """Run the given benchmark."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("what", choices=("keys", "worker", "windows", "skew", "moves"))
+    parser.add_argument("what", choices=("keys", "worker", "windows", "skew", "moves", "hour"))
     parser.add_argument("--master", default="local[2]")
     parser.add_argument("--live", type=int, nargs="+", default=[10_000, 100_000, 1_000_000])
     parser.add_argument("--touched", choices=("same", "others"), default="same")
     parser.add_argument("--batches", type=int, default=12)
     parser.add_argument("--events", type=int, default=10_000_000)
-    parser.add_argument("--elements", type=int, default=1_000_000)
+    parser.add_argument("--keys", type=int, default=1_000_000)
+    parser.add_argument("--elements", type=int, help="2,000,000 of `hour`, 1,000,000 of `skew`")
     options = parser.parse_args()
     match options.what:
         case "keys":
@@ -320,10 +379,12 @@ def main() -> int:
             for (few, small), (many, large) in pairwise(zip(options.live, found_moves, strict=True)):
                 each = ", ".join(f"{(b - a) / (many - few) * 1e6:.1f}" for a, b in zip(small, large, strict=True))
                 print(f"each further event of {few:,} to {many:,}: {each} µs CPU")  # noqa: T201
+        case "hour":
+            hour(options.keys, options.elements or 2_000_000, options.master)
         case "windows":
             windows(options.events, options.master)
         case _:
-            one, two = skew("local[1]", options.elements), skew("local[2]", options.elements)
+            one, two = (skew(master, options.elements or 1_000_000) for master in ("local[1]", "local[2]"))
             print(f"local[2] to local[1]: {two / one:.2f}")  # noqa: T201
     return 0
 

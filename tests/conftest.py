@@ -182,6 +182,7 @@ LONG: Final = (
     "test_spark_state",
     "test_spark_change",
     "test_late_workers",
+    "test_stored_units",
     "test_spark_watch",
     "test_spark_properties",
     "test_spark_inputs",

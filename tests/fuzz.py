@@ -1,4 +1,5 @@
-"""A fuzzer of the parsers: whatever they are given, they answer with diagnostics, soon and in little memory.
+"""A fuzzer of the parsers of all languages, formats and messages: whatever they are given, they answer with diagnostics, soon and in little
+memory.
 
 `python -m tests.fuzz --inputs 20000 --seed 7` mutates the repository's own files: bytes, tokens, splices, nesting, long runs, escapes, huge
 numbers, characters, lines, truncation. An input is a function of its seed and number, so that `--seed 7 --only 1234` gives it again, and
@@ -23,15 +24,17 @@ import traceback
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Final, NamedTuple
+from typing import IO, TYPE_CHECKING, Any, Final, NamedTuple
 
 from tests.support.paths import ROOT
 
 if TYPE_CHECKING:
     from dotr.model.places import Document
+    from dotr.sources.records import InputFile, Message, Record
 
 SECONDS: Final = 5.0
 MEMORY: Final = 500 << 20
@@ -152,7 +155,7 @@ def _stream(suffix: str) -> Callable[[bytes], None]:
         from dotr.sources.reading import Reader, check_input
         from dotr.sources.records import ElementMap, Format, InputFile
 
-        mapped = ElementMap("t", Document("map", "[] :p {x} ; :q '{y}' ; :r x:{x} .")) if suffix == "csv" else None
+        mapped = ElementMap("t", Document("map", "[] :p {x} ; :q '{y}' ; :r x:{x} .")) if suffix in ("csv", "json") else None
         file = InputFile("a", _file(f"a.{suffix}", data), Format(suffix), prefixes=tuple(_PREFIXES.items()), map=mapped)
         check_input(file)
         with Reader(file) as reader, Reader(file, elements=False) as scan:
@@ -160,6 +163,115 @@ def _stream(suffix: str) -> Callable[[bytes], None]:
             assert places == [(each.offset, each.end, each.line, each.judged_time) for each in scan.records()], "the scan reads otherwise"
 
     return read
+
+
+class _KafkaMessage(NamedTuple):
+    """A message as the client of Kafka gives it."""
+
+    sent: Message
+
+    def value(self) -> bytes | None:
+        return self.sent.body or None
+
+    def key(self) -> bytes | None:
+        return self.sent.key
+
+    def offset(self) -> int:
+        return self.sent.place
+
+    def headers(self) -> list[tuple[str, bytes]]:
+        return list(self.sent.headers)
+
+    def timestamp(self) -> tuple[int, int]:
+        return (0, -1) if self.sent.timestamp is None else (1, self.sent.timestamp // 1_000)
+
+    def topic(self) -> str:
+        return self.sent.topic
+
+    def partition(self) -> int:
+        return self.sent.partition
+
+
+def _message_input(words: Sequence[str]) -> InputFile:
+    """The input of messages in the format that the first word names; where a map can, it reads the properties of a message. The time is in
+    the text, or the second word names another one."""
+    from dotr.model.places import Document
+    from dotr.sources.records import ElementMap, Format, GraphSettings, InputFile, SentTime
+
+    form = next((each for each in Format if words[:1] == [each.value]), Format.NDJSON)
+    sent = next((each.value for each in SentTime if words[1:2] == [each.value]), None)
+    cells = " ; :k {$key} ; :n {$offset} ; :h '{$header.x-h}'" if form is Format.JSON else ""
+    mapped = ElementMap(sent or "t", Document("map", f"[] :p {{x}} ; :q '{{y}}'{cells} ."))
+    graphs = GraphSettings(sent or "")
+    is_mapped = form in (Format.CSV, Format.JSON)
+    return InputFile(
+        "a",
+        "a",
+        form,
+        prefixes=tuple(_PREFIXES.items()),
+        map=mapped if is_mapped else None,
+        graphs=GraphSettings() if is_mapped else graphs,
+    )
+
+
+def _message(data: bytes) -> tuple[InputFile, str, Message]:
+    """The message of a line of words, `FORMAT TIME CONTENT-TYPE KEY`, and a body; its input and its content type."""
+    from dotr.sources.records import Message
+
+    line, _, body = data.partition(b"\n")
+    words = line.decode("utf-8", "surrogateescape").split(" ")
+    kind, key = " ".join(words[2:3]), " ".join(words[3:]).encode("utf-8", "surrogateescape")
+    timestamp = None if len(words) > 4 else 5_000_000
+    return _message_input(words), kind, Message(body, 7, timestamp, 6_000_000, key or None, (("x-h", key[:20]),), "t", 1)
+
+
+def _http_messages(data: bytes) -> None:
+    """The body of a request, plain and compressed, through the checks of the server, the spool and the decoder of its input."""
+    import gzip
+    import io
+
+    from dotr.sources.http_bodies import BodyBytes, is_lines, lines_of
+    from dotr.sources.message_segments import FrameReader, encode_frame
+    from dotr.sources.messages import message_decoder
+
+    spec, kind, message = _message(data)
+    for body, is_gzip in ((message.body, False), (gzip.compress(message.body), True), (message.body, True)):
+        bounded = BodyBytes(1 << 20, is_gzip=is_gzip)
+        whole = None
+        with suppress(ValueError):
+            bounded.add(body[:7])
+            bounded.add(body[7:])
+            whole = bounded.end()
+        assert (body is message.body and is_gzip) or whole == message.body, "the body is another one"
+    try:
+        bodies = lines_of(message.body) if is_lines(kind, spec.format) else [message.body]
+    except ValueError as error:
+        str(error)
+        return
+    decode, scan = message_decoder(spec), message_decoder(spec)
+    for place, each in enumerate(bodies[:1_000]):
+        sent = message._replace(body=each, place=place)
+        frame = encode_frame(sent)
+        assert FrameReader(io.BytesIO(frame), 0).next() == (sent, len(frame)), "the spool gives back another message"
+        _alike(decode(sent, True), scan(sent, False))
+
+
+def _kafka_messages(data: bytes) -> None:
+    """A message of Kafka, with its key, its header and its time stamp."""
+    from dotr.sources.kafka.feed import record_decoder, time_decoder
+
+    spec, kind, message = _message(data)
+    named = ("content-type", kind.encode("utf-8", "surrogateescape"))
+    record: Any = _KafkaMessage(message._replace(headers=(*message.headers, named) if kind else message.headers))
+    read = record_decoder(spec)(record, True)
+    _alike(read, record_decoder(spec)(record, False))
+    time_decoder(spec)(record, False)
+
+
+def _alike(read: Sequence[Record], scanned: Sequence[Record]) -> None:
+    places = [[(each.offset, each.end, each.line, each.judged_time) for each in records] for records in (read, scanned)]
+    assert places[0] == places[1], "the scan reads otherwise"
+    assert all(each.element is not None or each.why for each in read), "neither an element nor a reason"
 
 
 def _times(data: bytes) -> None:
@@ -191,7 +303,10 @@ PARSERS: Final[dict[str, Callable[[bytes], None]]] = {
     "times": _times,
     "queries": _program("rspql"),
     "lars": _program("lars"),
-    "sequences": _program("epsparql"),
+    "epsparql": _program("epsparql"),
+    "json": _stream("json"),
+    "http messages": _http_messages,
+    "kafka messages": _kafka_messages,
 }
 _RULE: Final = """PREFIX : <http://e/>
 rule R define Out = [ dotr_id a :Out ; :x ?x ] from A = [ SELECT ?x WHERE { ?x a :A } ] with Out.?x = A.?x
@@ -225,10 +340,22 @@ spark: { checkpoint: check, trigger: 1 s, conf: { a.b: c } }
 metrics: { prometheus: "127.0.0.1:9464" }
 engine: local
 """
+_EPSPARQL: Final = """PREFIX : <http://e/>
+REGISTER STREAM Fall "It falls." AS CONSTRUCT { ?s :fell ?by }
+WHERE { ?r :of ?s ; :v ?a FILTER(?a > 1) } SEQ { ?t :of ?s ; :v ?b OPTIONAL { ?s :n ?n } } BIND(?a - ?b AS ?by) FILTER(?b < 0.6 * ?a)
+WITHIN PT10M POLICY RECENT
+# dotr: allow E403 (of all)
+REGISTER QUERY Twice AS SELECT DISTINCT ?s (getDURATION() AS ?d) (getSTARTTIME() AS ?since)
+WHERE (EVENT Fall(?s, ?by AS ?x) AND { ?s :fell ?y }) OPTIONALSEQ { ?s :v 5 } EQUALS { ?s a :C }
+FILTER(getDURATION() <= "PT30M"^^<http://www.w3.org/2001/XMLSchema#duration>) WITHIN 1 h POLICY CHRONOLOGICAL
+"""
+_JSON: Final = '{"t": 1, "x": 5, "y": "a\\u00e9"}\n{"t": "2024-05-14T08:00:00Z", "x": [1, null], "y": {"z": 1.5e3}}\n\n{"x": true}\n'
 _INLINE: Final[dict[str, Sequence[str]]] = {
     "configuration": [_CONFIG],
     "rule tests": [_TEST],
     "lars": [_LARS],
+    "epsparql": [_EPSPARQL],
+    "json": [_JSON, '[{"t": 1, "x": 5},\n {"t": 2,\n  "y": []}]'],
     "maps": [
         '[] a :C ; :by x:{ID} ; :v {v} ; :n "{a} b"@en, \'{b}\'^^x:t ; :q <http://e/{ID}/x> .',
         "_:a :p [ :q {x} ; :r ( 1 2.0 true ) ] . << _:a :p {x} >> :t {t} .",
@@ -279,6 +406,32 @@ _INLINE: Final[dict[str, Sequence[str]]] = {
         "9999-12-31T24:00:00Z", "1406879400", "-5", "1 h 30 min", "1.5 min", "0 s", "250 ms.", "24:00",
     ],
 }  # fmt: skip
+_TURTLE: Final = "message log"
+_MESSAGES: Final = {
+    "http messages": [
+        ("ndjson $text application/x-ndjson a", "ndjson"),
+        ("json $received application/jsonl", "json"),
+        ("json $text application/json", '{"t": 1, "x": 5}'),
+        ("csv $text text/csv;charset=utf-8", "csv"),
+        ("turtle $text text/turtle k", _TURTLE),
+        ("trig $received application/trig", "trig"),
+        ("nquads $text", "nquads"),
+        ("jsonld $text application/ld+json", "jsonld"),
+        ("jsonld $text application/x-ld+ndjson", "jsonld"),
+    ],
+    "kafka messages": [
+        ("ndjson $timestamp", "ndjson"),
+        ("json $timestamp application/json k1", '{"x": [1, {"z": null}], "y": "a"}'),
+        ("json $text application/json k\ufffd k", '{"t": "2024-05-14T08:00:00+02:00", "x": -1.5e3, "y": true}'),
+        ("csv $text", "csv"),
+        ("ntriples $timestamp application/n-triples", '<http://e/a> <http://e/p> "5"^^<http://e/t> .\n_:b <http://e/p> _:b .\n'),
+        ("turtle $text text/plain", _TURTLE),
+        ("trig $timestamp", "trig"),
+        ("nquads $text application/n-quads", "nquads"),
+        ("jsonld $timestamp", "jsonld"),
+    ],
+}
+"""The first lines of messages, and their bodies: a text, or the parser whose texts they are."""
 _SUFFIXES: Final = {
     "rules": ("dotr",),
     "datalog": ("dlog",),
@@ -289,7 +442,7 @@ _SUFFIXES: Final = {
     "csv": ("csv",),
     "queries": ("rspql",),
     "lars": ("lars",),
-    "sequences": ("epsparql",),
+    "epsparql": ("epsparql",),
 }
 
 
@@ -297,6 +450,8 @@ _SUFFIXES: Final = {
 def seeds(parser: str) -> tuple[str, ...]:
     """The texts that inputs of a parser begin with, in an order that is the same everywhere."""
     found = list(_INLINE.get(parser, ()))
+    if parser in _MESSAGES:
+        found += [f"{words}\n{text}" for words, body in _MESSAGES[parser] for text in _INLINE.get(body, (body,))]
     for folder in ("rules", "kb", "configs", "data", "tests/cases", "tests/rules", "tests/errors", "tests/checkpoints"):
         for path in sorted((ROOT / folder).rglob("*")):
             if path.suffix[1:] in _SUFFIXES.get(parser, ()) and path.stat().st_size < 20_000:

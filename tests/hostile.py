@@ -1,7 +1,8 @@
 """Elements of a stream that may not stop a run, blow it up or blind it, and a pipeline that meets them among good ones.
 
-Each stands alone at its own time, between two good elements of its file. What is expected: all that the good elements lead to, and for each
-hostile one a dead letter with its place, its reason and `error`; the same in process and on Spark. The stages' own failures are injected
+Each stands alone at its own time, between two good elements of its file. What is expected: all that the good elements lead to, in each of
+the four languages, and for each hostile one a dead letter with its place, its reason and `error`. All are in one stream, so one run in
+process and one on Spark meet every case; a new case is an entry of a list below. The stages' own failures are injected
 (`tests.support.faults`): the closure fails at the value 13, and queries of `:hurt` at 17.
 """
 
@@ -12,6 +13,7 @@ import gzip
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -56,6 +58,21 @@ with Quoted.?v = K.?v
 rule Hurt define Hurt = [ [] :x ?x ] from H = [ SELECT ?x WHERE { ?s :hurt ?x } ] with Hurt.?x = H.?x
 """
 UNITS: Final = {
+    "u.rspql": """PREFIX : <http://e/>
+REGISTER RSTREAM Seen AS SELECT ?x FROM WINDOW ON :all [RANGE 50s STEP 50s ENTAILMENT NONE] WHERE { ?x a :Good }
+REGISTER RSTREAM Wider AS SELECT ?x FROM WINDOW ON :all [RANGE 50s STEP 50s ENTAILMENT NONE] WHERE { ?x a :WindowLeft . ?y a :WindowRight }
+""",
+    "u.lars": """PREFIX : <http://e/>
+RESOLUTION 50 s .
+Met(?x) :- :Good(?x) IN [0] .
+REPORT Met(?x) .
+Grid(?x, ?y) :- :GridLeft(?x) IN [0], :GridRight(?y) IN [0] .
+REPORT Grid(?x, ?y) .
+""",
+    "u.epsparql": """PREFIX : <http://e/>
+REGISTER QUERY After AS SELECT ?x ?y WHERE { ?x a :Good } SEQ { ?y a :Good } WITHIN 1 h POLICY RECENT
+REGISTER QUERY Many AS SELECT ?x ?y WHERE { ?x a :Begun } SEQ { ?y a :Ended } WITHIN 5 min
+""",
     "r.dlog": """:path(?z, ?q) :- :link(?y, ?z), BIND(STR(?y) AS ?q) .
 :path(?z, ?q) :- :path(?y, ?p), :link(?y, ?z), BIND(CONCAT(?p, STR(?z)) AS ?q) .
 """,
@@ -65,27 +82,28 @@ Path(?z, ?q) :- Path(?y, ?p), :step(?y, ?z) IN [0 s], BIND(CONCAT(?p, STR(?z)) A
 REPORT Path(?z, ?q) .
 """,
     "r.rspql": """PREFIX : <http://e/>
-REGISTER RSTREAM Window AS SELECT ?l FROM NAMED WINDOW :w ON <ndjson> [NOW]
+REGISTER RSTREAM Window AS SELECT ?l FROM NAMED WINDOW :w ON :all [NOW]
 WHERE { WINDOW :w { ?x :window ?v BIND(CONCAT(?v, ?v) AS ?l) } }
 """,
     "r.epsparql": """PREFIX : <http://e/>
-REGISTER QUERY Interval AS SELECT (CONCAT(?v, ?v) AS ?l) WHERE { ?x :interval ?v }
+REGISTER QUERY Interval AS SELECT (CONCAT(?v, ?v) AS ?l) WHERE { { ?x :interval ?v } EQUALS { ?x :lasts ?t } }
 """,
 }
-"""Files in the other languages, each of which computes text."""
+"""The units of other languages: of each file `u` the first makes an event of each good element, the last goes over limits; each
+file `r` computes text."""
 CONFIG: Final = """name: hostile
 prefixes: {{ "": "http://e/" }}
 limits: {limits}
-rules: [r.dotr, r.lars, r.rspql, r.epsparql]
+rules: [r.dotr, {units}]
 knowledge: {{ datalog: [r.dlog] }}
 input:
-  - {{ name: ndjson, format: ndjson, path: a.ndjson }}
-  - {{ name: trig, format: trig, path: a.trig }}
-  - {{ name: nquads, format: nquads, path: a.nq }}
-  - {{ name: csv, format: csv, path: a.csv, time: t, map: "x:{{id}} a :{{kind}}", delimiter: "," }}
-  - {{ name: gzip, format: ndjson, path: a.ndjson.gz }}
-  - {{ name: log, format: turtle, path: a.ttls, time: ":t" }}
-  - {{ name: jsonld, format: jsonld, path: a.jsonld, time: ":t" }}
+  - {{ name: ndjson, stream: ":all", format: ndjson, path: a.ndjson }}
+  - {{ name: trig, stream: ":all", format: trig, path: a.trig }}
+  - {{ name: nquads, stream: ":all", format: nquads, path: a.nq }}
+  - {{ name: csv, stream: ":all", format: csv, path: a.csv, time: t, map: "x:{{id}} a :{{kind}}", delimiter: "," }}
+  - {{ name: gzip, stream: ":all", format: ndjson, path: a.ndjson.gz }}
+  - {{ name: log, stream: ":all", format: turtle, path: a.ttls, time: ":t" }}
+  - {{ name: jsonld, stream: ":all", format: jsonld, path: a.jsonld, time: ":t" }}
 output: [{{ path: {out}/out.ndjson }}]
 dead_letter: {out}/dead.ndjson
 spark: {{ master: "local[2]", checkpoint: {out}/checkpoint, batch: 40, conf: {{ spark.python.daemon.module: tests.support.faults }} }}
@@ -110,8 +128,8 @@ _INTEGER: Final = "<http://www.w3.org/2001/XMLSchema#integer>"
 
 class Hostile(NamedTuple):
     """A record as it stands in its file, with `$T` for its time, and the dead letter that it is: its reason, a part of its `error`, and the
-    input that it names where that is not the file's, with the `file` of that rule (None: there is no letter, and no output either).
-    `letters` is how many there are."""
+    input that it names where that is not the file's (None: there is no letter, and no output either). `letters` is how many there are, and
+    `file` is that of the rule or the unit that `input` names."""
 
     name: str
     format: str
@@ -238,13 +256,45 @@ LATER: Final[Sequence[Hostile]] = (
     Hostile("text that a recursive rule lengthens", "ndjson", _line(":a :link :b . :b :link :a ."), "limit", _MORE_TEXT),
     Hostile("text that a rule of LARS lengthens", "ndjson", _line(":a :step :b . :b :step :a ."), "limit", _MORE_TEXT, *_AT["lars"]),
     Hostile("text of a window", "ndjson", _line(_texts("window")), "limit", _MORE_TEXT, *_AT["rspql"]),
-    Hostile("text of intervals", "ndjson", _line(_texts("interval", key=":s")), "limit", _MORE_TEXT, *_AT["epsparql"]),
+    Hostile("text of intervals", "ndjson", _line(_texts("interval", key=":s") + " :s :lasts 1 ."), "limit", _MORE_TEXT, *_AT["epsparql"]),
     Hostile("text of each anchor", "ndjson", _line(_texts("join")), "limit", _MORE_TEXT, "rule Joined", 30),
     Hostile("triple terms of each anchor", "ndjson", _line(_texts("quote", 800)), "limit", _MORE_TEXT, "rule Quoted", 30),
 )
 """Those that need the limits of records, matches and computed texts."""
 
-ENABLED: Final = (*NOW, *LATER)
+OF_UNITS: Final[Sequence[Hostile]] = (
+    Hostile(
+        "a window with too many answers",
+        "ndjson",
+        _line(_many("WindowLeft", 20) + _many("WindowRight", 20)),
+        reason="limit",
+        error="more than 200 rows",
+        input="rule Wider",
+        file="u.rspql",
+    ),
+    Hostile(
+        "a point with too many atoms",
+        "trig",
+        _block(_many("GridLeft", 30) + _many("GridRight", 30)),
+        reason="limit",
+        error="more than 500 triples",
+        input="rule u.lars",
+        file="u.lars",
+    ),
+    Hostile("the begins of intervals", "ndjson", _line(_many("Begun", 20)), None),
+    Hostile(
+        "the ends of too many intervals",
+        "ndjson",
+        _line(_many("Ended", 20)),
+        reason="limit",
+        error="more than 200 combinations",
+        input="rule Many",
+        file="u.epsparql",
+    ),
+)
+"""Those that a unit of another language goes over its limits with; the others go on."""
+
+ENABLED: Final = (*NOW, *LATER, *OF_UNITS)
 
 
 @dataclass
@@ -256,10 +306,11 @@ class Expected:
     letters: list[tuple[str, str, str, int, str, str]] = field(default_factory=list)
 
     def events(self) -> list[tuple[int, str, str]]:
-        """The time, the rule and the element of each output."""
-        times = [(int(name), name) for name in self.good]
-        found = [(time, "Good", f"<x:g{name}>") for time, name in times] + [(time, "Pair", f"<x:g{name}>") for time, name in times[1:]]
-        return sorted(found)
+        """The time, the rule or unit and the element of each output."""
+        times = [(int(name), f"<x:g{name}>") for name in self.good]
+        each = [(time + wait, label, name) for label, wait in (("Good", 0), ("Met", 0), ("Seen", 0)) for time, name in times]
+        pairs = [(time, "Pair", name) for time, name in times[1:]]
+        return sorted([*each, *pairs, *((time, "After", before) for (_, before), (time, _) in pairwise(times))])
 
 
 def write(folder: Path, hostile: Sequence[Hostile] = ENABLED) -> Expected:
@@ -289,10 +340,12 @@ def write(folder: Path, hostile: Sequence[Hostile] = ENABLED) -> Expected:
         good(each.format)
     for form, content in contents.items():
         (folder / FILES[form]).write_bytes(gzip.compress(content) if form == "gzip" else content)
-    for name, text in {"r.dotr": RULES, **UNITS}.items():
-        (folder / name).write_text(text)
+    for name, program in {"r.dotr": RULES, **UNITS}.items():
+        (folder / name).write_text(program)
     for out in ("local", "spark"):
-        text = CONFIG.format(out=out, limits=json.dumps(LIMITS)).replace('{ "": "http://e/" }', '{ "": "http://e/", "x": "x:g" }')
+        text = CONFIG.format(out=out, limits=json.dumps(LIMITS), units=", ".join(name for name in UNITS if name != "r.dlog")).replace(
+            '{ "": "http://e/" }', '{ "": "http://e/", "x": "x:g" }'
+        )
         (folder / f"{out}.yaml").write_text(text)
     return expected
 

@@ -1,14 +1,16 @@
-"""Kills a pipeline on Spark at random moments until it is done, and holds its output against a run in process that nobody disturbed.
+"""Kills a pipeline on Spark again and again until it is done, and holds its output against a run in process that nobody disturbed.
 
-    python -m tests.soak [--kills 24] [--minutes 30] [--seed 1] [--master "local[2]"] [--only files|live] [--who all reader …]
+    python -m tests.soak [--kills 24] [--minutes 30] [--seed 1] [--master "local[2]"] [--only files|live] [--who all reader …] [--amid]
 
 What is killed, always with SIGKILL: everything at once (`all`), the driver's Python alone, its JVM alone, a Python worker that reads or one
 that holds state, the daemon that workers are forked from, or the planner of the source. After the first three the command is given again,
-as a supervisor would; the others the run must get over itself. A moment is a random while after the start, after a batch was planned, or
-after one was written.
+as a supervisor would; the others the run must get over itself. A kill falls into a phase of a batch, chosen at random: while its reading
+tasks run, while its state or its output is written, or between two batches; some fall into the start of a run. With `--amid` all fall into
+a batch that is planned and not committed. Every kill is printed with its batch and its phase.
 
 `files` are bounded: NDJSON, CSV, TriG and N-Quads, of which some are late. `live` has a watched folder and standard input beside a file.
-The rules have timers, delayed anchors, negation, aggregates, recursion, consumption, and a second layer under another key. Each round is a
+The program has all four languages. Its rules have timers, delayed anchors, negation, aggregates, recursion, consumption, and a second layer
+under another key; its other units read each other's events, with a key and without one. Their state is in three buckets. Each round is a
 run from its first element to its last; rounds follow until there were enough kills. Held against the undisturbed run are all sinks, line
 for line, and the dead letters; at every kill all files that can be seen must be whole, and must stay what they are.
 """
@@ -26,7 +28,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 
@@ -38,13 +40,23 @@ from dotr.runtimes.pipeline import build
 from dotr.runtimes.spark.standard_input_spool import copied_lines
 from tests.runtimes.spark.test_spark_run import ROOMS, RULES, WHOLE
 from tests.support.outputs import joined
-from tests.support.victims import SURVIVED, WHO, Found, Run
+from tests.support.paths import TESTS
+from tests.support.victims import AMID, SURVIVED, WHO, Found, Phase, Run, batch_phase
 
 _KILLS_A_ROUND = 12
-_PATIENCE_SECONDS = 60
-"""For a moment; then it is killed anyway."""
-_START_SECONDS = 400
-"""For a process to be there."""
+_IDLE_SECONDS = 15
+"""Without a batch under way; then more is fed, and any of the phases will do."""
+_START_SECONDS = 60
+"""Of a run, without a batch under way."""
+PHASES = {
+    "reader": (Phase.TASKS, Phase.BETWEEN),
+    "stateful": (Phase.STATE, Phase.TASKS),
+    "daemon": (Phase.TASKS, Phase.STATE, Phase.BETWEEN),
+    "planner": (Phase.BETWEEN, Phase.TASKS),
+}
+"""The phases in which a process has work; the others, all."""
+UNITS = TESTS / "checkpoints" / "units"
+"""Units of all four languages, which read each other, with and without a key."""
 OUTPUTS = {"o.ndjson": "ndjson", "o.trig": "trig", "o.nq": "nquads"}
 
 FILES = """  - {{ name: sorted, format: ndjson, path: a*.ndjson }}
@@ -60,13 +72,13 @@ LIVE = """  - {{ name: sorted, format: ndjson, path: a1.ndjson }}
 CONFIG = """name: soak
 prefixes: {{ "": "http://e/" }}
 knowledge: {{ graphs: [rooms.ttl] }}
-rules: [whole.dotr, jumps.dotr]
+rules: [whole.dotr, jumps.dotr, {units}/units.*, {units}/wide.lars]
 input:
 {inputs}
 output:
 {outputs}
 dead_letter: {out}/dead.ndjson
-spark: {{ master: "{master}", checkpoint: {out}/checkpoint, batch: {batch} }}
+spark: {{ master: "{master}", checkpoint: {out}/checkpoint, batch: {batch}, buckets: 3 }}
 """
 
 
@@ -107,7 +119,7 @@ def inputs(folder: Path, choose: random.Random, elements: int) -> None:
 def configure(folder: Path, out: str, sections: str, master: str, batch: int) -> Path:
     outputs = "\n".join(f"  - {{ format: {form}, path: {out}/{name} }}" for name, form in OUTPUTS.items())
     path = folder / f"{out}.yaml"
-    path.write_text(CONFIG.format(inputs=sections, outputs=outputs, out=out, master=master, batch=batch))
+    path.write_text(CONFIG.format(inputs=sections, outputs=outputs, out=out, master=master, batch=batch, units=UNITS))
     return path
 
 
@@ -156,8 +168,19 @@ def results(folder: Path) -> tuple[Sinks, Letters]:
 class Round:
     """One stream from its first element to its last."""
 
-    def __init__(self, folder: Path, kind: str, elements: int, master: str, choose: random.Random, found: Found) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        kind: str,
+        elements: int,
+        master: str,
+        choose: random.Random,
+        found: Found,
+        phases: Sequence[Phase] = tuple(Phase),
+    ) -> None:
         self.folder = folder
+        self.phases = phases
+        self.earlier = len(found.kills)
         self.live = kind == "live"
         self.choose = choose
         self.found = found
@@ -233,30 +256,45 @@ class Round:
     def planned(self) -> int:
         return max((int(path.name) for path in (self.out / "checkpoint").glob("query*/offsets/[0-9]*")), default=-1)
 
-    def written(self) -> int:
-        return len(list((self.out / "o.ndjson").glob("[0-9]*")))
-
-    def wait(self, seconds: float, until: Callable[[], bool], upto: float = 0.8) -> None:
-        """Feed, so long at most: until something is so, or the run has ended."""
+    def wait(self, seconds: float, upto: float) -> None:
+        """Feed for so long, unless the run ends."""
         deadline = time.monotonic() + seconds
-        while self.run.process.poll() is None and time.monotonic() < deadline and not until():
+        while self.run.process.poll() is None and time.monotonic() < deadline:
             self.feed(upto=upto)
             time.sleep(0.03)
 
+    def moment(self) -> tuple[int, Phase]:
+        """The last planned batch and its phase."""
+        return batch_phase(self.out / "checkpoint", [self.out / name for name in (*OUTPUTS, "dead.ndjson")], self.run.started)
+
     def disturb(self, who: str) -> bool:
-        """Wait for a moment, and kill; False where there was nothing to kill, as the run has come to its end."""
-        before, written, kills = self.planned(), self.written(), self.found.kills[who]
-        moments: list[Callable[[], bool]] = [lambda: self.planned() > before, lambda: self.written() > written]
-        early = who in ("all", "driver", "jvm") and self.choose.random() < 0.2
-        moment = self.choose.choice(moments)
-        pause = self.choose.uniform(0, 8 if early else self.choose.choice([0.1, 0.5, 2]))
-        if not early:
-            self.wait(_START_SECONDS, lambda: self.planned() >= 0)
-            self.wait(_PATIENCE_SECONDS, moment)
-        self.wait(pause, lambda: False)
-        self.wait(_START_SECONDS, lambda: self.run.kill(who, self.choose), upto=1.0)
+        """Kill in a phase of a batch; False where there was nothing to kill, as the run has come to its end."""
+        phases = [phase for phase in PHASES.get(who, tuple(Phase)) if phase in self.phases]
+        before, kills = self.planned(), len(self.found.kills)
+        upto = 1 - 0.7 ** (1 + kills - self.earlier)  # so something is left for the kills after it
+        if Phase.BETWEEN in phases and who not in SURVIVED and self.choose.random() < 0.2:  # while it starts
+            self.wait(self.choose.uniform(0, 8), upto)
+            chosen, before = phases, -2
+        else:
+            chosen = [self.choose.choice(phases)]
+        idle = time.monotonic() + _IDLE_SECONDS
+        while self.run.process.poll() is None and len(self.found.kills) == kills:
+            self.feed(upto=upto)
+            batch, phase = self.moment()
+            if phase in chosen and batch > before:
+                self.run.kill(who, self.choose, self.moment, chosen)
+            if phase is not Phase.BETWEEN or batch < 0 or time.time() < self.run.started + _START_SECONDS:
+                idle = time.monotonic() + _IDLE_SECONDS
+            elif time.monotonic() > idle:
+                if self.fed:
+                    break
+                idle, upto, chosen = time.monotonic() + _IDLE_SECONDS, (1 + upto) / 2, phases
+            time.sleep(0.002)
         self.look()
-        return self.found.kills[who] > kills
+        if len(self.found.kills) == kills:
+            return False
+        print(f"kill {kills + 1} ({'live' if self.live else 'files'}): {self.found.kills[-1]}", flush=True)  # noqa: T201
+        return True
 
     def look(self) -> None:
         """What can be seen is whole, and what was seen before is there, and as it was."""
@@ -323,20 +361,28 @@ class Round:
 
 
 def soak(
-    folder: Path, kinds: Sequence[str], who: Sequence[str], master: str, choose: random.Random, elements: int, kills: int, until: float
+    folder: Path,
+    kinds: Sequence[str],
+    who: Sequence[str],
+    phases: Sequence[Phase],
+    master: str,
+    choose: random.Random,
+    elements: int,
+    kills: int,
+    until: float,
 ) -> Found:
     """Rounds of the kinds in turn, until there were so many kills of these, or until a time."""
     found, began = Found(), time.monotonic()
 
     def victims() -> Iterator[str]:
-        while found.kills.total() < kills:
+        while len(found.kills) < kills:
             yield choose.choice(who)
 
-    while found.kills.total() < kills and time.monotonic() < until and not found.problems:
+    while len(found.kills) < kills and time.monotonic() < until and not found.problems:
         place = folder / f"round{found.rounds}"
         place.mkdir()
         kind = kinds[found.rounds % len(kinds)]
-        Round(place, kind, elements, master, choose, found).go(islice(victims(), _KILLS_A_ROUND))
+        Round(place, kind, elements, master, choose, found, phases).go(islice(victims(), _KILLS_A_ROUND))
         found.seconds = time.monotonic() - began
         print(found, flush=True)  # noqa: T201
         if not found.problems:
@@ -354,12 +400,15 @@ def main() -> int:
     parser.add_argument("--master", default="local[2]")
     parser.add_argument("--only", choices=("files", "live"))
     parser.add_argument("--who", nargs="+", choices=WHO, default=WHO, help="what may be killed")
+    parser.add_argument("--amid", action="store_true", help="every kill in a batch that is planned and not committed")
     options = parser.parse_args()
     folder = Path(tempfile.mkdtemp(prefix="soak"))
     kinds = [options.only] if options.only else ["files", "live"]
     until = time.monotonic() + 60 * options.minutes
     choose = random.Random(options.seed)
-    found = soak(folder, kinds, options.who, options.master, choose, options.elements, options.kills, until)
+    found = soak(
+        folder, kinds, options.who, AMID if options.amid else tuple(Phase), options.master, choose, options.elements, options.kills, until
+    )
     if found.problems:
         print(f"seed {options.seed}; what is left is in {folder}", flush=True)  # noqa: T201
         return 1

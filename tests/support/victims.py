@@ -9,7 +9,10 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
+from enum import StrEnum
 from pathlib import Path
 
 from tests.support.paths import ROOT
@@ -21,11 +24,36 @@ _DAEMONS = [[daemon, "pyspark.worker"] for daemon in ("dotr.runtimes.spark.daemo
 """The last arguments of the command line of a daemon and its workers: on local masters, and on others."""
 
 
+class Phase(StrEnum):
+    """The phase of a batch, as its files in the checkpoint and in the output show it."""
+
+    BETWEEN = "between batches"
+    TASKS = "reading tasks"
+    STATE = "state"
+    OUTPUT = "output"
+
+
+AMID = (Phase.TASKS, Phase.STATE, Phase.OUTPUT)
+"""The phases of a batch that is planned and not yet committed."""
+
+
+@dataclass(frozen=True)
+class Kill:
+    """A kill: of which process, while which batch was the last planned one (-1: none), and its phase."""
+
+    who: str
+    batch: int
+    phase: Phase
+
+    def __str__(self) -> str:
+        return f"{self.who} in batch {self.batch}, {self.phase}" if self.phase in AMID else f"{self.who} after batch {self.batch}"
+
+
 @dataclass
 class Found:
     """Observations of a soak test."""
 
-    kills: Counter[str] = field(default_factory=Counter)
+    kills: list[Kill] = field(default_factory=list)
     starts: int = 0
     recoveries: int = 0
     events: int = 0
@@ -36,12 +64,50 @@ class Found:
     problems: list[str] = field(default_factory=list)
 
     def __str__(self) -> str:
-        kinds = ", ".join(f"{name} {self.kills[name]}" for name in WHO if self.kills[name])
+        counted = Counter((kill.who, kill.phase) for kill in self.kills)
+        kinds = ", ".join(f"{who} {counted[who, phase]} {phase}" for who in WHO for phase in Phase if counted[who, phase])
         return (
-            f"{sum(self.kills.values())} kills ({kinds}) in {self.seconds:.0f} s: {self.rounds} rounds, {self.starts} starts, "
+            f"{len(self.kills)} kills ({kinds}) in {self.seconds:.0f} s: {self.rounds} rounds, {self.starts} starts, "
             f"{self.recoveries} times a run went on by itself, {self.batches} files of batches, {self.events} events and {self.dead} dead "
             f"letters compared: " + ("all as in undisturbed runs" if not self.problems else "; ".join(self.problems))
         )
+
+
+def batch_phase(checkpoint: Path, outputs: Sequence[Path], since: float = 0.0) -> tuple[int, Phase]:
+    """The last planned batch (-1: none) and its phase.
+
+    Spark writes `offsets/N` first and `commits/N` last; in between, the operators write version N + 1 of each bucket's state, and the
+    sink one file for each output. A batch that is repeated finds files of its first try: only those count that were written later than
+    `since`, in seconds since the epoch. `outputs`: the folders of the sinks.
+    """
+
+    def numbers(name: str) -> list[int]:
+        return [int(path.name) for path in checkpoint.glob(f"query*/{name}/[0-9]*")]
+
+    def written(folder: Path, name: str) -> bool:
+        """True if there is a file of this name, or one that will be given it."""
+        return any(
+            path.name.removeprefix(".").startswith(name) and status.st_mtime >= since
+            for path in folder.glob("*")
+            if (status := _status(path)) is not None
+        )
+
+    batch = max(numbers("offsets"), default=-1)
+    if batch <= max(numbers("commits"), default=-1):
+        return batch, Phase.BETWEEN
+    if any(written(folder, f"{batch:012d}") for folder in outputs):
+        return batch, Phase.OUTPUT
+    if any(written(folder, f"{batch + 1}.changelog") for folder in checkpoint.glob("query*/state/*/[0-9]*")):
+        return batch, Phase.STATE
+    return batch, Phase.TASKS
+
+
+def _status(path: Path) -> os.stat_result | None:
+    """The status of a file, if it is still there."""
+    try:
+        return path.stat()
+    except FileNotFoundError:
+        return None
 
 
 class Run:
@@ -52,11 +118,13 @@ class Run:
         self.module = module
         self.found = found
         self.stderr_text = ""
+        self.started = 0.0
         self._log = config.with_suffix(".log")
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self, *options: str, standard: int = subprocess.DEVNULL) -> subprocess.Popen[bytes]:
         self.found.starts += 1
+        self.started = time.time()
         command = [sys.executable, "-m", self.module, "run", self.config.name, "--engine", "spark", *options]
         environment = {**os.environ, "PYTHONPATH": str(ROOT)}
         with self._log.open("ab") as log:
@@ -70,32 +138,49 @@ class Run:
         assert self._process is not None
         return self._process
 
-    def kill(self, who: str, choose: random.Random) -> bool:
-        """Kill one of its processes; False if there is no such process."""
+    def kill(self, who: str, choose: random.Random, moment: Callable[[], tuple[int, Phase]], phases: Sequence[Phase]) -> bool:
+        """Kill one of its processes in one of the phases; False if there is no such process, or none of the phases.
+
+        All processes are stopped meanwhile, so the batch has the phase in which the process is killed.
+        """
         there = processes(self.process.pid)
+        if not (mine := self._victims(who, there, choose)):
+            return False
+        for pid in there:
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGSTOP)
+        try:
+            batch, phase = moment()
+            if phase not in phases:
+                return False
+            for pid in mine if who == "all" else [choose.choice(mine)]:
+                try:
+                    os.kill(pid, signal.SIGKILL)
+                except ProcessLookupError:
+                    if who != "all":
+                        return False
+        finally:
+            for pid in there:
+                with suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGCONT)
+        self.found.kills.append(Kill(who, batch, phase))
+        return True
+
+    def _victims(self, who: str, there: dict[int, tuple[int, list[str]]], choose: random.Random) -> list[int]:
+        """The processes of a kind among those of the session."""
+        jvms = [pid for pid, (_, words) in there.items() if "java" in words[0]]
+        of_workers = {pid: parent for pid, (parent, words) in there.items() if words[-2:] in _DAEMONS}
+        daemons = sorted(pid for pid, parent in of_workers.items() if parent in jvms)
         victims = {
             "all": list(there),
             "driver": [self.process.pid],
-            "jvm": [pid for pid, (_, words) in there.items() if "java" in words[0]],
+            "jvm": jvms,
             "planner": [pid for pid, (_, words) in there.items() if words[-1].endswith("python_streaming_source_runner")],
+            "daemon": daemons[-1:] if choose.random() < 0.5 else daemons[:1],
+            "reader": [pid for pid, parent in of_workers.items() if parent in daemons[:1]],
+            "stateful": [pid for pid, parent in of_workers.items() if parent in daemons[1:]],
         }
-        jvms = set(victims["jvm"])
-        of_workers = {pid: parent for pid, (parent, words) in there.items() if words[-2:] in _DAEMONS}
-        daemons = sorted(pid for pid, parent in of_workers.items() if parent in jvms)
-        victims["daemon"] = daemons[-1:] if choose.random() < 0.5 else daemons[:1]
-        victims["reader"] = [pid for pid, parent in of_workers.items() if parent in daemons[:1]]
-        victims["stateful"] = [pid for pid, parent in of_workers.items() if parent in daemons[1:]]
-        mine = victims[who]
-        if not mine:
-            return False
-        for pid in mine if who == "all" else [choose.choice(mine)]:
-            try:
-                os.kill(pid, signal.SIGKILL)
-            except ProcessLookupError:
-                if who != "all":
-                    return False
-        self.found.kills[who] += 1
-        return True
+        return victims[who]
 
     def ended(self) -> int:
         """Waits for the command and all its processes; returns the exit code."""

@@ -259,9 +259,9 @@ def _export_package_path(context: SparkContext) -> None:
 
 def _silence_python() -> None:
     """Suppress warnings of Spark's Python part, for example about old libraries; errors are raised as
-    exceptions."""
-    for name in ("py4j", "pyspark"):
-        logging.getLogger(name).setLevel(logging.ERROR)
+    exceptions, and what py4j logs as errors are traces of these."""
+    logging.getLogger("py4j").setLevel(logging.CRITICAL)
+    logging.getLogger("pyspark").setLevel(logging.ERROR)
     warnings.filterwarnings("ignore", module=r"(pyspark|py4j)(\.|$)")
 
 

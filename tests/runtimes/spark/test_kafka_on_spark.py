@@ -23,7 +23,7 @@ from dotr.runtimes.pipeline import build
 from dotr.runtimes.spark import index_scans
 from tests.support.kafka_broker import PASSWORD, USER, Broker, Sent
 from tests.support.kafka_inputs import Running, dead_letters, expected, kafka_section, line, run, send, streams, write_config, written
-from tests.support.victims import Found, Run
+from tests.support.victims import Found, Phase, Run, batch_phase
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark]
 
@@ -275,7 +275,7 @@ def test_run_killed_between_batches_of_an_indexed_topic_continues(kafka: Broker,
     victim = Run(config, Found(), "tests.support.indexed_run")
     process = victim.start()
     _until(lambda: process.poll() is not None or len(written(out / "events")) > 0)
-    assert victim.kill("all", random.Random(1))
+    assert victim.kill("all", random.Random(1), lambda: batch_phase(out / "checkpoint", [out / "events"]), tuple(Phase))
     assert victim.ended() != 0
     assert 0 < len(written(out / "events")) < len(events), "it was killed in the middle"
     assert (out / "checkpoint/index").exists(), victim.stderr_text

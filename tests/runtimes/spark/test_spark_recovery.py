@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import logging
 import os
 import time
 from collections.abc import Callable, Iterator
@@ -28,6 +29,7 @@ from dotr.runtimes.spark import query
 from dotr.runtimes.spark.display_paths import DisplayPaths
 from dotr.runtimes.spark.planner import Offset
 from dotr.runtimes.spark.rows import RowKind, encode_totals
+from dotr.runtimes.spark.session import _silence_python
 from dotr.runtimes.spark.sink import Sink
 from dotr.runtimes.spark.spark_errors import encode_diagnostics
 from dotr.runtimes.spark.standard_input_spool import NEXT, copied_lines, spooling
@@ -153,6 +155,16 @@ class TestFailedQuery:
     def test_lost_jvm_is_not_retried(self, tries: Callable[..., list[int]]) -> None:
         with pytest.raises(RunFailed, match="its JVM was lost"):
             tries(Py4JNetworkError("Answer from Java side is empty"))
+
+
+def test_lost_jvm_leaves_no_traces_of_py4j(caplog: pytest.LogCaptureFixture) -> None:
+    """py4j gives the root logger a handler when it loses the JVM, and then logs what the sink meets in the middle of a batch."""
+    _silence_python()
+    try:
+        raise AttributeError("'NoneType' object has no attribute 'setCallSite'")
+    except AttributeError:
+        logging.getLogger("py4j.clientserver").exception("There was an exception while executing the Python Proxy on the Python Side.")
+    assert caplog.records == []
 
 
 @contextmanager
