@@ -78,8 +78,12 @@ def _explained(document: Document) -> str:
 def commented(text: str) -> str:
     """The text with a comment in each blank outside of strings and comments.
 
-    >>> commented("a 'b c' # d\\n")
-    "a # ] } ) ' \\" < .\\n'b c' # ] } ) ' \\" < .\\n# d\\n# ] } ) ' \\" < .\\n"
+    >>> print(commented("a 'b c' # d\\n"))
+    a # ] } ) ' " < .
+    'b c' # ] } ) ' " < .
+    # d
+    # ] } ) ' " < .
+    <BLANKLINE>
     """
     from dotr.languages.rules.scan import TOKEN
 

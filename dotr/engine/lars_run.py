@@ -239,7 +239,6 @@ class LarsRun(UnitRun):
         last = min(self.skipped, point - 1)
         if self._unreported is None:
             self._unreported = [ReportChange([], []) for _ in closure.rules.reports]
-        BOUNDS.characters = self._limits.literal
         if not closure.rules.dense:
             while (due := closure.next_point()) is not None and due <= last:
                 self._evaluate_silently(due)
@@ -251,6 +250,7 @@ class LarsRun(UnitRun):
 
     def _evaluate_silently(self, point: Point) -> None:
         assert self._unreported is not None
+        BOUNDS.start(self._limits.literal, self._limits.text)
         try:
             changes = self.closure.advance(point)
         except Exception as error:

@@ -128,7 +128,7 @@ def why_no_point(replay: Replay, unit: LarsUnit, label: Label, question: Questio
     >>> [replay] = open_replays("tests/explanations/temporal.yaml", "1")
     >>> [unit] = [each for each in replay.program.units if isinstance(each, LarsUnit)]
     >>> print(why_no_point(replay, unit, "Recent").lines()[0])
-    Recent: 12 points evaluated, 5 events
+    Recent: 11 points evaluated, 5 events
     """
     return _PointInquiry(replay, unit, label, question or Question()).answer()
 

@@ -39,9 +39,14 @@ class MatchBuffer:
         self._collected = 0
         self.events: dict[Label, list[tuple[int, AttributeValues]]] = {}
 
-    def flush(self, least: int = FLUSH_SIZE) -> None:
-        """Emits the matches if there are `least` or more."""
-        if self._emit is not None and len(self.matches) >= least:
+    def flush(self) -> None:
+        """Emits the matches if there are `FLUSH_SIZE` or more."""
+        if len(self.matches) >= FLUSH_SIZE:
+            self.emit()
+
+    def emit(self) -> None:
+        """Emits the matches, however few there are."""
+        if self._emit is not None:
             self.collect_events()
             self._collected = 0
             self.base += len(self.matches)

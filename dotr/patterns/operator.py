@@ -398,7 +398,7 @@ class Operator:
             matcher, counter = self._groups[number].matcher, state.counter.groups[number]
             self.failures += match_exactly(matcher, state.indexes[number], start, state, buffer, counter)
             if isinstance(error, LimitExceeded):  # the matches so far have as much computed text
-                buffer.flush(1)
+                buffer.emit()
         else:
             self._retry_failed(number, start, state, buffer, error)
 
