@@ -22,9 +22,10 @@ from dotr.layout.interval_components import IntervalComponent
 from dotr.layout.interval_units import IntervalUnit
 from dotr.layout.keys import AnyPartition, Partitioning, SinglePartition, key_of
 from dotr.layout.placement import Placement, place_units
+from dotr.layout.read_spread import ReadSpread
 from dotr.layout.retention import lookbacks, roles
 from dotr.layout.stages import BindingStream, Stage
-from dotr.layout.unit_spread import ReadSpread, read_spreads
+from dotr.layout.unit_spread import read_spreads
 from dotr.layout.units import FedGraphs, InstantTriples, IntervalEvents, MadeGraphs, StreamUnit, UnitStream
 from dotr.model.rules import EventSource, FactSource, Role, Rule
 from dotr.model.terms import Label, Variable
