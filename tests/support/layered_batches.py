@@ -11,10 +11,9 @@ from typing import TypeAlias
 from dotr.engine.driver import close_instant, items_of_instant
 from dotr.engine.program import compile_program
 from dotr.engine.spec import ProgramSpec
-from dotr.model.stream import Firing
+from dotr.model.stream import Firing, output_order
 from dotr.model.terms import Triple
 from dotr.model.time import LAST_MICRO, Clock, Micros
-from dotr.outputs import output_order
 from dotr.runtimes.spark.job import Job
 from dotr.runtimes.spark.rows import RowKind, SparkRow, decode_firings, decode_totals
 from dotr.runtimes.spark.stage_one_task import ChunkRouter
