@@ -418,8 +418,9 @@ def _compile_rules_alone(spec: ProgramSpec) -> tuple[RuleSet, tuple[StreamUnit, 
 
 def _compile_units(spec: ProgramSpec) -> tuple[RuleSet, tuple[StreamUnit, ...], list[Diagnostic]]:
     """The rules and the other units of a specification, with the problems of their files."""
-    from dotr.engine.units import facts_of, label_problems, read_unit_files, resolve_units
+    from dotr.engine.units import label_problems, read_unit_files, resolve_units
     from dotr.languages.rules import RuleCode, compile_rules
+    from dotr.model.rules import facts_of
 
     files = read_unit_files(spec)
     made = [events for each in files for events in each.events]

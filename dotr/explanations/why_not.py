@@ -12,12 +12,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from dotr.explanations.anchor_explanation import AnchorExplainer, AnchorExplanation, step_names
+from dotr.explanations.anchor_explanation import AnchorExplainer, AnchorExplanation
 from dotr.explanations.evaluations import ConsumedEvents
 from dotr.explanations.event_text import EventWriter, unit_name
 from dotr.explanations.late_elements import LateElements, LateSearch
 from dotr.explanations.query_failure import MissingFacts, explain_missing_facts
 from dotr.explanations.recording import Recorder
+from dotr.explanations.rendering import step_names
 from dotr.explanations.replay import RejectedElement, Replay
 from dotr.explanations.requested_instants import RequestedInstants
 from dotr.explanations.rule_evaluation import RuleEvaluator
