@@ -27,10 +27,11 @@ from dotr.engine.stage_two import NOTHING, EmitFirings, LayerResult, StageTwo
 from dotr.layout.event_order import AttributeValues
 from dotr.layout.feeding import DelayedAnchors, feeders, is_fed
 from dotr.layout.layers import Stream
-from dotr.layout.units import FedGraphs, InstantStream, StreamUnit
+from dotr.layout.units import StreamUnit
 from dotr.model.stream import DeadLetter, Firing, Reason, output_order
 from dotr.model.terms import Triple
 from dotr.model.time import LAST_MICRO, Clock, Micros
+from dotr.model.units import FedGraphs, InstantStream
 from dotr.patterns.operator import Arrival
 from dotr.patterns.rule_counts import RuleCounts, added_counts
 from dotr.patterns.state import State

@@ -29,7 +29,7 @@ from dotr.languages.rule_set import RuleSet
 from dotr.layout.interval_components import units_by_label
 from dotr.layout.layers import Layout, MadeStream, lay_out
 from dotr.layout.retention import roles
-from dotr.layout.units import IntervalEvents, MadeGraphs, StreamQuery, StreamUnit
+from dotr.layout.units import StreamQuery, StreamUnit
 from dotr.model.algebra import Select
 from dotr.model.datalog import DatalogRule
 from dotr.model.places import Span
@@ -37,6 +37,7 @@ from dotr.model.rules import FactSource
 from dotr.model.stream import Element, Fact, FedGraph, Instant
 from dotr.model.terms import Label, Triple, Variable
 from dotr.model.time import Clock, Micros
+from dotr.model.units import IntervalEvents, MadeGraphs
 from dotr.queries import QueryPlan, plan
 
 _MAX_CONTRADICTIONS: Final = 10

@@ -20,13 +20,13 @@ from dotr.errors.diagnostics import Diagnostic, Severity, did_you_mean
 from dotr.joins.scope import certain
 from dotr.languages.rules import RESERVED, RuleCode
 from dotr.languages.unit_codes import UnitCode
-from dotr.layout.units import FedGraphs, GraphStream, MadeGraphs, StreamQuery, StreamUnit, refused_cycles
+from dotr.layout.units import StreamQuery, StreamUnit, refused_cycles
 from dotr.model.continuous import AskForm, ContinuousQuery, SelectForm, StreamName
 from dotr.model.places import Span
 from dotr.model.rules import EventSource, FactSource, Rule, SharedQuery, facts_of
 from dotr.model.stream_names import InputStream
 from dotr.model.terms import Label, Prefixes, Variable
-from dotr.model.units import UnitEvents
+from dotr.model.units import FedGraphs, GraphStream, MadeGraphs, UnitEvents
 
 ANSWER: Variable = "answer"
 """The attribute of the events of an ASK."""

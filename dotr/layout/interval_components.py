@@ -17,12 +17,12 @@ from typing import TypeAlias
 from dotr.layout.interval_units import IntervalUnit
 from dotr.layout.keys import UnitKey
 from dotr.layout.retention import lookbacks, roles
-from dotr.layout.units import IntervalEvents, ProgramUnit, StreamUnit, UnitRead, labels_made, makers, readings
+from dotr.layout.units import ProgramUnit, StreamUnit, UnitRead, labels_made, makers, readings
 from dotr.model.graphs import components
 from dotr.model.places import Span
 from dotr.model.rules import EventSource, Rule
 from dotr.model.terms import Label
-from dotr.model.units import UnitEvents
+from dotr.model.units import IntervalEvents, UnitEvents
 
 Member: TypeAlias = IntervalUnit | Rule
 

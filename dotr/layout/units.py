@@ -18,66 +18,12 @@ from dotr.layout.keys import UnitKey
 from dotr.layout.retention import lookbacks, roles
 from dotr.model.graphs import components, shortest_path
 from dotr.model.places import Span
-from dotr.model.rules import EventSource, FactSource, Role, Rule
-from dotr.model.terms import Label, Term, Variable
-from dotr.model.units import UnitEvents
+from dotr.model.rules import EventSource, Role, Rule
+from dotr.model.terms import Label, Variable
+from dotr.model.units import GraphStream, IntervalEvents, MadeGraphs, UnitEvents, UnitStream
 
 if TYPE_CHECKING:  # loaded where a program has a query
     from dotr.model.continuous import ContinuousQuery
-
-
-@dataclass(frozen=True, slots=True)
-class MadeGraphs:
-    """The stream of the graphs of a label's events."""
-
-    label: Label
-
-
-@dataclass(frozen=True, slots=True)
-class FedGraphs:
-    """The stream that inputs feed, by its name (`StreamName`)."""
-
-    name: str
-
-
-@dataclass(frozen=True, slots=True)
-class InstantTriples:
-    """The triples of an instant that the background K(B) does not entail: those of K(t), or, if
-    `asserted`, of I(t). Each is one arrival, a row (subject, predicate, object), in their order.
-
-    - `predicates`: the predicates of the triples that are read; None: all.
-    """
-
-    asserted: bool
-    predicates: frozenset[Term] | None
-
-
-@dataclass(frozen=True, slots=True)
-class IntervalEvents:
-    """The events of a label with their starts.
-
-    A row is the start in µs since 1970, as text, then the attributes; if these are None, the
-    triples of the event's graph.
-    """
-
-    label: Label
-    attributes: tuple[Variable, ...] | None
-
-
-GraphStream: TypeAlias = MadeGraphs | FedGraphs
-"""A stream of graphs; each graph is one arrival, the row of its triples (`dotr.engine.items`)."""
-
-InstantStream: TypeAlias = FedGraphs | InstantTriples
-"""The streams other than facts whose rows arrive only at instants."""
-
-UnitStream: TypeAlias = FactSource | EventSource | MadeGraphs | FedGraphs | InstantTriples | IntervalEvents
-"""A stream that a unit can read.
-
-- `FactSource`: the facts of a shared query or of a plain group, as rows of its `attributes`, at
-  instants. Equal sources of rules and units are one stream, with one number.
-- `EventSource`: the events of a label, as rows of `attributes`, which are all those of the label,
-  sorted (`CompiledProgram.attributes`), None where unbound.
-"""
 
 
 class UnitRead(NamedTuple):
