@@ -26,10 +26,9 @@ from dotr.expressions.literal_limits import BOUNDS, LONGEST_TEXT
 from dotr.joins.limits import LimitExceeded
 from dotr.languages.rule_files import RuleLanguage
 from dotr.languages.rule_set import RuleSet
-from dotr.layout.interval_components import units_by_label
 from dotr.layout.layers import Layout, MadeStream, lay_out
 from dotr.layout.retention import roles
-from dotr.layout.units import StreamQuery, StreamUnit
+from dotr.layout.units import StreamQuery, StreamUnit, units_by_label
 from dotr.model.algebra import Select
 from dotr.model.datalog import DatalogRule
 from dotr.model.places import Span

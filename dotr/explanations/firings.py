@@ -24,10 +24,9 @@ from dotr.explanations.query_records import QueryRecord, reach_of
 from dotr.explanations.recorded_layer import RecordedLayer, member_ports, recorded_ports
 from dotr.explanations.recording import program_of, read_units
 from dotr.explanations.replay import Replay, WindowElement
-from dotr.layout.interval_components import units_by_label
 from dotr.layout.layers import Layer, Layout, MadeStream
 from dotr.layout.retention import lookbacks, roles
-from dotr.layout.units import StreamQuery, StreamUnit
+from dotr.layout.units import StreamQuery, StreamUnit, units_by_label
 from dotr.model.rules import EventSource, Rule
 from dotr.model.stream import Firing
 from dotr.model.terms import Label, Term, Triple, Variable

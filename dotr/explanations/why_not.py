@@ -25,7 +25,7 @@ from dotr.explanations.rule_evaluation import RuleEvaluator
 from dotr.explanations.survey import REACH, RequestedAnchors, Survey
 from dotr.explanations.term_writer import TermWriter
 from dotr.explanations.waiting_anchors import WaitingAnchors, waiting_anchors
-from dotr.layout.interval_components import units_by_label
+from dotr.layout.units import units_by_label
 from dotr.model.rules import EventSource, FactSource, Role, Rule
 from dotr.model.stream import Reason
 from dotr.model.terms import Label, Term, Variable

@@ -95,15 +95,6 @@ def with_components(rules: Sequence[Rule], units: Sequence[StreamUnit], labels: 
     return [*[unit for unit in units if unit.name not in replaced], *found]
 
 
-def units_by_label(units: Sequence[StreamUnit]) -> dict[Label, StreamUnit]:
-    """The unit that makes the events of each label; rules within components are left out."""
-    found: dict[Label, StreamUnit] = {}
-    for unit in units:
-        makers_inside = unit.members if isinstance(unit, IntervalComponent) else (unit,)
-        found |= {label: unit for each in makers_inside if not isinstance(each, Rule) for label in labels_made(each)}
-    return found
-
-
 def member_reads(member: Member) -> tuple[UnitRead, ...]:
     """The streams that a member reads, in the order of their numbers; of a rule, those of its
     roles.

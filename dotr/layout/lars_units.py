@@ -71,6 +71,11 @@ class LarsUnit:
         """False: a LARS file is in no cycle, not even through the past."""
         return False
 
+    @property
+    def members(self) -> tuple[LarsUnit, ...]:
+        """Itself."""
+        return (self,)
+
 
 def made_by(file: LarsFile) -> tuple[UnitEvents, ...]:
     """The events of each REPORT of a file; all attributes, the variables of its atom, are bound."""

@@ -50,6 +50,8 @@ class StreamUnit(Protocol):
     - `reads`: the streams in the order of their numbers.
     - `key`: the key of its partitions, or the reason why it has one partition.
     - `may_recur`: it may be part of a cycle through the past. Such a component has one partition.
+    - `members`: the units and rules that depend on each other through the past, and are one unit;
+      of any other unit, itself.
     """
 
     @property
@@ -69,6 +71,9 @@ class StreamUnit(Protocol):
 
     @property
     def may_recur(self) -> bool: ...
+
+    @property
+    def members(self) -> tuple[ProgramUnit, ...]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +118,11 @@ class StreamQuery:
     def may_recur(self) -> bool:
         """False: a continuous query is in no cycle, not even through the past."""
         return False
+
+    @property
+    def members(self) -> tuple[StreamQuery, ...]:
+        """Itself."""
+        return (self,)
 
 
 def noun_of(unit: StreamUnit) -> str:
@@ -210,3 +220,11 @@ def _cycles(rules: Sequence[Rule], units: Sequence[StreamUnit], barred: Sequence
                     path = shortest_path(reading.label, label, lambda label: reads.get(label, ()))
                     found[number] = UnitCycle((label, *path), reading.span, unit.name, now)
     return list(found.values())
+
+
+def units_by_label(units: Sequence[StreamUnit]) -> dict[Label, StreamUnit]:
+    """The unit that makes the events of each label; rules within components are left out."""
+    found: dict[Label, StreamUnit] = {}
+    for unit in units:
+        found |= {label: unit for each in unit.members if not isinstance(each, Rule) for label in labels_made(each)}
+    return found

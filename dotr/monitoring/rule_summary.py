@@ -11,7 +11,7 @@ from typing import Final, assert_never
 
 from dotr.engine.program import CompiledProgram
 from dotr.explanations.rendering import step_names, term_text
-from dotr.layout.interval_components import units_by_label
+from dotr.layout.units import units_by_label
 from dotr.model.rules import EventSource, FactSource, Rule, Source
 from dotr.model.terms import Prefixes, Term
 from dotr.monitoring.display import count_text
