@@ -18,7 +18,8 @@ from typing import NamedTuple, Protocol
 from dotr.engine.spec import ProgramSpec
 from dotr.errors.diagnostics import Diagnostic, Severity, did_you_mean
 from dotr.joins.scope import certain
-from dotr.languages.rules import RESERVED, RuleCode
+from dotr.languages.rules import RuleCode
+from dotr.languages.rules.scan import RESERVED
 from dotr.languages.unit_codes import UnitCode
 from dotr.layout.units import StreamQuery, StreamUnit, refused_cycles
 from dotr.model.continuous import AskForm, ContinuousQuery, SelectForm, StreamName
