@@ -35,14 +35,14 @@ _UNTOUCHED: Final = (
 _TEXTS: Final = (".py", ".md", ".toml", ".yaml", ".yml", ".json", ".ipynb", ".txt", ".sh", ".tsv", "")
 _NAMES: Final = r"(?:dotr|tests|benchmarks)"
 _IMPORT: Final = re.compile(
-    rf"(?P<start>^[ \t]*(?:>>> |\.\.\. )?)?\bfrom (?P<module>{_NAMES}(?:\.\w+)*) import (?P<names>\((?:[^()])*\)|\w+(?: as \w+)?(?:, \w+(?: as \w+)?)*)"
-    r"(?P<end>[ \t]*(?:#[^\n]*)?$)?",
+    rf"(?P<start>^[ \t]*(?:>>> |\.\.\. )?)?\bfrom (?P<module>{_NAMES}(?:\.\w+)*) import "
+    r"(?P<names>\([^()]*\)|\w+(?: as \w+)?(?:, \w+(?: as \w+)?)*)(?P<end>[ \t]*(?:#[^\n]*)?$)?",
     re.MULTILINE,
 )
 _DOTTED: Final = re.compile(rf"(?<![\w./-]){_NAMES}(?:\.\w+)+")
 _PATH: Final = re.compile(r"(?<![\w.-])(?<![\w.]/)(?:\.\./)*(?:dotr|tests)(?:/[\w.-]*\w)+/?")
 _SHORT_PATH: Final = re.compile(r"(?<![\w./-])\w+(?:/\w+)+\.(?:py|dlog|json)\b")
-_SHORT_NAME: Final = re.compile(r"(?<=[`(])\w+(?:\.\w+)+(?=[`)])")
+_SHORT_NAME: Final = re.compile(r"(?<=`)\w+(?:\.\w+)+(?=`)")
 
 
 class Moves:
