@@ -24,6 +24,7 @@ from typing import Final
 ROOT: Final = Path(__file__).resolve().parents[1]
 TABLE: Final = Path(__file__).with_suffix(".toml")
 GONE: Final = "-"
+_LONGEST: Final = 100
 _UNTOUCHED: Final = (
     "CHANGELOG.md",
     "tools/moves.py",
@@ -244,6 +245,50 @@ def main() -> int:
     return 0
 
 
+def reflowed(text: str) -> str:
+    """The text of a module whose docstrings have lines of at most 100 characters, as far as names have made them longer.
+
+    Examples, and what follows them, stay.
+    """
+    lines = text.splitlines()
+    kinds = (ast.Module, ast.ClassDef, ast.FunctionDef)
+    nodes = [node.body[0] for node in ast.walk(ast.parse(text)) if isinstance(node, kinds) and ast.get_docstring(node) and node.body]
+    for node in sorted(nodes, key=lambda each: -each.lineno):
+        number, end = node.lineno - 1, node.end_lineno or node.lineno
+        while number < end and ">>>" not in lines[number]:
+            line = lines[number]
+            if len(line) > _LONGEST and not line.lstrip().startswith("|") and (cut := _place_to_break(line)):
+                rest = line[cut + 1 :]
+                lines[number] = line[:cut]
+                below = lines[number + 1] if number + 1 < end else ""
+                deeper = _deeper(line)
+                indent = len(line) - len(line.lstrip()) + deeper
+                goes_on = below.strip() and len(below) - len(below.lstrip()) == indent and not _is_item(below) and below.strip() != '"""'
+                if goes_on and not rest.endswith('"""'):
+                    lines[number + 1] = " " * indent + rest + " " + below.lstrip()
+                else:
+                    lines.insert(number + 1, " " * indent + rest)
+                    end += 1
+            number += 1
+    return "\n".join(lines) + "\n"
+
+
+def _place_to_break(line: str) -> int:
+    """The last blank, outside of backticks, at which a line may end."""
+    first = len(line) - len(line.lstrip())
+    places = [place for place in range(first + 1, _LONGEST + 1) if line[place] == " " and line[:place].count("`") % 2 == 0]
+    return places[-1] if places else 0
+
+
+def _is_item(line: str) -> bool:
+    return bool(re.match(r"\s*(?:- |>>> |\||\w+:$)|\s+[a-z_][\w.]*: ", line))
+
+
+def _deeper(line: str) -> int:
+    """The further blanks in front of the next line of the same item."""
+    return 2 if line.lstrip().startswith("- ") else 4 if re.match(r"\s+[a-z_][\w.]*: ", line) else 0
+
+
 def _changed(path: str, moves: Moves, edits: list[tuple[str, str]]) -> str | None:
     """The new text of a file, None if it stays."""
     before = text = (ROOT / path).read_text(encoding="utf-8")
@@ -253,6 +298,8 @@ def _changed(path: str, moves: Moves, edits: list[tuple[str, str]]) -> str | Non
             sys.stderr.write(f"note: {path} has no more {old!r}\n")
         text = text.replace(old, rewriting.done(new))
     text = rewriting.rewritten(text, prose=path.startswith("dotr/") or path.endswith(".md"))
+    if path.startswith("dotr/") and path.endswith(".py") and text != before:
+        text = reflowed(text)
     return text if text != before else None
 
 
