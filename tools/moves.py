@@ -36,7 +36,7 @@ _UNTOUCHED: Final = (
 _TEXTS: Final = (".py", ".md", ".toml", ".yaml", ".yml", ".json", ".ipynb", ".txt", ".sh", ".tsv", "")
 _NAMES: Final = r"(?:dotr|tests|benchmarks)"
 _IMPORT: Final = re.compile(
-    rf"(?P<start>^[ \t]*(?:>>> |\.\.\. )?)?\bfrom (?P<module>{_NAMES}(?:\.\w+)*) import "
+    rf"(?P<start>^[ \t]*(?:>>> |\.\.\. )?)?(?:\b|(?<=\\n))from (?P<module>{_NAMES}(?:\.\w+)*) import "
     r"(?P<names>\([^()]*\)|\w+(?: as \w+)?(?:, \w+(?: as \w+)?)*)(?P<end>[ \t]*(?:#[^\n]*)?$)?",
     re.MULTILINE,
 )
