@@ -16,7 +16,7 @@ import re
 import subprocess
 import sys
 import tomllib
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from pathlib import Path, PurePosixPath
 from typing import Final
@@ -45,6 +45,8 @@ _PATH: Final = re.compile(r"(?<![\w.-])(?<![\w.]/)(?:\.\./)*(?:dotr|tests)(?:/[\
 _SHORT_PATH: Final = re.compile(r"(?<![\w./-])\w+(?:/\w+)+\.(?:py|dlog|json)\b")
 _SHORT_NAME: Final = re.compile(r"(?<=`)\w+(?:\.\w+)+(?=`)")
 
+_OWN_NAME: Final = re.compile(r"(?<=`)\w+(?=`)")
+
 
 class Moves:
     """The places of all files before and after.
@@ -52,6 +54,7 @@ class Moves:
     - `files`: the new path of each file; `GONE` for an `__init__` that only passes names on.
     - `folders`: the new folder of a folder's other files, both with a slash at the end.
     - `modules`: the new dotted name of each module.
+    - `renamed`: the new dotted name of each module whose own name changes, by that name, if it has a `_` and is the only one.
     - `passed_on`: for each removed `__init__`, the module and the name behind each of its names.
     """
 
@@ -69,6 +72,12 @@ class Moves:
                 self.files[path] = new
         self.modules = {_dotted(old): _dotted(new) for old, new in self.files.items() if old.endswith(".py") and new != GONE}
         self.packages = {_dotted(old[:-1]): _dotted(new[:-1]) for old, new in self.folders.items()}
+        self.renamed = {}
+        stems = Counter(old.rpartition(".")[2] for old in self.modules)
+        for old, new in self.modules.items():
+            stem = old.rpartition(".")[2]
+            if "_" in stem and stems[stem] == 1 and stem != new.rpartition(".")[2] and old.startswith("dotr."):
+                self.renamed[stem] = new
         self.passed_on = {_dotted(old): _passed_on(ROOT / old) for old, new in self.files.items() if new == GONE}
 
     def _beside(self, path: str, rows: Mapping[str, str]) -> str | None:
@@ -160,6 +169,7 @@ class Rewriting:
         text = _PATH.sub(self._path, text)
         if prose:
             text = _SHORT_NAME.sub(self._short_name, _SHORT_PATH.sub(self._short_path, text))
+            text = _OWN_NAME.sub(lambda match: self.done(self._moves.renamed.get(match[0], match[0])), text)
         return re.sub("\0(\\d+)\0", lambda match: self._done[int(match[1])], text)
 
     def _path(self, match: re.Match[str]) -> str:
