@@ -1,7 +1,7 @@
 """The move of all files into the folders of `tools/moves.toml`: `python tools/moves.py`, in a clean work tree.
 
 Idea: a file keeps its text, but for the places that name a moved file: imports (in examples, strings and pages too), dotted names
-`dotr.a.b`, and paths `dotr/a/b.py` or, in prose, `a/b.py`. A name has as many leading parts as there is a moved module for; names that
+`dotr.a.b`, in prose also `a.b`, and paths `dotr/a/b.py` or `a/b.py`. A name has as many leading parts as there is a moved module for; names that
 a removed `__init__` passes on are imported from their own module.
 Table: `files` has a row for each module, `folders` the folder of anything else and of names in prose, `rooms` the sentence of each new
 folder, `edits` texts that no rule can find. A new module without a row moves with its neighbours if these have one folder in common;
@@ -167,8 +167,9 @@ class Rewriting:
         text = _IMPORT.sub(lambda match: self.done(_moved_import(match, self._moves)), text)
         text = _DOTTED.sub(lambda match: self.done(self._moves.dotted(match[0])), text)
         text = _PATH.sub(self._path, text)
+        text = _SHORT_PATH.sub(self._short_path, text)
         if prose:
-            text = _SHORT_NAME.sub(self._short_name, _SHORT_PATH.sub(self._short_path, text))
+            text = _SHORT_NAME.sub(self._short_name, text)
             text = _OWN_NAME.sub(lambda match: self.done(self._moves.renamed.get(match[0], match[0])), text)
         return re.sub("\0(\\d+)\0", lambda match: self._done[int(match[1])], text)
 
