@@ -1,8 +1,8 @@
 """The move of all files into the folders of `tools/moves.toml`: `python tools/moves.py`, in a clean work tree.
 
 Idea: a file keeps its text, but for the places that name a moved file: imports (in examples, strings and pages too), dotted names
-`dotr.a.b`, in prose also `a.b`, and paths `dotr/a/b.py` or `a/b.py`. A name has as many leading parts as there is a moved module for; names that
-a removed `__init__` passes on are imported from their own module.
+`dotr.a.b`, in prose also `a.b`, and paths `dotr/a/b.py` or `a/b.py`. A name has as many leading parts as there is a moved module for;
+names that a removed `__init__` passes on are imported from their own module. Lines of docstrings are broken again.
 Table: `files` has a row for each module, `folders` the folder of anything else and of names in prose, `rooms` the sentence of each new
 folder, `edits` texts that no rule can find. A new module without a row moves with its neighbours if these have one folder in common;
 otherwise the script names it and changes nothing.
