@@ -2,7 +2,7 @@
 PYTHON = .venv/bin/python
 
 .DEFAULT_GOAL := help
-.PHONY: help fast verify format types test coverage errors schema wheel start clean
+.PHONY: help fast verify format types test coverage measures errors schema wheel start clean
 
 help: ## this list
 	@sed -n 's/^\([a-z]*\):.*## /\1|/p' $(MAKEFILE_LIST) | while IFS='|' read -r name text; do printf '  %-10s %s\n' "$$name" "$$text"; done
@@ -25,6 +25,9 @@ test: ## the tests in T: make test T="tests/cases/test_cases.py -k recursion"
 
 coverage: ## lines and branches that the tests without Spark reach (slow); T as for test
 	$(PYTHON) -m pytest -q -n 2 --dist loadfile --cov --cov-report=term $(or $(T),-m "not spark")
+
+measures: ## the measures of the folders: count and goal
+	$(PYTHON) -m tools.measures
 
 errors: ## regenerate the golden messages of tests/errors and docs/errors.md: review the difference
 	$(PYTHON) -m tests.errors.test_rule_language_errors

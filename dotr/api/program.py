@@ -11,7 +11,7 @@ from typing import Final, Self, TypeAlias, TypeVar
 
 from dotr.api.html import paragraph, table
 from dotr.api.session import Session
-from dotr.config import UNITS, read_config, read_document
+from dotr.config import read_config, read_document
 from dotr.datalog.entailment import Entailment
 from dotr.engine.program import CompiledProgram as CompiledProgram
 from dotr.engine.program import compile_program
@@ -21,7 +21,7 @@ from dotr.joins.limits import LIMITS, Limits
 from dotr.languages.rule_files import extension_problem
 from dotr.layout.retention import roles
 from dotr.model.places import Document
-from dotr.model.time import Micros, Unit
+from dotr.model.time import UNITS, Micros, Unit
 from dotr.sources.times import parse_time
 
 OnePath: TypeAlias = str | os.PathLike[str]

@@ -12,7 +12,6 @@ from dotr.config.files import read_document as read_document
 from dotr.config.reading import Config as Config
 from dotr.config.reading import read_config as read_config
 from dotr.config.section import Section as Section
-from dotr.config.sections import UNITS as UNITS
 from dotr.config.sections import InputSection as InputSection
 from dotr.config.sections import KnowledgeSection as KnowledgeSection
 from dotr.config.sections import Settings as Settings

@@ -9,14 +9,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from dotr.config.sections import UNITS, KnowledgeSection, TimeSection, WindowsSection
+from dotr.config.sections import KnowledgeSection, TimeSection, WindowsSection
 from dotr.config.tree import Location, Tree
 from dotr.datalog.entailment import Entailment
 from dotr.engine.spec import Inconsistent, ProgramSpec
 from dotr.errors.diagnostics import Diagnostic, Refused
 from dotr.languages.rule_files import extension_problem
 from dotr.model.places import Document, Span
-from dotr.model.time import Micros, Unit
+from dotr.model.time import UNITS, Micros, Unit
 from dotr.sources.times import parse_time
 
 _RELATIVE_HINT: Final = "Relative paths are relative to the configuration file; those of --set to the working directory."

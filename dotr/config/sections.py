@@ -23,21 +23,10 @@ from dotr.config.transports import (
 from dotr.config.tree import Location, Tree
 from dotr.errors.diagnostics import Diagnostic, Refused, did_you_mean
 from dotr.joins.limits import LIMITS
-from dotr.model.time import Unit
 from dotr.sources.encodings import encoding_name
 from dotr.sources.sizes import parse_size
 from dotr.sources.time_formats import check_time_format, check_time_zone
 from dotr.sources.times import parse_delay
-
-UNITS: Final[Mapping[str, Unit]] = {
-    "us": Unit.MICROSECOND,
-    "ms": Unit.MILLISECOND,
-    "s": Unit.SECOND,
-    "min": Unit.MINUTE,
-    "h": Unit.HOUR,
-    "d": Unit.DAY,
-}
-
 
 _Section = TypeVar("_Section", bound=Section)
 

@@ -30,11 +30,11 @@ from dotr.joins.limits import LIMITS
 from dotr.layout.event_order import AttributeValues
 from dotr.layout.feeding import DelayedAnchors, feeders, is_fed
 from dotr.layout.layers import Stream
-from dotr.layout.units import FedGraphs, InstantStream, StreamUnit
-from dotr.model.stream import DeadLetter, Firing, Reason
+from dotr.layout.units import StreamUnit
+from dotr.model.stream import DeadLetter, Firing, Reason, output_order
 from dotr.model.terms import Triple
 from dotr.model.time import LAST_MICRO, Clock, Micros
-from dotr.outputs.writing import output_order
+from dotr.model.units import FedGraphs, InstantStream
 from dotr.patterns.operator import Arrival
 from dotr.patterns.rule_counts import RuleCounts, added_counts
 from dotr.patterns.state import State

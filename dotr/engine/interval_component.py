@@ -24,11 +24,11 @@ from dotr.layout.event_order import sort_by_tie, tie_key
 from dotr.layout.interval_components import IntervalComponent, Member, label_read, member_reads
 from dotr.layout.interval_units import IntervalUnit
 from dotr.layout.layers import Layout, lay_out
-from dotr.layout.units import IntervalEvents, UnitStream
 from dotr.model.rules import EventSource, Rule
 from dotr.model.stream import DeadLetter, Firing
 from dotr.model.terms import Label, Variable
 from dotr.model.time import Clock, Micros
+from dotr.model.units import IntervalEvents, UnitStream
 from dotr.patterns.events import StoredEvent
 from dotr.patterns.operator import Arrival
 from dotr.patterns.rule_counts import RuleCounts

@@ -17,7 +17,7 @@ from dotr.expressions import query_with_lengths
 from dotr.joins.scope import certain
 from dotr.layout.interval_units import IntervalUnit, OperandInput
 from dotr.layout.retention import positive_roles
-from dotr.layout.units import IntervalEvents, UnitRead
+from dotr.layout.units import UnitRead
 from dotr.model.algebra import Attribute, Call, Const, Expression, Select, TimeOf
 from dotr.model.intervals import (
     Alternatives,
@@ -37,7 +37,7 @@ from dotr.model.intervals import (
 )
 from dotr.model.rules import EventSource, FactSource, Rule, SharedQuery
 from dotr.model.terms import Label, Variable
-from dotr.model.units import UnitEvents
+from dotr.model.units import IntervalEvents, UnitEvents
 
 _TOTAL: Final = frozenset(("SAMETERM", "ISIRI", "ISBLANK", "ISLITERAL"))
 """Functions that have a value wherever their arguments have one."""

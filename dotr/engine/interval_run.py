@@ -19,7 +19,8 @@ from dotr.expressions.literal_limits import BOUNDS
 from dotr.joins.limits import LimitExceeded, Limits
 from dotr.layout.interval_spread import interval_spreads, operand_places
 from dotr.layout.interval_units import IntervalUnit
-from dotr.layout.unit_spread import BucketShare, unit_key_names
+from dotr.layout.read_spread import BucketShare
+from dotr.layout.unit_spread import unit_key_names
 from dotr.model.intervals import operand_reads
 from dotr.model.stream import DeadLetter, Firing, Reason
 from dotr.model.time import Clock, Micros

@@ -11,10 +11,10 @@ from collections.abc import Iterable, Mapping, Sequence, Set
 
 from dotr.engine.instants import named_elements
 from dotr.layout.event_order import AttributeValues
-from dotr.layout.units import FedGraphs, InstantStream
 from dotr.model.stream import FedGraph
 from dotr.model.terms import Triple
 from dotr.model.time import Micros
+from dotr.model.units import FedGraphs, InstantStream
 
 
 def graph_row(triples: Iterable[Triple]) -> AttributeValues:

@@ -41,7 +41,7 @@ from dotr.layout.lars_keys import lars_key
 from dotr.layout.lars_retention import reaches, window_of
 from dotr.layout.lars_spread import keyed_by_object
 from dotr.layout.lars_units import LarsUnit
-from dotr.layout.unit_spread import BucketShare
+from dotr.layout.read_spread import BucketShare
 from dotr.model.algebra import Const, Slot, TriplePattern
 from dotr.model.lars import DerivedAtom, LarsFile, OwnRelation, ReportKind, TupleWindow
 from dotr.model.stream import DeadLetter, Firing, Reason

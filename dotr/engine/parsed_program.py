@@ -26,7 +26,7 @@ from dotr.model.rules import Rule, SharedQuery
 from dotr.model.templates import ParsedMap
 from dotr.model.terms import Prefixes
 from dotr.model.time import Interval, Unit
-from dotr.model.units import UnitEvents
+from dotr.model.units import FedGraphs, InstantTriples, IntervalEvents, MadeGraphs, UnitEvents
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,10 +225,10 @@ _WRITTEN: Final[Mapping[str, type]] = {
     # units and what they read
     "unit events": UnitEvents,
     "unit read": units.UnitRead,
-    "made graphs": units.MadeGraphs,
-    "fed graphs": units.FedGraphs,
-    "instant triples": units.InstantTriples,
-    "interval events": units.IntervalEvents,
+    "made graphs": MadeGraphs,
+    "fed graphs": FedGraphs,
+    "instant triples": InstantTriples,
+    "interval events": IntervalEvents,
     "query unit": units.StreamQuery,
     "lars unit": lars_units.LarsUnit,
     "operand input": interval_units.OperandInput,

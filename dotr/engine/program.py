@@ -26,10 +26,9 @@ from dotr.expressions.literal_limits import BOUNDS, LONGEST_TEXT, MOST_TEXT_OF_B
 from dotr.joins.limits import LimitExceeded
 from dotr.languages.rule_files import RuleLanguage
 from dotr.languages.rule_set import RuleSet
-from dotr.layout.interval_components import units_by_label
 from dotr.layout.layers import Layout, MadeStream, lay_out
 from dotr.layout.retention import roles
-from dotr.layout.units import IntervalEvents, MadeGraphs, StreamQuery, StreamUnit
+from dotr.layout.units import StreamQuery, StreamUnit, units_by_label
 from dotr.model.algebra import Select
 from dotr.model.datalog import DatalogRule
 from dotr.model.places import Span
@@ -37,6 +36,7 @@ from dotr.model.rules import FactSource
 from dotr.model.stream import Element, Fact, FedGraph, Instant
 from dotr.model.terms import Label, Triple, Variable
 from dotr.model.time import Clock, Micros
+from dotr.model.units import IntervalEvents, MadeGraphs
 from dotr.queries import QueryPlan, plan
 
 _MAX_CONTRADICTIONS: Final = 10
@@ -420,8 +420,9 @@ def _compile_rules_alone(spec: ProgramSpec) -> tuple[RuleSet, tuple[StreamUnit, 
 
 def _compile_units(spec: ProgramSpec) -> tuple[RuleSet, tuple[StreamUnit, ...], list[Diagnostic]]:
     """The rules and the other units of a specification, with the problems of their files."""
-    from dotr.engine.units import facts_of, label_problems, read_unit_files, resolve_units
+    from dotr.engine.units import label_problems, read_unit_files, resolve_units
     from dotr.languages.rules import RuleCode, compile_rules
+    from dotr.model.rules import facts_of
 
     files = read_unit_files(spec)
     made = [events for each in files for events in each.events]

@@ -23,7 +23,7 @@ from dotr.engine.maintained_solutions import SolutionChanges
 from dotr.joins.branch_loops import AnswerRow
 from dotr.layout.event_order import AttributeValues
 from dotr.layout.query_keys import key_column
-from dotr.layout.unit_spread import BucketShare
+from dotr.layout.read_spread import BucketShare
 from dotr.model.algebra import Select
 from dotr.model.continuous import ContinuousQuery, EntailmentLevel, TriplesExtent
 from dotr.model.terms import Term, Triple

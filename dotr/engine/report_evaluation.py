@@ -25,7 +25,7 @@ from dotr.engine.window_closures import MaintainedItems, StratifiedWindow, track
 from dotr.expressions.literal_limits import BOUNDS
 from dotr.expressions.times import time_term
 from dotr.joins.limits import LimitExceeded, Limits
-from dotr.layout.unit_spread import BucketShare
+from dotr.layout.read_spread import BucketShare
 from dotr.model.continuous import AskForm, ContinuousQuery, ContinuousWindow, EntailmentLevel, Level, StreamLevel
 from dotr.model.intervals import plain_groups
 from dotr.model.terms import XSD, Term, Triple

@@ -17,8 +17,8 @@ from dotr.expressions import condition
 from dotr.layout.event_order import AttributeValues
 from dotr.layout.keys import bucket, bucket_of_values
 from dotr.layout.layers import Layer, Layout, MadeStream, Port, Stream
+from dotr.layout.read_spread import ReadSpread
 from dotr.layout.stages import BindingStream
-from dotr.layout.unit_spread import ReadSpread
 from dotr.model.algebra import Call, Expression, Var
 from dotr.model.terms import Term
 from dotr.model.time import Micros

@@ -26,13 +26,13 @@ from dotr.expressions.literal_limits import BOUNDS
 from dotr.joins.branch_loops import AnswerRow
 from dotr.joins.limits import LIMITS, LimitExceeded, Limits
 from dotr.layout.event_order import AttributeValues, sort_by_tie
-from dotr.layout.units import InstantTriples
 from dotr.model.algebra import Select
 from dotr.model.rules import FactSource
 from dotr.model.shapes import GraphShape
 from dotr.model.stream import Instant
 from dotr.model.terms import Term, Triple, Variable
 from dotr.model.time import Micros
+from dotr.model.units import InstantTriples
 from dotr.queries import JoinGroup, QueryPlan, canonical_columns, join_groups, plan
 from dotr.queries.plan import StaticAnswers, compute_static
 from dotr.queries.shared_joins import RowsByKey

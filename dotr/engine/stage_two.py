@@ -24,11 +24,11 @@ from dotr.joins.limits import LIMITS, Limits
 from dotr.layout.event_order import AttributeValues
 from dotr.layout.layers import Layer, MadeStream
 from dotr.layout.retention import positive_roles
-from dotr.layout.units import MadeGraphs
 from dotr.model.rules import Absent, Choose, Clause, FactSource
 from dotr.model.stream import DeadLetter, Firing, Reason
 from dotr.model.terms import Label, Term, Variable
 from dotr.model.time import Clock, Micros
+from dotr.model.units import MadeGraphs
 from dotr.outputs import compile_template, digest_of, match_text
 from dotr.outputs.templates import InstantiateTemplate
 from dotr.patterns.event_store import PortStore

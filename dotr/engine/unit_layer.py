@@ -22,11 +22,12 @@ from dotr.engine.unit_runs import UnitContext, UnitResult, UnitRun, unit_run
 from dotr.layout.event_order import AttributeValues, sort_by_tie, tie_key
 from dotr.layout.layers import Layer, MadeStream, PlacedUnit
 from dotr.layout.merged_graphs import ConstructSolutions
-from dotr.layout.units import IntervalEvents, MadeGraphs, StreamUnit
+from dotr.layout.units import StreamUnit
 from dotr.model.rules import EventSource
 from dotr.model.stream import DeadLetter, Firing
 from dotr.model.terms import Label, Variable
 from dotr.model.time import LAST_MICRO, Micros
+from dotr.model.units import IntervalEvents, MadeGraphs
 from dotr.patterns.events import StoredEvent
 from dotr.patterns.operator import Arrival, Arrivals
 from dotr.patterns.rule_counts import RuleCounts

@@ -20,7 +20,7 @@ from dotr.datalog.closure import Contradiction
 from dotr.joins.limits import Limits
 from dotr.layout.interval_components import IntervalComponent
 from dotr.layout.interval_units import IntervalUnit
-from dotr.layout.unit_spread import BucketShare
+from dotr.layout.read_spread import BucketShare
 from dotr.layout.units import StreamQuery, StreamUnit
 from dotr.model.continuous import SelectForm
 from dotr.model.datalog import DatalogRule

@@ -18,15 +18,16 @@ from typing import NamedTuple, Protocol
 from dotr.engine.spec import ProgramSpec
 from dotr.errors.diagnostics import Diagnostic, Severity, did_you_mean
 from dotr.joins.scope import certain
-from dotr.languages.rules import RESERVED, RuleCode
+from dotr.languages.rules import RuleCode
+from dotr.languages.rules.scan import RESERVED
 from dotr.languages.unit_codes import UnitCode
-from dotr.layout.units import FedGraphs, GraphStream, MadeGraphs, StreamQuery, StreamUnit, refused_cycles
+from dotr.layout.units import StreamQuery, StreamUnit, refused_cycles
 from dotr.model.continuous import AskForm, ContinuousQuery, SelectForm, StreamName
 from dotr.model.places import Span
-from dotr.model.rules import EventSource, FactSource, Rule, SharedQuery
+from dotr.model.rules import EventSource, FactSource, Rule, SharedQuery, facts_of
 from dotr.model.stream_names import InputStream
 from dotr.model.terms import Label, Prefixes, Variable
-from dotr.model.units import UnitEvents
+from dotr.model.units import FedGraphs, GraphStream, MadeGraphs, UnitEvents
 
 ANSWER: Variable = "answer"
 """The attribute of the events of an ASK."""
@@ -261,12 +262,6 @@ class ProgramNames:
         hint = did_you_mean(name, known) or f"Streams are {', '.join(known)}: `stream:` of an input, the name of an input, or a label."
         problems.append(Diagnostic(UnitCode.UNKNOWN_STREAM, f"there is no stream {name}", span, hint))
         return None
-
-
-def facts_of(shared: SharedQuery) -> FactSource:
-    """The facts of a shared query with its projected attributes, sorted."""
-    attributes = tuple(sorted(shared.query.projection))
-    return FactSource(replace(shared.query, projection=attributes), attributes, attributes)
 
 
 def _no_graphs(label: Label, span: Span) -> Diagnostic:

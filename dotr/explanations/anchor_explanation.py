@@ -14,12 +14,12 @@ from typing import Final
 from dotr.explanations.changes import Changes, clause_text
 from dotr.explanations.evaluations import AnchorEvaluation, Binding, CandidateEvaluation, ClauseEvaluation
 from dotr.explanations.event_text import ConditionText, EventText, EventWriter, distance_text
-from dotr.explanations.rendering import scope_text
+from dotr.explanations.rendering import scope_text, step_names
 from dotr.explanations.rule_evaluation import RuleEvaluator
 from dotr.explanations.survey import MOST_BINDINGS
 from dotr.layout.retention import scope_of
 from dotr.model.algebra import Attribute, Expression, TimeOf, Var
-from dotr.model.rules import Absent, Aggregate, Between, Choose, Clause, FactSource, Mode, Window
+from dotr.model.rules import Absent, Aggregate, Between, Choose, FactSource, Mode, Window
 from dotr.model.traverse import parameters_of
 
 MARGIN: Final = 90
@@ -129,20 +129,6 @@ class AnchorExplanation:
 def with_place(line: str, place: str) -> str:
     """A line with a place of the rule file in its margin."""
     return f"{line.ljust(MARGIN - 2)}  {place}" if place else line
-
-
-def step_names(clauses: Sequence[Clause], *, has_condition: bool) -> list[str]:
-    """The names of the clauses in a funnel, in their order: `Hot`, `not Other`, `?mean`, `if`."""
-    names = []
-    for clause in clauses:
-        match clause:
-            case Choose(role):
-                names.append(role.label)
-            case Absent(role):
-                names.append(f"not {role.label}")
-            case Aggregate(variable):
-                names.append(f"?{variable}")
-    return names + (["if"] if has_condition else [])
 
 
 @dataclass(frozen=True)

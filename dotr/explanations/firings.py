@@ -24,14 +24,14 @@ from dotr.explanations.query_records import QueryRecord, reach_of
 from dotr.explanations.recorded_layer import RecordedLayer, member_ports, recorded_ports
 from dotr.explanations.recording import program_of, read_units
 from dotr.explanations.replay import Replay, WindowElement
-from dotr.layout.interval_components import units_by_label
 from dotr.layout.layers import Layer, Layout, MadeStream
 from dotr.layout.retention import lookbacks, roles
-from dotr.layout.units import MadeGraphs, StreamQuery, StreamUnit
+from dotr.layout.units import StreamQuery, StreamUnit, units_by_label
 from dotr.model.rules import EventSource, Rule
 from dotr.model.stream import Firing
 from dotr.model.terms import Label, Term, Triple, Variable
 from dotr.model.time import Micros
+from dotr.model.units import MadeGraphs
 from dotr.patterns.events import Match
 from dotr.patterns.operator import Arrivals
 from dotr.patterns.state import State

@@ -17,7 +17,6 @@ from dotr.explanations.history import RecordedEvent
 from dotr.explanations.reasons import IntervalReason, PartReason, SourceReason
 from dotr.expressions import query_with_lengths
 from dotr.layout.interval_units import IntervalUnit, OperandInput
-from dotr.layout.units import IntervalEvents
 from dotr.model.intervals import (
     Alternatives,
     Chain,
@@ -32,6 +31,7 @@ from dotr.model.intervals import (
 from dotr.model.rules import EventSource, FactSource
 from dotr.model.terms import Term, Variable
 from dotr.model.time import Micros
+from dotr.model.units import IntervalEvents
 from dotr.queries.evaluate import AlgebraCompiler
 from dotr.queries.graph import Graph
 from dotr.queries.operators import EMPTY

@@ -13,11 +13,11 @@ from dotr.explanations.replay import ElementPlace, Replay, WindowElement
 from dotr.explanations.unit_event_writer import UnitEventWriter
 from dotr.explanations.why_tree import JsonValue, ReasonKind, WhyTree
 from dotr.languages.rules.scan import one_line
-from dotr.layout.units import FedGraphs
 from dotr.model.datalog import Bind, FilterItem
 from dotr.model.lars import EventName, LarsItem, LarsNot, OwnRelation, ReportKind
 from dotr.model.terms import Term, Variable
 from dotr.model.time import Micros
+from dotr.model.units import FedGraphs
 
 _MOST_SHOWN: Final = 5
 """Maximum number of points in the text for an atom that holds at each of several points."""

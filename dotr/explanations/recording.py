@@ -28,11 +28,12 @@ from dotr.layout.event_order import AttributeValues
 from dotr.layout.interval_components import IntervalComponent
 from dotr.layout.layers import Layer, Layout, MadeStream, lay_out
 from dotr.layout.retention import roles
-from dotr.layout.units import MadeGraphs, ProgramUnit, StreamUnit, labels_made, readings
+from dotr.layout.units import ProgramUnit, StreamUnit, labels_made, readings
 from dotr.model.rules import EventSource, FactSource, Rule, Source
 from dotr.model.stream import DeadLetter
 from dotr.model.terms import Label, Variable
 from dotr.model.time import LAST_MICRO, Micros
+from dotr.model.units import MadeGraphs
 from dotr.patterns.events import Match
 from dotr.patterns.operator import Arrival, Arrivals
 from dotr.patterns.state import State

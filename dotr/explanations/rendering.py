@@ -11,7 +11,7 @@ from dotr.errors.diagnostics import did_you_mean
 from dotr.expressions import without_lengths
 from dotr.languages.name_characters import NameCharacters, name_characters
 from dotr.model.algebra import Attribute, Call, Const, Exists, Expression, TimeOf, Var, is_chain
-from dotr.model.rules import Between, Window
+from dotr.model.rules import Absent, Aggregate, Between, Choose, Clause, Window
 from dotr.model.terms import RDF_TYPE, XSD, Label, Prefixes, Term, is_triple, triple_parts
 from dotr.model.time import Micros, Unit
 from dotr.model.traverse import transform
@@ -236,3 +236,17 @@ def _call(function: str, arguments: list[str], prefixes: Prefixes) -> str:
     if function in ("IN", "NOT IN"):
         return f"{arguments[0]} {function} ({', '.join(arguments[1:])})"
     return f"{term_text(function, prefixes)}({', '.join(arguments)})"
+
+
+def step_names(clauses: Sequence[Clause], *, has_condition: bool) -> list[str]:
+    """The names of the clauses in a funnel, in their order: `Hot`, `not Other`, `?mean`, `if`."""
+    names = []
+    for clause in clauses:
+        match clause:
+            case Choose(role):
+                names.append(role.label)
+            case Absent(role):
+                names.append(f"not {role.label}")
+            case Aggregate(variable):
+                names.append(f"?{variable}")
+    return names + (["if"] if has_condition else [])

@@ -13,10 +13,10 @@ from typing import NamedTuple, TypeAlias
 
 from dotr.engine.driver import Engine
 from dotr.engine.program import CompiledProgram
-from dotr.layout.units import GraphStream, MadeGraphs
 from dotr.model.stream import DeadLetter, Firing
 from dotr.model.terms import Prefixes, Triple
 from dotr.model.time import Clock, Micros
+from dotr.model.units import GraphStream, MadeGraphs
 
 
 class ElementPlace(NamedTuple):

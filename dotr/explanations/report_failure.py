@@ -46,7 +46,7 @@ from dotr.explanations.window_elements import WindowElements
 from dotr.explanations.window_text import window_at
 from dotr.expressions.times import format_time
 from dotr.joins.limits import LimitExceeded, Limits
-from dotr.layout.units import FedGraphs, StreamQuery
+from dotr.layout.units import StreamQuery
 from dotr.model.algebra import Call, Const, TriplePattern, Var, WindowBlock
 from dotr.model.continuous import LandmarkExtent, RangeExtent, RelationToStream
 from dotr.model.intervals import plain_groups
@@ -54,6 +54,7 @@ from dotr.model.stream import FedGraph
 from dotr.model.terms import Term
 from dotr.model.time import LAST_MICRO, Micros
 from dotr.model.traverse import walk
+from dotr.model.units import FedGraphs
 from dotr.queries.graph import Graph
 from dotr.queries.report_graph import ReportGraph
 from dotr.store.triples import TripleIndex

@@ -24,10 +24,10 @@ from dotr.explanations.reasons import ProofScope, ReportReason, SolutionReason, 
 from dotr.explanations.replay import WindowElement
 from dotr.explanations.report_dataset import ProvenGraph, ReportDataset
 from dotr.explanations.window_elements import WindowElements
-from dotr.layout.units import MadeGraphs
 from dotr.model.continuous import AskForm, ConstructForm, RelationToStream, SelectForm
 from dotr.model.terms import Label, Term, Triple, Variable
 from dotr.model.time import Micros
+from dotr.model.units import MadeGraphs
 from dotr.outputs import compile_template
 from dotr.queries.evaluate import AlgebraCompiler
 from dotr.queries.operators import EMPTY

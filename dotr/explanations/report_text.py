@@ -17,13 +17,14 @@ from dotr.explanations.report_reasons import MOST_SOLUTIONS, names_of, used_elem
 from dotr.explanations.why_tree import JsonValue, ReasonKind, WhyTree
 from dotr.explanations.window_text import window_at
 from dotr.expressions.times import format_time
-from dotr.layout.units import MadeGraphs, StreamQuery
+from dotr.layout.units import StreamQuery
 from dotr.model.continuous import (
     AskForm,
     ConstructForm,
 )
 from dotr.model.terms import Label, Term, Triple, Variable
 from dotr.model.time import Micros
+from dotr.model.units import MadeGraphs
 
 _MOST_SHOWN: Final = 5
 """Maximum number of solutions of a CONSTRUCT in the text."""

@@ -11,8 +11,7 @@ from dotr.engine.program import CompiledProgram
 from dotr.explanations.replay import Replay
 from dotr.explanations.report_failure import ReportWhyNot, why_no_report
 from dotr.explanations.why_not import Question, WhyNot, why_not
-from dotr.layout.interval_components import units_by_label
-from dotr.layout.units import StreamQuery, StreamUnit
+from dotr.layout.units import StreamQuery, StreamUnit, units_by_label
 from dotr.model.terms import Variable
 
 if TYPE_CHECKING:  # loaded only for programs with such units

@@ -32,10 +32,10 @@ from dotr.explanations.why_tree import WhyTree
 from dotr.expressions.times import format_time
 from dotr.joins.limits import LimitExceeded
 from dotr.model.algebra import Call, Const, Var
-from dotr.model.stream import Firing
+from dotr.model.stream import Firing, output_order
 from dotr.model.terms import WELL_KNOWN, Term, Triple, Variable, is_blank
 from dotr.model.time import Micros
-from dotr.outputs.writing import FRESH, GraphNamer, output_order
+from dotr.outputs.writing import FRESH, GraphNamer
 
 _MOST_NEAR: Final = 5
 """Maximum number of nearest events that are listed if no event matches the question."""

@@ -12,19 +12,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from dotr.explanations.anchor_explanation import AnchorExplainer, AnchorExplanation, step_names
+from dotr.explanations.anchor_explanation import AnchorExplainer, AnchorExplanation
 from dotr.explanations.evaluations import ConsumedEvents
 from dotr.explanations.event_text import EventWriter, unit_name
 from dotr.explanations.late_elements import LateElements, LateSearch
 from dotr.explanations.query_failure import MissingFacts, explain_missing_facts
 from dotr.explanations.recording import Recorder
+from dotr.explanations.rendering import step_names
 from dotr.explanations.replay import RejectedElement, Replay
 from dotr.explanations.requested_instants import RequestedInstants
 from dotr.explanations.rule_evaluation import RuleEvaluator
 from dotr.explanations.survey import REACH, RequestedAnchors, Survey
 from dotr.explanations.term_writer import TermWriter
 from dotr.explanations.waiting_anchors import WaitingAnchors, waiting_anchors
-from dotr.layout.interval_components import units_by_label
+from dotr.layout.units import units_by_label
 from dotr.model.rules import EventSource, FactSource, Role, Rule
 from dotr.model.stream import Reason
 from dotr.model.terms import Label, Term, Variable

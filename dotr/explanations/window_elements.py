@@ -18,10 +18,10 @@ from dotr.explanations.cached_replay import CachedReplay
 from dotr.explanations.query_records import ArrivedElement
 from dotr.explanations.replay import ElementPlace, WindowElement
 from dotr.expressions.times import format_time
-from dotr.layout.units import FedGraphs, GraphStream
 from dotr.model.stream import FedGraph
 from dotr.model.terms import Triple
 from dotr.model.time import Micros
+from dotr.model.units import FedGraphs, GraphStream
 
 
 class WindowElements:

@@ -62,7 +62,7 @@ def allowances(document: Document) -> tuple[Allowance, ...]:
     if _MARK not in document.text:
         return ()
     if document.name.endswith((".rspql", ".epsparql")):
-        from dotr.languages.continuous.statements import register_spans as spans_of
+        from dotr.languages.continuous.cursor import register_spans as spans_of
     elif document.name.endswith((".dlog", ".lars")):
         spans_of = _datalog_spans
     else:

@@ -17,12 +17,12 @@ from typing import TypeAlias
 from dotr.layout.interval_units import IntervalUnit
 from dotr.layout.keys import UnitKey
 from dotr.layout.retention import lookbacks, roles
-from dotr.layout.units import IntervalEvents, ProgramUnit, StreamUnit, UnitRead, labels_made, makers, readings
+from dotr.layout.units import ProgramUnit, StreamUnit, UnitRead, labels_made, makers, readings
 from dotr.model.graphs import components
 from dotr.model.places import Span
 from dotr.model.rules import EventSource, Rule
 from dotr.model.terms import Label
-from dotr.model.units import UnitEvents
+from dotr.model.units import IntervalEvents, UnitEvents
 
 Member: TypeAlias = IntervalUnit | Rule
 
@@ -93,15 +93,6 @@ def with_components(rules: Sequence[Rule], units: Sequence[StreamUnit], labels: 
             found.append(_component(own, made, labels))
             replaced.update(names)
     return [*[unit for unit in units if unit.name not in replaced], *found]
-
-
-def units_by_label(units: Sequence[StreamUnit]) -> dict[Label, StreamUnit]:
-    """The unit that makes the events of each label; rules within components are left out."""
-    found: dict[Label, StreamUnit] = {}
-    for unit in units:
-        makers_inside = unit.members if isinstance(unit, IntervalComponent) else (unit,)
-        found |= {label: unit for each in makers_inside if not isinstance(each, Rule) for label in labels_made(each)}
-    return found
 
 
 def member_reads(member: Member) -> tuple[UnitRead, ...]:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from dotr.layout.interval_keys import OperandKeys, operand_keys
 from dotr.layout.interval_units import IntervalUnit
-from dotr.layout.unit_spread import ReadSpread
+from dotr.layout.read_spread import ReadSpread
 from dotr.model.intervals import operand_reads, visible_variables
 
 

@@ -71,3 +71,8 @@ class IntervalUnit:
     def may_recur(self) -> bool:
         """True: a unit may depend on itself through the left operand of SEQ."""
         return True
+
+    @property
+    def members(self) -> tuple[IntervalUnit, ...]:
+        """Itself."""
+        return (self,)

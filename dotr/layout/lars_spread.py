@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from dotr.layout.lars_keys import LarsKey, lars_key
 from dotr.layout.lars_units import LarsUnit
-from dotr.layout.unit_spread import ReadSpread
+from dotr.layout.read_spread import ReadSpread
 from dotr.model.lars import ClassName, EventName, OwnRelation, PropertyName
 from dotr.model.terms import Term
 

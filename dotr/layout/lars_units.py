@@ -8,13 +8,13 @@ from dataclasses import dataclass
 
 from dotr.layout.keys import UnitKey
 from dotr.layout.lars_keys import lars_key
-from dotr.layout.units import InstantTriples, UnitRead, UnitStream
+from dotr.layout.units import UnitRead
 from dotr.model.algebra import Const, TriplePattern
 from dotr.model.lars import Always, At, Counted, EventAtom, LarsAtom, LarsFile, Since, Sometime, TupleWindow
 from dotr.model.places import Span
 from dotr.model.rules import EventSource, FactSource, Rule
 from dotr.model.terms import Label, Term
-from dotr.model.units import UnitEvents
+from dotr.model.units import InstantTriples, UnitEvents, UnitStream
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +70,11 @@ class LarsUnit:
     def may_recur(self) -> bool:
         """False: a LARS file is in no cycle, not even through the past."""
         return False
+
+    @property
+    def members(self) -> tuple[LarsUnit, ...]:
+        """Itself."""
+        return (self,)
 
 
 def made_by(file: LarsFile) -> tuple[UnitEvents, ...]:

@@ -22,13 +22,15 @@ from dotr.layout.interval_components import IntervalComponent
 from dotr.layout.interval_units import IntervalUnit
 from dotr.layout.keys import AnyPartition, Partitioning, SinglePartition, key_of
 from dotr.layout.placement import Placement, place_units
+from dotr.layout.read_spread import ReadSpread
 from dotr.layout.retention import lookbacks, roles
 from dotr.layout.stages import BindingStream, Stage
-from dotr.layout.unit_spread import ReadSpread, read_spreads
-from dotr.layout.units import FedGraphs, InstantTriples, IntervalEvents, MadeGraphs, StreamUnit, UnitStream
+from dotr.layout.unit_spread import read_spreads
+from dotr.layout.units import StreamUnit
 from dotr.model.rules import EventSource, FactSource, Role, Rule
 from dotr.model.terms import Label, Variable
 from dotr.model.time import Micros
+from dotr.model.units import FedGraphs, InstantTriples, IntervalEvents, MadeGraphs, UnitStream
 
 Stream: TypeAlias = int | Label | MadeGraphs | FedGraphs | InstantTriples | IntervalEvents | BindingStream
 """The number of a fact stream, the label of a composite event, a stream of graphs, triples of

@@ -72,6 +72,11 @@ class ConstructSolutions:
         """False."""
         return False
 
+    @property
+    def members(self) -> tuple[ConstructSolutions, ...]:
+        """Itself."""
+        return (self,)
+
 
 @dataclass(frozen=True, slots=True)
 class MergedGraphs:
@@ -113,6 +118,11 @@ class MergedGraphs:
     def may_recur(self) -> bool:
         """False."""
         return False
+
+    @property
+    def members(self) -> tuple[MergedGraphs, ...]:
+        """Itself."""
+        return (self,)
 
 
 def with_merged_graphs(units: Iterable[StreamUnit]) -> Iterator[StreamUnit]:

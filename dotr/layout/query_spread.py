@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from dotr.layout.event_order import AttributeValues
 from dotr.layout.keys import bucket
 from dotr.layout.query_keys import query_key
-from dotr.layout.unit_spread import ReadSpread
+from dotr.layout.read_spread import ReadSpread
 from dotr.model.continuous import ContinuousQuery, EntailmentLevel
 from dotr.model.terms import Term
 

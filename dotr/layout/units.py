@@ -18,66 +18,12 @@ from dotr.layout.keys import UnitKey
 from dotr.layout.retention import lookbacks, roles
 from dotr.model.graphs import components, shortest_path
 from dotr.model.places import Span
-from dotr.model.rules import EventSource, FactSource, Role, Rule
-from dotr.model.terms import Label, Term, Variable
-from dotr.model.units import UnitEvents
+from dotr.model.rules import EventSource, Role, Rule
+from dotr.model.terms import Label, Variable
+from dotr.model.units import GraphStream, IntervalEvents, MadeGraphs, UnitEvents, UnitStream
 
 if TYPE_CHECKING:  # loaded where a program has a query
     from dotr.model.continuous import ContinuousQuery
-
-
-@dataclass(frozen=True, slots=True)
-class MadeGraphs:
-    """The stream of the graphs of a label's events."""
-
-    label: Label
-
-
-@dataclass(frozen=True, slots=True)
-class FedGraphs:
-    """The stream that inputs feed, by its name (`StreamName`)."""
-
-    name: str
-
-
-@dataclass(frozen=True, slots=True)
-class InstantTriples:
-    """The triples of an instant that the background K(B) does not entail: those of K(t), or, if
-    `asserted`, of I(t). Each is one arrival, a row (subject, predicate, object), in their order.
-
-    - `predicates`: the predicates of the triples that are read; None: all.
-    """
-
-    asserted: bool
-    predicates: frozenset[Term] | None
-
-
-@dataclass(frozen=True, slots=True)
-class IntervalEvents:
-    """The events of a label with their starts.
-
-    A row is the start in µs since 1970, as text, then the attributes; if these are None, the
-    triples of the event's graph.
-    """
-
-    label: Label
-    attributes: tuple[Variable, ...] | None
-
-
-GraphStream: TypeAlias = MadeGraphs | FedGraphs
-"""A stream of graphs; each graph is one arrival, the row of its triples (`dotr.engine.items`)."""
-
-InstantStream: TypeAlias = FedGraphs | InstantTriples
-"""The streams other than facts whose rows arrive only at instants."""
-
-UnitStream: TypeAlias = FactSource | EventSource | MadeGraphs | FedGraphs | InstantTriples | IntervalEvents
-"""A stream that a unit can read.
-
-- `FactSource`: the facts of a shared query or of a plain group, as rows of its `attributes`, at
-  instants. Equal sources of rules and units are one stream, with one number.
-- `EventSource`: the events of a label, as rows of `attributes`, which are all those of the label,
-  sorted (`CompiledProgram.attributes`), None where unbound.
-"""
 
 
 class UnitRead(NamedTuple):
@@ -104,6 +50,8 @@ class StreamUnit(Protocol):
     - `reads`: the streams in the order of their numbers.
     - `key`: the key of its partitions, or the reason why it has one partition.
     - `may_recur`: it may be part of a cycle through the past. Such a component has one partition.
+    - `members`: the units and rules that depend on each other through the past, and are one unit;
+      of any other unit, itself.
     """
 
     @property
@@ -123,6 +71,9 @@ class StreamUnit(Protocol):
 
     @property
     def may_recur(self) -> bool: ...
+
+    @property
+    def members(self) -> tuple[ProgramUnit, ...]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,6 +118,11 @@ class StreamQuery:
     def may_recur(self) -> bool:
         """False: a continuous query is in no cycle, not even through the past."""
         return False
+
+    @property
+    def members(self) -> tuple[StreamQuery, ...]:
+        """Itself."""
+        return (self,)
 
 
 def noun_of(unit: StreamUnit) -> str:
@@ -264,3 +220,11 @@ def _cycles(rules: Sequence[Rule], units: Sequence[StreamUnit], barred: Sequence
                     path = shortest_path(reading.label, label, lambda label: reads.get(label, ()))
                     found[number] = UnitCycle((label, *path), reading.span, unit.name, now)
     return list(found.values())
+
+
+def units_by_label(units: Sequence[StreamUnit]) -> dict[Label, StreamUnit]:
+    """The unit that makes the events of each label; rules within components are left out."""
+    found: dict[Label, StreamUnit] = {}
+    for unit in units:
+        found |= {label: unit for each in unit.members if not isinstance(each, Rule) for label in labels_made(each)}
+    return found

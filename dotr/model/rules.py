@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import TypeAlias
 
@@ -160,3 +160,9 @@ class SharedQuery:
     label: Label
     query: Select
     span: Span
+
+
+def facts_of(shared: SharedQuery) -> FactSource:
+    """The facts of a shared query with its projected attributes, sorted."""
+    attributes = tuple(sorted(shared.query.projection))
+    return FactSource(replace(shared.query, projection=attributes), attributes, attributes)

@@ -5,10 +5,11 @@ Source: semantics.md, sections 1, 3 and 6.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import Enum
-from typing import NamedTuple
+from operator import itemgetter
+from typing import Final, NamedTuple
 
 from dotr.model.terms import Label, Term, Triple, Variable
 from dotr.model.time import Micros
@@ -126,3 +127,7 @@ class DeadLetter(NamedTuple):
     text: str
     why: str
     encoding: str = ""
+
+
+output_order: Final[Callable[[Firing], tuple[object, ...]]] = itemgetter(0, 1, 3, 2, 4)
+"""The sort key of output: time, rule, attributes (interface.md), then event and graph."""

@@ -55,6 +55,16 @@ _WRITTEN_UNITS: Final[Mapping[int, str]] = {
 }
 _UNITS_WRITTEN: Final = {text: length for length, text in _WRITTEN_UNITS.items()}
 
+UNITS: Final[Mapping[str, Unit]] = {
+    "us": Unit.MICROSECOND,
+    "ms": Unit.MILLISECOND,
+    "s": Unit.SECOND,
+    "min": Unit.MINUTE,
+    "h": Unit.HOUR,
+    "d": Unit.DAY,
+}
+"""Units by the words of configurations, rule tests and the command line."""
+
 
 @dataclass(frozen=True, slots=True)
 class Clock:

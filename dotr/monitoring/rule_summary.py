@@ -10,9 +10,8 @@ from difflib import SequenceMatcher
 from typing import Final, assert_never
 
 from dotr.engine.program import CompiledProgram
-from dotr.explanations.anchor_explanation import step_names
-from dotr.explanations.rendering import term_text
-from dotr.layout.interval_components import units_by_label
+from dotr.explanations.rendering import step_names, term_text
+from dotr.layout.units import units_by_label
 from dotr.model.rules import EventSource, FactSource, Rule, Source
 from dotr.model.terms import Prefixes, Term
 from dotr.monitoring.display import count_text

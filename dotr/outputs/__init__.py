@@ -2,7 +2,7 @@
 
 `compile_template` compiles a template to a function from values to triples; `match_digest` is the
 source of fresh names; `compile_writer` serializes firings as an output stream, which is an input
-stream of the same format; `output_order` sorts the firings of an instant.
+stream of the same format.
 """
 
 from dotr.outputs.names import digest_of as digest_of
@@ -14,4 +14,3 @@ from dotr.outputs.writing import StreamFormat as StreamFormat
 from dotr.outputs.writing import Writer as Writer
 from dotr.outputs.writing import compile_writer as compile_writer
 from dotr.outputs.writing import ntriples as ntriples
-from dotr.outputs.writing import output_order as output_order

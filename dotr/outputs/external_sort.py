@@ -19,9 +19,8 @@ from pathlib import Path
 from typing import Any, Final, Generic, TypeVar
 from uuid import uuid4
 
-from dotr.model.stream import Firing
+from dotr.model.stream import Firing, output_order
 from dotr.model.terms import Triple
-from dotr.outputs.writing import output_order
 
 T = TypeVar("T")
 

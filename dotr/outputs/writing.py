@@ -15,7 +15,6 @@ from enum import Enum
 from hashlib import blake2b
 from io import StringIO
 from json.encoder import encode_basestring
-from operator import itemgetter
 from typing import Final, TypeAlias, assert_never
 
 from dotr.expressions.times import format_time, time_term
@@ -45,9 +44,6 @@ class StreamFormat(Enum):
 
 RDF_FORMATS: Final = (StreamFormat.NDJSON, StreamFormat.TRIG, StreamFormat.NQUADS)
 """The formats of an output that can be read as an input."""
-
-output_order: Final[Callable[[Firing], tuple[object, ...]]] = itemgetter(0, 1, 3, 2, 4)
-"""The sort key of output: time, rule, attributes (interface.md), then event and graph."""
 
 
 def ntriples(graph: Iterable[Triple] | None) -> str:

@@ -13,10 +13,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TypeAlias
 
-from dotr.config import UNITS, Config, InputSection, glob_files, matching_files
+from dotr.config import Config, InputSection, glob_files, matching_files
 from dotr.errors.diagnostics import Diagnostic, Refused, refuse
 from dotr.model.places import Span
-from dotr.model.time import Clock, Micros, Unit
+from dotr.model.time import UNITS, Clock, Micros, Unit
 from dotr.runtimes.element_settings import element_map, graph_settings
 from dotr.runtimes.kafka_inputs import kafka_input
 from dotr.runtimes.message_sources import message_source

@@ -9,10 +9,10 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from dotr.config import UNITS, Config
+from dotr.config import Config
 from dotr.engine.program import CompiledProgram, compile_program
 from dotr.errors.diagnostics import Diagnostic, Refused
-from dotr.model.time import Clock, Micros
+from dotr.model.time import UNITS, Clock, Micros
 from dotr.monitoring.dead_letter_log import WARNINGS_PER_KIND
 from dotr.runtimes.inputs import (
     FirstHasDates,

@@ -20,10 +20,9 @@ from dataclasses import dataclass
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from dotr.config import UNITS
 from dotr.engine.program import CompiledProgram
 from dotr.errors.diagnostics import ArgumentRefused, Diagnostic
-from dotr.model.time import Clock, Micros, Unit
+from dotr.model.time import UNITS, Clock, Micros, Unit
 from dotr.patterns.state import StateError, StateSnapshot
 from dotr.state.state_migration import StateChange, StateFate, StateMigrator, merge_parts, state_change
 from dotr.state.state_schema import KnowledgeDigests, StateSchema, knowledge_digests, state_schema

@@ -28,23 +28,12 @@ from dotr.layout.layers import Layer, Layout, PlacedRule, Port
 from dotr.layout.merged_graphs import MergedGraphs, query_of
 from dotr.layout.stages import BindingStream
 from dotr.layout.unit_spread import unit_key_names
-from dotr.layout.units import (
-    FedGraphs,
-    InstantTriples,
-    IntervalEvents,
-    MadeGraphs,
-    ProgramUnit,
-    StreamQuery,
-    StreamUnit,
-    UnitStream,
-    labels_made,
-    noun_of,
-    readings,
-)
+from dotr.layout.units import ProgramUnit, StreamQuery, StreamUnit, labels_made, noun_of, readings
 from dotr.model.datalog import DatalogRule
 from dotr.model.places import Span
 from dotr.model.rules import EventSource, FactSource
 from dotr.model.time import Micros
+from dotr.model.units import FedGraphs, InstantTriples, IntervalEvents, MadeGraphs, UnitStream
 from dotr.queries.canonical_query import canonical
 from dotr.state.written_forms import FACTS, FORMS, MEMBERS, WrittenForm
 

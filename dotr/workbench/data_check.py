@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Final
 
-from dotr.config import UNITS, Config, InputSection
+from dotr.config import Config, InputSection
 from dotr.engine.program import CompiledProgram
 from dotr.errors.diagnostics import Diagnostic, Refused, Severity
 from dotr.explanations.rendering import duration_text, term_text
@@ -24,7 +24,7 @@ from dotr.model.algebra import Select
 from dotr.model.places import Document, Span
 from dotr.model.rules import FactSource
 from dotr.model.terms import Prefixes, Term
-from dotr.model.time import Clock
+from dotr.model.time import UNITS, Clock
 from dotr.monitoring.stream_terms import MOST_TERMS, StreamTerms, TermDependencies
 from dotr.runtimes.inputs import Inputs, read_inputs
 from dotr.workbench.data_sample import InputSample, ObjectTexts, sample_files, sample_standard_input, sample_topics

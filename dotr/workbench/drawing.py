@@ -14,7 +14,7 @@ from html import escape
 from itertools import pairwise
 from typing import Final
 
-from dotr.layout.units import FedGraphs
+from dotr.model.units import FedGraphs
 from dotr.workbench.explained_queries import DrawnUnit
 from dotr.workbench.explanation import Explanation, RuleExplanation
 

@@ -7,8 +7,9 @@ from collections.abc import Iterator, Sequence
 from dotr.engine.program import CompiledProgram
 from dotr.layout.layers import Layer
 from dotr.layout.merged_graphs import MergedGraphs
-from dotr.layout.units import FedGraphs, GraphStream, IntervalEvents, MadeGraphs, StreamUnit, UnitStream, labels_made
+from dotr.layout.units import StreamUnit, labels_made
 from dotr.model.rules import EventSource
+from dotr.model.units import FedGraphs, GraphStream, IntervalEvents, MadeGraphs, UnitStream
 from dotr.workbench.explained_queries import DrawnUnit
 from dotr.workbench.explanation import Explanation
 

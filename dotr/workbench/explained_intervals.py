@@ -12,10 +12,11 @@ from dotr.languages.rules.scan import one_line
 from dotr.layout.interval_components import IntervalComponent
 from dotr.layout.interval_keys import operand_keys
 from dotr.layout.interval_units import IntervalUnit
-from dotr.layout.units import IntervalEvents, UnitRead
+from dotr.layout.units import UnitRead
 from dotr.model.intervals import Combination, InstantAnswers, TemporalOperator, TemporalQuery, UsePolicy, combinations, visible_variables
 from dotr.model.places import Span
 from dotr.model.rules import EventSource, Rule
+from dotr.model.units import IntervalEvents
 
 _LONGEST: Final = 80
 

@@ -12,10 +12,10 @@ from dotr.layout.lars_keys import LarsKey, Place, lars_key
 from dotr.layout.lars_retention import LarsRetention, retentions
 from dotr.layout.lars_units import LarsUnit
 from dotr.layout.layers import Layer
-from dotr.layout.units import GraphStream, MadeGraphs
 from dotr.model.lars import EventName, LarsPredicate, LarsReport, OwnRelation
 from dotr.model.rules import EventSource
 from dotr.model.terms import Label, Prefixes
+from dotr.model.units import GraphStream, MadeGraphs
 from dotr.workbench.explained_queries import DrawnUnit
 
 

@@ -14,7 +14,7 @@ from dotr.explanations.rendering import duration_text
 from dotr.joins.limits import NO_LIMITS
 from dotr.layout.layers import Layer
 from dotr.layout.merged_graphs import query_of
-from dotr.layout.units import FedGraphs, GraphStream, MadeGraphs, ProgramUnit, StreamQuery, readings
+from dotr.layout.units import ProgramUnit, StreamQuery, readings
 from dotr.model.continuous import (
     AskForm,
     ConstructForm,
@@ -34,6 +34,7 @@ from dotr.model.continuous import (
 from dotr.model.datalog import DatalogRule
 from dotr.model.intervals import plain_groups
 from dotr.model.terms import Label
+from dotr.model.units import FedGraphs, GraphStream, MadeGraphs
 from dotr.queries.maintained_plan import DEFAULT_GRAPH, maintained_plan
 from dotr.store.triples import TripleIndex
 

@@ -11,7 +11,7 @@ from dotr.explanations.unit_why_not import why_no_event
 from dotr.explanations.why import EventQuestion, WhyExplainer
 from dotr.explanations.why_not import Question, why_not
 from dotr.expressions.times import format_time
-from dotr.layout.interval_components import units_by_label
+from dotr.layout.units import units_by_label
 from dotr.model.rules import EventSource, Rule
 from dotr.model.terms import is_blank, without_blank_labels
 from dotr.workbench.difference import Discrepancy, Item

@@ -15,7 +15,6 @@ from itertools import islice
 from pathlib import Path
 from typing import Final
 
-from dotr.config import UNITS
 from dotr.config.sections import schema
 from dotr.engine.driver import Engine
 from dotr.engine.program import CompiledProgram, compile_program
@@ -26,7 +25,7 @@ from dotr.expressions.times import format_time
 from dotr.model.places import Document
 from dotr.model.stream import Element
 from dotr.model.terms import WELL_KNOWN, Prefixes, Triple
-from dotr.model.time import Clock, Micros
+from dotr.model.time import UNITS, Clock, Micros
 from dotr.sources.reading import Reader, check_input
 from dotr.sources.records import ElementMap, Format, InputFile
 from dotr.workbench.export_guess import SAMPLE, ExportGuess, ValueGuess, guess

@@ -19,7 +19,7 @@ from dotr.engine.driver import Engine
 from dotr.engine.program import CompiledProgram, compile_program
 from dotr.errors.diagnostics import Diagnostic, Refused, refuse
 from dotr.explanations.replay import RejectedElement, Replay, ReplayedInstant
-from dotr.layout.interval_components import units_by_label
+from dotr.layout.units import units_by_label
 from dotr.model.stream import Firing
 from dotr.model.time import LAST_MICRO, Micros
 from dotr.runtimes.config_replay import replay_of_inputs

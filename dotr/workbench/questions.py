@@ -12,8 +12,7 @@ from dotr.explanations.unit_why_not import question_attributes
 from dotr.explanations.why_not import Question
 from dotr.languages.sparql import parse_select, scan_references
 from dotr.languages.turtle.graphs import Misread, read_graph
-from dotr.layout.interval_components import units_by_label
-from dotr.layout.units import StreamUnit
+from dotr.layout.units import StreamUnit, units_by_label
 from dotr.model.algebra import Select
 from dotr.model.places import Document, Span
 from dotr.model.rules import Rule

@@ -13,12 +13,13 @@ from typing import TypeAlias
 from dotr.engine.program import CompiledProgram
 from dotr.errors.diagnostics import Diagnostic, Severity
 from dotr.explanations.rendering import term_text
-from dotr.layout.units import FedGraphs, StreamQuery
+from dotr.layout.units import StreamQuery
 from dotr.model.algebra import Pattern, Select, WindowBlock
 from dotr.model.intervals import plain_groups
 from dotr.model.places import Span
 from dotr.model.terms import Prefixes, Term
 from dotr.model.traverse import walk
+from dotr.model.units import FedGraphs
 from dotr.monitoring.stream_terms import TermDependencies
 
 Nearest: TypeAlias = Callable[[Term, Iterable[Term], Prefixes], str]

@@ -11,8 +11,7 @@ from dataclasses import dataclass
 
 from dotr.explanations.firings import FiringRecorder, UnitFiring
 from dotr.explanations.replay import Replay
-from dotr.layout.interval_components import units_by_label
-from dotr.layout.units import StreamQuery
+from dotr.layout.units import StreamQuery, units_by_label
 from dotr.model.terms import Label
 
 

@@ -8,8 +8,8 @@ from dotr.datalog.background import Knowledge
 from dotr.engine.instants import merge
 from dotr.engine.stage_one import StageOne
 from dotr.languages.datalog import parse_datalog
-from dotr.layout.units import InstantTriples
 from dotr.model.places import Document
+from dotr.model.units import InstantTriples
 
 pytestmark = pytest.mark.core
 

@@ -14,10 +14,9 @@ from dotr.engine.program import CompiledProgram, compile_program
 from dotr.engine.spec import ProgramSpec
 from dotr.joins.limits import Limits
 from dotr.model.places import Document
-from dotr.model.stream import DeadLetter, Firing
+from dotr.model.stream import DeadLetter, Firing, output_order
 from dotr.model.terms import XSD, Triple, literal
 from dotr.model.time import Clock
-from dotr.outputs.writing import output_order
 from dotr.patterns import operator
 from dotr.patterns.events import SearchStart, anchor_of
 from dotr.patterns.matcher.compile import LoneSearch, Matcher, compile_matcher

@@ -19,7 +19,7 @@ ENTRIES = [entry for codes in CHAPTERS.values() for entry in codes]
 
 def used_codes() -> set[str]:
     """The codes in the source text of dotr, without the catalogue."""
-    files = [path for path in (ROOT / "dotr").rglob("*.py") if "catalogue" not in path.parts]
+    files = [path for path in (ROOT / "dotr").rglob("*.py") if "catalogue" not in path.with_suffix("").parts]
     return {code for path in files for code in re.findall(r'"([A-Z]\d{3})"', path.read_text(encoding="utf-8"))}
 
 

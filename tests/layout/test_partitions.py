@@ -22,10 +22,9 @@ from dotr.engine.program import CompiledProgram, compile_program
 from dotr.engine.spec import ProgramSpec
 from dotr.layout.keys import AnyPartition, KeyedPartitions, SinglePartition
 from dotr.model.places import Document
-from dotr.model.stream import Firing, Instant
+from dotr.model.stream import Firing, Instant, output_order
 from dotr.model.terms import Triple
 from dotr.model.time import Clock
-from dotr.outputs import output_order
 from dotr.patterns.state import State
 from dotr.runtimes.pipeline import build
 from dotr.sources.merge import merged

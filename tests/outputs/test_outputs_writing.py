@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyoxigraph import Literal, NamedNode, RdfFormat, parse
 
-from dotr.model.stream import Firing
+from dotr.model.stream import Firing, output_order
 from dotr.model.time import Clock, Unit
-from dotr.outputs import StreamFormat, compile_writer, output_order
+from dotr.outputs import StreamFormat, compile_writer
 
 pytestmark = pytest.mark.core
 

@@ -19,10 +19,9 @@ from dotr.engine.program import CompiledProgram, compile_program
 from dotr.engine.spec import ProgramSpec
 from dotr.joins.limits import Limits
 from dotr.model.places import Document
-from dotr.model.stream import DeadLetter, Element, Firing, Reason
+from dotr.model.stream import DeadLetter, Element, Firing, Reason, output_order
 from dotr.model.terms import literal
 from dotr.model.time import LAST_MICRO, Clock
-from dotr.outputs import output_order
 from dotr.patterns import match_buffer as found_module
 from dotr.patterns.matcher import compile as matcher_module
 from tests.oracle.cases import world

@@ -17,10 +17,9 @@ from dotr.engine.driver import Engine
 from dotr.engine.program import compile_program
 from dotr.engine.spec import ProgramSpec
 from dotr.model.places import Document
-from dotr.model.stream import Element, Firing
+from dotr.model.stream import Element, Firing, output_order
 from dotr.model.terms import Triple
 from dotr.model.time import LAST_MICRO, Clock, Micros
-from dotr.outputs import output_order
 from dotr.state import bucket_state, paged_state
 from tests.runtimes.spark.test_lars_buckets import instants_of as lars_instants
 from tests.runtimes.spark.test_lars_buckets import lars_spec

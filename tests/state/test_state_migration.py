@@ -12,9 +12,8 @@ from hypothesis import strategies as st
 from dotr.engine.program import CompiledProgram, compile_program
 from dotr.engine.spec import ProgramSpec
 from dotr.model.places import Document
-from dotr.model.stream import Element, Firing
+from dotr.model.stream import Element, Firing, output_order
 from dotr.model.time import LAST_MICRO, Clock, Micros
-from dotr.outputs import output_order
 from dotr.patterns.state import StateSnapshot
 from dotr.state.state_migration import StateFate, StateMigrator, merge_parts, state_change
 from dotr.state.state_schema import StateSchema, knowledge_digests, state_schema

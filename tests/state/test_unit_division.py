@@ -14,10 +14,9 @@ from dotr.engine.spec import ProgramSpec
 from dotr.engine.unit_layer import decode_units
 from dotr.languages.turtle.graphs import read_graph
 from dotr.model.places import Document
-from dotr.model.stream import FedGraph
+from dotr.model.stream import FedGraph, output_order
 from dotr.model.terms import Triple
 from dotr.model.time import LAST_MICRO, Clock, Micros
-from dotr.outputs import output_order
 from dotr.patterns.state import StateError
 from dotr.state.state_migration import StateMigrator, merge_units, state_change
 from dotr.state.state_schema import KnowledgeDigests, StateSchema, state_schema

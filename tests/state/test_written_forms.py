@@ -99,11 +99,12 @@ INSIDE: Final = re.compile(r"\{\{|\{[^{}]*\}")
 
 
 def _renamed(text: str) -> str:
-    """The module with other names; string literals stay."""
+    """The module with other names; string literals stay, and names of modules in imports."""
     lines = text.splitlines(keepends=True)
     for each in reversed(list(tokenize.generate_tokens(io.StringIO(text).readline))):
         (row, start), (last, end) = each.start, each.end
-        if each.type == tokenize.NAME and NAMES.fullmatch(each.string):
+        of_a_module = re.match(r"\s*(?:from|import) ", each.line) and "import" not in each.line[:start].split()
+        if each.type == tokenize.NAME and NAMES.fullmatch(each.string) and not of_a_module:
             new = f"{each.string}_x"
         elif each.type == tokenize.STRING and "f" in each.string.partition(each.string[-1])[0].lower():  # up to Python 3.11 a token
             new = INSIDE.sub(lambda found: NAMES.sub(r"\g<0>_x", found[0]), each.string)

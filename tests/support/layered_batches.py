@@ -12,10 +12,9 @@ from dotr.engine.driver import close_instant, items_of_instant
 from dotr.engine.gaps import gap_length
 from dotr.engine.program import compile_program
 from dotr.engine.spec import ProgramSpec
-from dotr.model.stream import DeadLetter, Firing
+from dotr.model.stream import DeadLetter, Firing, output_order
 from dotr.model.terms import Triple
 from dotr.model.time import LAST_MICRO, Clock, Micros
-from dotr.outputs import output_order
 from dotr.runtimes.spark.bucket_steps import span_row
 from dotr.runtimes.spark.job import Job
 from dotr.runtimes.spark.rows import RowKind, SparkRow, decode_dead_letters, decode_firings, decode_totals

@@ -15,10 +15,9 @@ from dotr.engine.multi_query import share_queries
 from dotr.engine.program import CompiledProgram
 from dotr.engine.stage_two import LayerResult, StageTwo
 from dotr.layout.layers import lay_out
-from dotr.model.stream import DeadLetter, Element, Firing
+from dotr.model.stream import DeadLetter, Element, Firing, output_order
 from dotr.model.terms import Triple
 from dotr.model.time import LAST_MICRO, Clock, Micros
-from dotr.outputs import output_order
 from dotr.patterns.operator import Arrival
 from dotr.patterns.rule_counts import RuleCounts, added_counts
 from dotr.patterns.state import State

@@ -16,10 +16,9 @@ from typing import Any
 from dotr.engine.program import CompiledProgram, compile_program
 from dotr.engine.spec import ProgramSpec
 from dotr.model.places import Document
-from dotr.model.stream import Element
+from dotr.model.stream import Element, output_order
 from dotr.model.terms import XSD, Triple
 from dotr.model.time import LAST_MICRO, Clock
-from dotr.outputs import output_order
 from dotr.patterns.state import STATE_VERSION
 from dotr.runtimes.spark.checkpoint import FORMAT
 from dotr.state import bucket_state as keeping

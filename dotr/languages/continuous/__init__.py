@@ -16,9 +16,10 @@ from dotr.errors.diagnostics import Diagnostic
 from dotr.languages.checked_files import CheckedFiles
 from dotr.languages.continuous.bodies import read_body
 from dotr.languages.continuous.codes import WindowCode
+from dotr.languages.continuous.cursor import statement_spans
 from dotr.languages.continuous.keywords import CONTINUOUS
 from dotr.languages.continuous.policies import check_computed, duplicate_windows, policies_of, warnings
-from dotr.languages.continuous.statements import StatementSyntax, read_statement, statement_cursor, statement_spans
+from dotr.languages.continuous.statements import StatementSyntax, read_statement, statement_cursor
 from dotr.languages.rules import scan as rule_scan
 from dotr.languages.sparql.tokens import TokenScan, lex
 from dotr.model.continuous import ContinuousQuery, ContinuousWindow, RelationToStream

@@ -1,4 +1,4 @@
-"""Cursor over the lexemes of one REGISTER statement, with the prefixes and the base so far.
+"""Cursor over the lexemes of one REGISTER statement or unit, with the prefixes and the base so far.
 
 A part with a syntax error raises `UnreadablePart` with its diagnostic. The caller records it and
 continues with the next part, so that all errors of a file are reported.
@@ -6,14 +6,16 @@ continues with the next part, so that all errors of a file are reported.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Final
 
 from dotr.errors.diagnostics import Diagnostic, DotrError
-from dotr.languages.continuous.codes import WindowCode
+from dotr.languages.rules import scan as rule_scan
 from dotr.languages.sparql.tokens import Lexeme, TokenScan, read_prologue, resolve_name
-from dotr.model.places import Span
+from dotr.model.places import Document, Span
 
 _LONGEST: Final = 60
 
@@ -43,13 +45,15 @@ class UnreadablePart(DotrError):
 class Cursor:
     """A position in the lexemes `lexemes[position:end]` of a statement.
 
-    `scan`: the statement's span, prefixes, base and problems.
+    - `scan`: the statement's span, prefixes, base and problems.
+    - `syntax_code`: the code of a syntax error in the language of the statement.
     """
 
     scan: TokenScan
     lexemes: Sequence[Lexeme]
     position: int
     end: int
+    syntax_code: str
 
     @property
     def here(self) -> Lexeme:
@@ -121,7 +125,7 @@ class Cursor:
         """The error of the next lexeme, for the caller to raise."""
         found = self.here if self.position < self.end or self.end == len(self.lexemes) else self.lexemes[self.end]
         shown = f"found {clipped(found.text)}" if found.text else "the text ends"
-        return UnreadablePart(Diagnostic(WindowCode.UNEXPECTED, f"expected {expected}, {shown}", self.span_of(found), hint))
+        return UnreadablePart(Diagnostic(self.syntax_code, f"expected {expected}, {shown}", self.span_of(found), hint))
 
     def find(self, *words: str, marks: Sequence[str] = ()) -> int:
         """The next position, outside of brackets, of one of these words or marks; else `end`."""
@@ -153,3 +157,45 @@ class Cursor:
             parts.append((" " if gap else "") + self.lexemes[index].text)
         self.position = stop
         return "".join(parts), self.span_since(first) if stop > first else self.span_of(self.here)
+
+
+def statement_spans(document: Document) -> Iterator[Span]:
+    """The spans of the statements of a file, each with the prologue before it.
+
+    >>> text = "PREFIX : <http://e/> REGISTER QUERY a AS ASK { } ; BASE <http://b/> REGISTER QUERY b AS ASK { }"
+    >>> [span.text[:7] for span in statement_spans(Document("q.rspql", text))]
+    ['PREFIX ', 'BASE <h']
+    """
+    tokens = list(rule_scan.tokens(Span(document, 0, len(document.text))))
+    starts = [_start(tokens, index) for index, token in enumerate(tokens) if token.lastgroup == "word" and token[0].upper() == "REGISTER"]
+    offsets = [tokens[0].start() if tokens else 0, *(tokens[index].start() for index in starts[1:]), len(document.text)]
+    for start, end in pairwise(offsets):
+        yield Span(document, start, end)
+
+
+def register_spans(document: Document) -> Iterator[Span]:
+    """The spans of the statements of a file, each from its REGISTER to the next one.
+
+    >>> text = "PREFIX : <http://e/> REGISTER QUERY a AS ASK { } ; REGISTER QUERY b AS ASK { }"
+    >>> [span.text for span in register_spans(Document("q.rspql", text))]
+    ['REGISTER QUERY a AS ASK { } ; ', 'REGISTER QUERY b AS ASK { }']
+    """
+    words = [
+        token.start()
+        for token in rule_scan.tokens(Span(document, 0, len(document.text)))
+        if token.lastgroup == "word" and token[0].upper() == "REGISTER"
+    ]
+    for start, end in pairwise([*words, len(document.text)]):
+        yield Span(document, start, end)
+
+
+def _start(tokens: Sequence[re.Match[str]], index: int) -> int:
+    """The index of the first token of the prologue in front of the REGISTER at `index`."""
+    while index >= 2 and tokens[index - 1].lastgroup == "iri":
+        if tokens[index - 2][0].upper() == "BASE":
+            index -= 2
+        elif index >= 3 and tokens[index - 3][0].upper() == "PREFIX":
+            index -= 3
+        else:
+            break
+    return index

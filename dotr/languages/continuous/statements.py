@@ -8,9 +8,8 @@ Source: continuous.md, sections 1 and 10.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
 from typing import Final
 
 from dotr.errors.diagnostics import Diagnostic
@@ -18,10 +17,9 @@ from dotr.languages.continuous.codes import WindowCode
 from dotr.languages.continuous.cursor import Cursor, UnreadablePart, clipped
 from dotr.languages.continuous.keywords import BACKGROUND, CONTINUOUS
 from dotr.languages.continuous.specs import WindowSpec, read_length, read_spec
-from dotr.languages.rules import scan as rule_scan
 from dotr.languages.sparql.tokens import Lexeme, TokenScan
 from dotr.model.continuous import RelationToStream, StreamName
-from dotr.model.places import Document, Span
+from dotr.model.places import Span
 from dotr.model.terms import Label, Term, iri
 from dotr.model.time import Micros, Unit
 
@@ -70,48 +68,6 @@ class StatementSyntax:
     body: Span | None = None
     windows: list[FromSyntax] = field(default_factory=list)
     is_complete: bool = True
-
-
-def statement_spans(document: Document) -> Iterator[Span]:
-    """The spans of the statements of a file, each with the prologue before it.
-
-    >>> text = "PREFIX : <http://e/> REGISTER QUERY a AS ASK { } ; BASE <http://b/> REGISTER QUERY b AS ASK { }"
-    >>> [span.text[:7] for span in statement_spans(Document("q.rspql", text))]
-    ['PREFIX ', 'BASE <h']
-    """
-    tokens = list(rule_scan.tokens(Span(document, 0, len(document.text))))
-    starts = [_start(tokens, index) for index, token in enumerate(tokens) if token.lastgroup == "word" and token[0].upper() == "REGISTER"]
-    offsets = [tokens[0].start() if tokens else 0, *(tokens[index].start() for index in starts[1:]), len(document.text)]
-    for start, end in pairwise(offsets):
-        yield Span(document, start, end)
-
-
-def register_spans(document: Document) -> Iterator[Span]:
-    """The spans of the statements of a file, each from its REGISTER to the next one.
-
-    >>> text = "PREFIX : <http://e/> REGISTER QUERY a AS ASK { } ; REGISTER QUERY b AS ASK { }"
-    >>> [span.text for span in register_spans(Document("q.rspql", text))]
-    ['REGISTER QUERY a AS ASK { } ; ', 'REGISTER QUERY b AS ASK { }']
-    """
-    words = [
-        token.start()
-        for token in rule_scan.tokens(Span(document, 0, len(document.text)))
-        if token.lastgroup == "word" and token[0].upper() == "REGISTER"
-    ]
-    for start, end in pairwise([*words, len(document.text)]):
-        yield Span(document, start, end)
-
-
-def _start(tokens: Sequence[re.Match[str]], index: int) -> int:
-    """The index of the first token of the prologue in front of the REGISTER at `index`."""
-    while index >= 2 and tokens[index - 1].lastgroup == "iri":
-        if tokens[index - 2][0].upper() == "BASE":
-            index -= 2
-        elif index >= 3 and tokens[index - 3][0].upper() == "PREFIX":
-            index -= 3
-        else:
-            break
-    return index
 
 
 def read_statement(cursor: Cursor, unit: Unit) -> StatementSyntax:
@@ -203,7 +159,7 @@ def _read_query(cursor: Cursor, unit: Unit, statement: StatementSyntax) -> None:
         last = cursor.end - 1
         while last > cursor.position and cursor.lexemes[last].text == ";":
             last -= 1
-        end = Cursor(cursor.scan, cursor.lexemes, cursor.position, last + 1).find("FROM")
+        end = Cursor(cursor.scan, cursor.lexemes, cursor.position, last + 1, cursor.syntax_code).find("FROM")
         if end <= last:
             place = cursor.span_of(cursor.lexemes[end])
             cursor.report(WindowCode.UNEXPECTED, "FROM behind the pattern", place, "Write FROM … before WHERE.")
@@ -270,7 +226,7 @@ def _from_clause(cursor: Cursor, first: int, unit: Unit) -> FromSyntax:
     closed = cursor.find(marks=("]",))
     if closed == cursor.end:
         raise UnreadablePart(Diagnostic("Q102", "[ is never closed", cursor.span_of(opened), "Add a ]."))
-    spec = read_spec(Cursor(cursor.scan, cursor.lexemes, cursor.position, closed), unit)
+    spec = read_spec(Cursor(cursor.scan, cursor.lexemes, cursor.position, closed, cursor.syntax_code), unit)
     cursor.position = closed + 1
     return FromSyntax(name, name_span, stream, stream_span, spec, cursor.span_since(first))
 
@@ -284,6 +240,6 @@ def _take_stream(cursor: Cursor) -> tuple[StreamName, Span]:
 
 def statement_cursor(scan: TokenScan, lexemes: Sequence[Lexeme]) -> Cursor:
     """A cursor behind the prologue of a statement; the prefixes and base are in `scan`."""
-    cursor = Cursor(scan, lexemes, 0, len(lexemes))
+    cursor = Cursor(scan, lexemes, 0, len(lexemes), WindowCode.UNEXPECTED)
     cursor.take_prologue()
     return cursor

@@ -14,7 +14,7 @@ from typing import Final
 
 from dotr.errors.diagnostics import Diagnostic
 from dotr.languages.checked_files import CheckedFiles
-from dotr.languages.continuous.statements import statement_spans
+from dotr.languages.continuous.cursor import statement_spans
 from dotr.languages.declarations import declares_nothing_else
 from dotr.languages.epsparql.codes import TemporalCode
 from dotr.languages.epsparql.keywords import PLAIN
@@ -86,7 +86,7 @@ def _units(document: Document, prefixes: Prefixes, problems: list[Diagnostic]) -
     for span in statement_spans(document):
         scan = TokenScan(span, dict(known), base, [], [], PLAIN)
         lexemes = list(lex(scan))
-        cursor = UnitCursor(scan, lexemes, 0, len(lexemes))
+        cursor = UnitCursor(scan, lexemes, 0, len(lexemes), TemporalCode.UNEXPECTED)
         cursor.take_prologue()
         known, base = dict(scan.prefixes), scan.base
         unit = unit_of(read_unit(cursor))

@@ -7,7 +7,6 @@ from typing import Final
 
 from dotr.errors.diagnostics import Diagnostic
 from dotr.languages.continuous.cursor import Cursor, UnreadablePart, clipped
-from dotr.languages.epsparql.codes import TemporalCode
 from dotr.languages.epsparql.keywords import TEMPORAL
 from dotr.languages.sparql.tokens import MAX_OPEN_BRACKETS, Lexeme
 from dotr.model.places import Span
@@ -36,7 +35,7 @@ class UnitCursor(Cursor):
 
     def part(self, first: int, end: int) -> UnitCursor:
         """A cursor over `lexemes[first:end]`, with the same scan and positions."""
-        return UnitCursor(self.scan, self.lexemes, first, end)
+        return UnitCursor(self.scan, self.lexemes, first, end, self.syntax_code)
 
     def unexpected(self, expected: str, hint: str = "") -> UnreadablePart:
         """The error of the next lexeme, for the caller to raise."""
@@ -45,7 +44,7 @@ class UnitCursor(Cursor):
         if not found.text and self.position < len(self.lexemes):
             shown = f"found {clipped(self.lexemes[self.position].text)}"
             found = self.lexemes[self.position]
-        return UnreadablePart(Diagnostic(TemporalCode.UNEXPECTED, f"expected {expected}, {shown}", self.span_of(found), hint))
+        return UnreadablePart(Diagnostic(self.syntax_code, f"expected {expected}, {shown}", self.span_of(found), hint))
 
     def closing(self, opened: int) -> int:
         """The position of the bracket that closes the one at `opened`.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from dotr.languages.rules import RESERVED
+from dotr.languages.rules.scan import RESERVED
 
 STATEMENTS: Final = ("RESOLUTION", "STREAM", "BACKGROUND", "REPORT")
 CONDITIONS: Final = ("FILTER", "BIND", "NOT")

@@ -29,14 +29,13 @@ from dotr.languages.rules.names import resolve_names
 from dotr.languages.rules.parse import parse
 from dotr.languages.rules.prefixes import resolve_prefixes
 from dotr.languages.rules.program import Pass, ProgramDraft
-from dotr.languages.rules.scan import RESERVED
 from dotr.languages.rules.uncorrelated import check_uncorrelated
 from dotr.languages.rules.windows import resolve_windows
 from dotr.model.places import Document
 from dotr.model.terms import Prefixes
 from dotr.model.units import UnitEvents
 
-__all__ = ["PASSES", "RESERVED", "ObjectKinds", "RuleCode", "RuleSet", "TermKind", "TermKinds", "compile_rules", "kinds_text", "term_kind"]
+__all__ = ["PASSES", "ObjectKinds", "RuleCode", "RuleSet", "TermKind", "TermKinds", "compile_rules", "kinds_text", "term_kind"]
 
 PASSES: Final[tuple[Pass, ...]] = (
     parse,

@@ -6,7 +6,7 @@ comment, prefixed name, variable) is one token here; brackets outside these nest
 Cost: one regex match a token.
 
 >>> text = "[ ?x :p 'a ] in a string' # and ] in a comment\n ] within"
->>> text[end_of_bracket(Document("", text), 0):]
+>>> text[end_of_bracket(Document("", text), 0, ScanCodes("D102", "D103")):]
 ' within'
 """
 
@@ -14,10 +14,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import Final
+from typing import Final, NamedTuple
 
 from dotr.errors.diagnostics import Diagnostic, Refused
-from dotr.languages.rules.codes import RuleCode
 from dotr.model.places import Document, Span
 
 RESERVED: Final = frozenset(
@@ -54,6 +53,17 @@ _CLOSING: Final = {"[": "]", "(": ")", "{": "}"}
 _EXPRESSION_ENDS: Final = frozenset({"rule", "define", "query", "prefix", "from", "and", "within", "between", "of", "with", "consuming"})
 
 
+class ScanCodes(NamedTuple):
+    """The codes of a language for the errors of a scan.
+
+    - `bracket`: a bracket is not closed, or by another one.
+    - `string`: a string is not closed.
+    """
+
+    bracket: str
+    string: str
+
+
 def tokens(span: Span) -> Iterator[re.Match[str]]:
     """The tokens of a span, without blanks and comments."""
     for token in TOKEN.finditer(span.document.text, span.start, span.end):
@@ -77,7 +87,7 @@ def one_line(span: Span) -> str:
     return "".join(pieces).rstrip()
 
 
-def end_of_bracket(document: Document, start: int) -> int:
+def end_of_bracket(document: Document, start: int, codes: ScanCodes) -> int:
     """The offset behind the bracket that closes the one at `start`; raises `Refused`."""
     text, open_ = document.text, [start]
     position = start + 1
@@ -86,27 +96,27 @@ def end_of_bracket(document: Document, start: int) -> int:
             case "open":
                 open_.append(position)
             case "close":
-                _check_pair(document, open_[-1], position)
+                _check_pair(document, open_[-1], position, codes.bracket)
                 open_.pop()
                 if not open_:
                     return token.end()
             case "quote":
-                raise _unclosed_string(document, position)
+                raise _unclosed_string(document, position, codes.string)
             case "word" if _STATEMENT_START.match(text, position):
                 break
             case _:
                 pass
         position = token.end()
-    raise _unclosed_bracket(document, open_[-1])
+    raise _unclosed_bracket(document, open_[-1], codes.bracket)
 
 
-def end_of_expression(document: Document, start: int) -> int:
+def end_of_expression(document: Document, start: int, codes: ScanCodes) -> int:
     """The offset behind the expression at `start`: before a `,`, a `;` or a keyword of the rule.
 
     Raises `Refused` for an unclosed bracket or string.
 
     >>> text = "Smoke.?room1, Fire.?n = IF(?n > 2, 1, 0) consuming Smoke"
-    >>> text[:end_of_expression(Document("", text), 0)]
+    >>> text[:end_of_expression(Document("", text), 0, ScanCodes("D102", "D103"))]
     'Smoke.?room1'
     """
     text, position, end = document.text, start, start
@@ -116,9 +126,9 @@ def end_of_expression(document: Document, start: int) -> int:
         if kind == "blank":
             continue
         if kind == "open":
-            position = end_of_bracket(document, token.start())
+            position = end_of_bracket(document, token.start(), codes)
         elif kind == "quote":
-            raise _unclosed_string(document, token.start())
+            raise _unclosed_string(document, token.start(), codes.string)
         elif kind == "close" or token[0] in ",;" or (kind == "word" and token[0].lower() in _EXPRESSION_ENDS):
             break
         end = position
@@ -182,23 +192,23 @@ def _is_plain_variable(token: re.Match[str], name: str, before: re.Match[str] | 
     return token.lastgroup == "variable" and token[0][1:] == name and not attribute
 
 
-def _check_pair(document: Document, opened: int, closed: int) -> None:
+def _check_pair(document: Document, opened: int, closed: int, code: str) -> None:
     text = document.text
     expected = _CLOSING[text[opened]]
     if text[closed] != expected:
         line, column = Span(document, opened, opened).line_column
         hint = f"The {text[opened]!r} of line {line}, column {column} is not closed yet."
         span = Span(document, closed, closed + 1)
-        raise Refused([Diagnostic(RuleCode.UNCLOSED_BRACKET, f"expected {expected!r}, found {text[closed]!r}", span, hint)])
+        raise Refused([Diagnostic(code, f"expected {expected!r}, found {text[closed]!r}", span, hint)])
 
 
-def _unclosed_bracket(document: Document, opened: int) -> Refused:
+def _unclosed_bracket(document: Document, opened: int, code: str) -> Refused:
     bracket = document.text[opened]
     hint = f"Add the {_CLOSING[bracket]!r} that belongs to it."
-    return Refused([Diagnostic(RuleCode.UNCLOSED_BRACKET, f"{bracket!r} is never closed", Span(document, opened, opened + 1), hint)])
+    return Refused([Diagnostic(code, f"{bracket!r} is never closed", Span(document, opened, opened + 1), hint)])
 
 
-def _unclosed_string(document: Document, opened: int) -> Refused:
+def _unclosed_string(document: Document, opened: int, code: str) -> Refused:
     quote = document.text[opened]
     hint = f"End the string with {quote} on the same line, or write it between {quote * 3} and {quote * 3}."
-    return Refused([Diagnostic(RuleCode.UNCLOSED_STRING, "the string is never closed", Span(document, opened, opened + 1), hint)])
+    return Refused([Diagnostic(code, "the string is never closed", Span(document, opened, opened + 1), hint)])

@@ -25,6 +25,7 @@ _STATEMENT_START: Final = re.compile(
 )
 _EVENT: Final = re.compile(r"\bdefine\s+(\w+)", re.IGNORECASE)
 _LABEL: Final = re.compile(r"\b(?i:query|define)\s+(\w+)")
+_CODES: Final = scan.ScanCodes(RuleCode.UNCLOSED_BRACKET, RuleCode.UNCLOSED_STRING)
 
 
 class FurthestFailure:
@@ -198,7 +199,7 @@ class Bracketed(Terminal):
         if not instring.startswith("[", start):
             self.fail(instring, start)
         try:
-            end = scan.end_of_bracket(self.furthest.document, start)
+            end = scan.end_of_bracket(self.furthest.document, start, _CODES)
         except Refused as refused:
             self.fail(instring, start, diagnosed=refused.diagnostics[0])
         return end, [Span(self.furthest.document, start + 1, end - 1)]
@@ -210,7 +211,7 @@ class ExpressionTerminal(Terminal):
     def parseImpl(self, instring: str, loc: int, do_actions: bool = True) -> tuple[int, Any]:
         start = _skip_blanks(instring, loc)
         try:
-            end = scan.end_of_expression(self.furthest.document, start)
+            end = scan.end_of_expression(self.furthest.document, start, _CODES)
         except Refused as refused:
             self.fail(instring, start, diagnosed=refused.diagnostics[0])
         if end == start:

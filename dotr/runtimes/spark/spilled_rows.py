@@ -20,8 +20,7 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Final, Generic, TypeVar
 
-from dotr.model.stream import DeadLetter, Firing, Reason
-from dotr.outputs import output_order
+from dotr.model.stream import DeadLetter, Firing, Reason, output_order
 from dotr.outputs.external_sort import RUN_SIZE as RUN_SIZE
 from dotr.outputs.external_sort import MergedRuns as MergedRuns
 from dotr.outputs.external_sort import SortedRuns, SpillFormat

@@ -19,7 +19,7 @@ from dotr.engine.gaps import gap_length
 from dotr.engine.unit_layer import UnitEnd, UnitPort, unit_steps
 from dotr.engine.unit_runs import UnitContext, unit_run
 from dotr.layout.layers import MadeStream, PlacedUnit
-from dotr.layout.unit_spread import BucketShare
+from dotr.layout.read_spread import BucketShare
 from dotr.model.time import LAST_MICRO, Micros
 from dotr.patterns.rule_counts import RuleCounts, added_counts
 from dotr.patterns.state import StateError

@@ -12,8 +12,7 @@ from functools import lru_cache
 from typing import Final
 
 from dotr.engine.driver import ClosedInstant, Engine, Rejection
-from dotr.explanations.anchor_explanation import step_names
-from dotr.explanations.rendering import term_text
+from dotr.explanations.rendering import step_names, term_text
 from dotr.explanations.replay import InputProgress, RejectedElement, Replay, ReplayedInstant
 from dotr.explanations.term_writer import TermWriter
 from dotr.model.stream import DeadLetter, Element, Firing, Reason

@@ -10,8 +10,7 @@ from collections import deque
 from collections.abc import Sequence
 from typing import Final
 
-from dotr.model.stream import Firing
-from dotr.outputs.writing import output_order
+from dotr.model.stream import Firing, output_order
 
 _OF_A_RULE: Final = 5
 """Number of the first and of the last events of a rule that are kept in any case."""

@@ -21,8 +21,7 @@ from dotr.engine.program import compile_program
 from dotr.engine.spec import ProgramSpec
 from dotr.languages.turtle.graphs import read_graph
 from dotr.model.places import Document
-from dotr.model.stream import FedGraph, Firing
-from dotr.outputs import output_order
+from dotr.model.stream import FedGraph, Firing, output_order
 from dotr.runtimes.local import run_local
 from dotr.runtimes.pipeline import build
 from tests.runtimes.spark.test_unit_steps import by_one_engine

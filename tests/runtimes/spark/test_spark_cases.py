@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from dotr.config import UNITS, read_config
+from dotr.config import read_config
 from dotr.expressions.times import format_time
-from dotr.model.time import Clock, Micros
+from dotr.model.time import UNITS, Clock, Micros
 from dotr.runtimes.local import run_local
 from dotr.runtimes.pipeline import Pipeline, build
 from tests.cases.test_cases import CONSTRUCTS, FILES, INDEX

@@ -20,9 +20,9 @@ from typing import Final
 import pytest
 from hypothesis import HealthCheck, Phase, given, seed, settings
 
-from dotr.config import UNITS
 from dotr.expressions.times import format_time
 from dotr.model.stream import Element
+from dotr.model.time import UNITS
 from dotr.runtimes.local import run_local
 from tests.runtimes.spark.test_spark_cases import pipeline, text
 from tests.support.properties import MOST, compiled

@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dotr.model.stream import DeadLetter, Firing, Reason
-from dotr.outputs import output_order
+from dotr.model.stream import DeadLetter, Firing, Reason, output_order
 from dotr.runtimes.spark.job import Job
 from dotr.runtimes.spark.rows import RowKind, decode_firings
 from dotr.runtimes.spark.spilled_rows import (
