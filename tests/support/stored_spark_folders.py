@@ -126,7 +126,8 @@ def store(stored: Stored, packed: Path, buckets: int) -> None:
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary).resolve()
         (folder / "sitecustomize.py").write_text(
-            f"from dotr.state import bucket_state, unit_state\n\nbucket_state.SMALL = unit_state.INSIDE = {stored.few}\n"
+            "from dotr.state import bucket_state, unit_state\n\n"  # which keep little state otherwise
+            f"bucket_state.SMALL = unit_state.INSIDE = {stored.few}\n"
         )
         os.environ["PYTHONPATH"] = os.pathsep.join([str(folder), str(ROOT)])
         os.chdir(folder)
