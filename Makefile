@@ -34,12 +34,12 @@ errors: ## regenerate the golden messages of tests/errors and docs/errors.md: re
 	$(PYTHON) -m tests.errors.test_continuous_errors
 	$(PYTHON) -m tests.errors.test_lars_errors
 	$(PYTHON) -m tests.errors.test_temporal_errors
-	$(PYTHON) -m dotr.workbench.errors_page > docs/errors.md
+	$(PYTHON) -m tools.errors_page > docs/errors.md
 
 schema: ## regenerate the JSON Schema of configurations and docs/configuration.md
-	$(PYTHON) -c "from dotr.config import schema; print(schema(), end='')" > schema.json
-	mv schema.json dotr/config/config.schema.json
-	$(PYTHON) -m dotr.workbench.configuration_page > docs/configuration.md
+	$(PYTHON) -c "from dotr.runtimes.pipeline.sections import schema; print(schema(), end='')" > schema.json
+	mv schema.json dotr/runtimes/pipeline/config.schema.json
+	$(PYTHON) -m tools.configuration_page > docs/configuration.md
 
 wheel: ## build the wheel, install it in an empty environment, run it there
 	$(PYTHON) -m tests.wheel

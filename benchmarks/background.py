@@ -24,10 +24,10 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from benchmarks.closure import building, readings, term
-from dotr.config import read_config
 from dotr.engine.program import CompiledProgram, compile_program
 from dotr.model.stream import Instant
 from dotr.model.terms import RDF_TYPE, XSD, Triple
+from dotr.runtimes.pipeline.reading import read_config
 
 PREFIX = "http://example.org/building#"
 RULES = """\
@@ -153,7 +153,7 @@ def places(kind: str, size: int) -> dict[str, int]:
 
 def worker(folder: Path, kind: str, size: int) -> None:
     """Measurements of a worker that opens a background and processes 40,000 instants."""
-    from dotr.datalog.compiled_store import CompiledStore
+    from dotr.instant.datalog.background.compiled_store import CompiledStore
 
     path = max((folder / "cache").glob("*.dotrkb"), key=lambda each: each.stat().st_size)
     start = time.perf_counter()

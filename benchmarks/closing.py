@@ -32,12 +32,12 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from benchmarks.closure import SUBCLASS, SUBPROPERTY, building, term
-from dotr.datalog.background import close_background, without_collection
-from dotr.datalog.entailment import Entailment, rule_set
+from dotr.evaluation.triples.index import is_hidden
+from dotr.instant.datalog.background.knowledge import close_background, without_collection
+from dotr.instant.datalog.entailment import Entailment, rule_set
 from dotr.model.algebra import Call, Const, Slot, TriplePattern, Var
 from dotr.model.datalog import DatalogRule, FilterItem
 from dotr.model.terms import OWL, RDF_TYPE, XSD, Triple, iri
-from dotr.store.triples import is_hidden
 
 INVERSE = iri(OWL + "inverseOf")
 

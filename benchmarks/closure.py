@@ -1,4 +1,4 @@
-"""Closure of an instant, in microseconds: the cases for which `dotr.datalog` was built.
+"""Closure of an instant, in microseconds: the cases for which `dotr.instant.datalog` was built.
 
     python -m benchmarks.closure
 
@@ -13,12 +13,12 @@ import tracemalloc
 from collections.abc import Sequence
 from time import process_time
 
-from dotr.datalog.background import Knowledge
-from dotr.datalog.entailment import Entailment, rule_set
-from dotr.languages.datalog import parse_datalog
+from dotr.instant.datalog.background.knowledge import Knowledge
+from dotr.instant.datalog.entailment import Entailment, rule_set
 from dotr.model.datalog import DatalogRule
 from dotr.model.places import Document
 from dotr.model.terms import RDF_TYPE, RDFS, Triple, iri
+from dotr.syntax.datalog import parse_datalog
 
 PREFIX = "http://example.org/building#"
 SUBCLASS, DOMAIN, RANGE, SUBPROPERTY = (iri(RDFS + name) for name in ("subClassOf", "domain", "range", "subPropertyOf"))

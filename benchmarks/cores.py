@@ -21,10 +21,10 @@ from pathlib import Path
 import dotr.runtimes.spark.run as runtime
 from benchmarks.aarhus import TreeClock, pipeline
 from benchmarks.scenario import Size, write_scenario
-from dotr.config import read_config
-from dotr.monitoring.progress import ReportProgress, RunProgress, ignore_progress
-from dotr.monitoring.totals import Totals
-from dotr.runtimes.pipeline import Pipeline, build
+from dotr.runtimes.monitoring.progress import ReportProgress, RunProgress, ignore_progress
+from dotr.runtimes.monitoring.totals import Totals
+from dotr.runtimes.pipeline.build import Pipeline, build
+from dotr.runtimes.pipeline.reading import read_config
 
 Make = Callable[[str, str], Pipeline]
 

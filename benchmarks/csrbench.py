@@ -25,11 +25,11 @@ from dotr.engine.driver import Engine
 from dotr.engine.program import CompiledProgram, compile_program
 from dotr.engine.spec import ProgramSpec
 from dotr.errors.terminal import print_stdout
-from dotr.languages.turtle.graphs import read_graph
 from dotr.model.places import Document
 from dotr.model.stream import FedGraph
 from dotr.model.terms import Triple
 from dotr.model.time import Clock
+from dotr.syntax.turtle.graphs import read_graph
 from tests.support.paths import DATA, ROOT
 
 QUERIES: Final = ROOT / "configs" / "csrbench"

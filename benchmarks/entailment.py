@@ -7,8 +7,8 @@ from resource import RUSAGE_SELF, getrusage
 from time import process_time
 
 from benchmarks.closure import building, measure, readings, report, term
-from dotr.datalog.background import Knowledge
-from dotr.datalog.entailment import Entailment, rule_set
+from dotr.instant.datalog.background.knowledge import Knowledge
+from dotr.instant.datalog.entailment import Entailment, rule_set
 from dotr.model.terms import OWL, RDF_TYPE, RDFS, Triple, iri
 
 SAME = iri(OWL + "sameAs")

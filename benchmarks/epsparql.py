@@ -21,9 +21,9 @@ from benchmarks.background import say
 from dotr.engine.driver import Engine
 from dotr.engine.program import CompiledProgram, compile_program
 from dotr.engine.spec import ProgramSpec
-from dotr.languages.turtle.graphs import read_turtle
 from dotr.model.places import Document
 from dotr.model.time import Clock, Micros
+from dotr.syntax.turtle.graphs import read_turtle
 
 SECOND: Final[Micros] = 1_000_000
 PREFIXES: Final = "PREFIX : <http://e/>\nPREFIX xsd: <http://www.w3.org/2001/XMLSchema#>\n"

@@ -25,14 +25,14 @@ from itertools import count, islice
 from typing import Final
 
 from benchmarks.background import say
-from dotr.datalog.background import close_background, without_collection
-from dotr.datalog.closure import Closer, RuleDispatch
-from dotr.horizons.closure import HorizonClosure
-from dotr.horizons.views import ClosureView
-from dotr.languages.datalog import parse_datalog
+from dotr.evaluation.triples.index import TripleIndex
+from dotr.instant.datalog.background.knowledge import close_background, without_collection
+from dotr.instant.datalog.closure.instant import Closer, RuleDispatch
 from dotr.model.places import Document
 from dotr.model.terms import Triple
-from dotr.store.triples import TripleIndex
+from dotr.syntax.datalog import parse_datalog
+from dotr.temporal.horizons.closure import HorizonClosure
+from dotr.temporal.horizons.views import ClosureView
 
 IN: Final = "<http://example.org/isIn>"
 RULES: Final = parse_datalog(Document("is_in.dlog", f"[?x, {IN}, ?z] :- [?x, {IN}, ?y], [?y, {IN}, ?z] ."), {})

@@ -26,14 +26,14 @@ from typing import Final, NamedTuple
 
 from benchmarks.background import say
 from benchmarks.horizons import cpu
-from dotr.horizons.lars_atoms import PointAtoms
-from dotr.horizons.lars_closure import LarsClosure
-from dotr.horizons.lars_rules import rules_of_file
-from dotr.languages.lars import compile_lars
+from dotr.evaluation.triples.index import TripleIndex
+from dotr.languages.lars.closure.atoms import PointAtoms
+from dotr.languages.lars.closure.maintained import LarsClosure
+from dotr.languages.lars.closure.rules import rules_of_file
+from dotr.languages.lars.reading import compile_lars
 from dotr.model.places import Document
 from dotr.model.terms import Term, Triple
 from dotr.model.time import Clock, Unit
-from dotr.store.triples import TripleIndex
 
 A_POINT: Final = 200
 WINDOWS: Final = (1, 20, 80)

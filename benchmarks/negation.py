@@ -28,12 +28,12 @@ from pathlib import Path
 from typing import Final
 
 from benchmarks.background import peak, private, say
-from dotr.datalog.background import Knowledge
-from dotr.datalog.compiled_cache import Background, CachePolicy, open_background
-from dotr.datalog.sources import Sources
-from dotr.languages.datalog import parse_datalog
+from dotr.instant.datalog.background.compiled_cache import Background, CachePolicy, open_background
+from dotr.instant.datalog.background.knowledge import Knowledge
+from dotr.instant.datalog.background.sources import Sources
 from dotr.model.places import Document
 from dotr.model.terms import RDF_TYPE, XSD, Term, Triple, iri
+from dotr.syntax.datalog import parse_datalog
 
 PREFIX: Final = "http://example.org/building#"
 RULES: Final = Document(

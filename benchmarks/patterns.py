@@ -20,13 +20,13 @@ from itertools import pairwise
 
 from dotr.engine.router import Facts, Router
 from dotr.languages.rules import compile_rules
-from dotr.layout.event_order import AttributeValues
-from dotr.layout.layers import Layout, lay_out
+from dotr.model.event_order import AttributeValues
 from dotr.model.places import Document
 from dotr.model.terms import XSD, Term, literal
 from dotr.model.time import Clock
-from dotr.patterns.operator import Operator
-from dotr.patterns.state import State
+from dotr.temporal.layout.layers import Layout, lay_out
+from dotr.temporal.matching.operator import Operator
+from dotr.temporal.matching.state import State
 
 SECOND = 1_000_000
 RUNS = 3

@@ -19,19 +19,19 @@ from pathlib import Path
 from dotr.model.places import Document
 from dotr.model.stream import DeadLetter, Firing
 from dotr.model.time import Clock
-from dotr.outputs.writing import StreamFormat
-from dotr.runtimes.spark.granules import Granule, Piece, PieceLink, records_of_granule, scan_range
-from dotr.runtimes.spark.index_files import IndexFiles
-from dotr.runtimes.spark.indexed_plan import indexed_plan
-from dotr.runtimes.spark.planner import Cut, InputPosition, Offset
-from dotr.runtimes.spark.rows import RowKind, encode_firings
+from dotr.runtimes.spark.exchange.rows import RowKind, encode_firings
+from dotr.runtimes.spark.exchange.task import Task
+from dotr.runtimes.spark.planning.granules import Granule, Piece, PieceLink, records_of_granule, scan_range
+from dotr.runtimes.spark.planning.index_files import IndexFiles
+from dotr.runtimes.spark.planning.indexed_plan import indexed_plan
+from dotr.runtimes.spark.planning.planner import Cut, InputPosition, Offset
 from dotr.runtimes.spark.sink import Sink
-from dotr.runtimes.spark.task import Task
-from dotr.sinks.batches import BatchHistory, check_nothing
-from dotr.sinks.destinations import PathDestination
-from dotr.sinks.events import OutputTerms
-from dotr.sinks.opening import Output, event_batches
-from dotr.sources.records import START, ElementMap, Format, InputFile
+from dotr.streams.connectors.opening import Output, event_batches
+from dotr.streams.formats.writing import StreamFormat
+from dotr.streams.records import START, ElementMap, Format, InputFile
+from dotr.streams.sinks.batches import BatchHistory, check_nothing
+from dotr.streams.sinks.destinations import PathDestination
+from dotr.streams.sinks.events import OutputTerms
 
 BATCH, TASKS, PIECES, BYTES = 200_000, 16, 8, 100
 SCANNED = 300_000

@@ -19,15 +19,15 @@ from pathlib import Path
 
 from pyoxigraph import Quad, QuerySolutions, RdfFormat, Store, parse
 
-from dotr.datalog.background import Knowledge
-from dotr.datalog.loading import load_graphs
 from dotr.engine.program import compile_program
 from dotr.engine.spec import ProgramSpec
-from dotr.engine.stage_one import StageOne
-from dotr.languages.turtle.graphs import read_graph
+from dotr.instant.datalog.background.knowledge import Knowledge
+from dotr.instant.datalog.background.loading import load_graphs
+from dotr.instant.stage_one import StageOne
 from dotr.model.places import Document
 from dotr.model.stream import Instant
 from dotr.model.terms import Triple
+from dotr.syntax.turtle.graphs import read_graph
 
 PREFIX = "http://example.org/dotr#"
 PREFIXES = {"": PREFIX}

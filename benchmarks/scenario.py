@@ -22,9 +22,9 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
 
-from dotr.config import read_config
-from dotr.runtimes.local import run_local
-from dotr.runtimes.pipeline import build
+from dotr.runtimes.local.run import run_local
+from dotr.runtimes.pipeline.build import build
+from dotr.runtimes.pipeline.reading import read_config
 
 PREFIX = "http://example.org/dotr#"
 

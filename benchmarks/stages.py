@@ -21,13 +21,13 @@ from typing import Final
 import dotr.runtimes.spark.run as runtime
 from benchmarks.aarhus import TreeClock
 from benchmarks.background import say
-from dotr.config import read_config
 from dotr.engine.program import compile_program
-from dotr.engine.stage_two import StageTwo
-from dotr.monitoring.totals import Totals
-from dotr.runtimes.local import run_local
-from dotr.runtimes.pipeline import Pipeline, build
-from dotr.runtimes.spark.planner import ORDINARY_BYTES
+from dotr.runtimes.local.run import run_local
+from dotr.runtimes.monitoring.totals import Totals
+from dotr.runtimes.pipeline.build import Pipeline, build
+from dotr.runtimes.pipeline.reading import read_config
+from dotr.runtimes.spark.planning.planner import ORDINARY_BYTES
+from dotr.temporal.stage_two import StageTwo
 
 KEYS: Final = 16
 """Values of each key."""

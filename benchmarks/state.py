@@ -37,20 +37,20 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.aarhus import TreeClock, peak_megabytes
-from dotr.config import read_config
 from dotr.model.time import LAST_MICRO
-from dotr.monitoring.totals import Totals
-from dotr.runtimes.local import run_local
-from dotr.runtimes.pipeline import build
-from dotr.runtimes.spark.checkpoint import CheckpointLayout
-from dotr.runtimes.spark.inputs import scan_inputs
-from dotr.runtimes.spark.planner import Offset, plan
+from dotr.runtimes.local.run import run_local
+from dotr.runtimes.monitoring.totals import Totals
+from dotr.runtimes.pipeline.build import build
+from dotr.runtimes.pipeline.reading import read_config
+from dotr.runtimes.spark.buckets.worker import BucketCache, process_batch
+from dotr.runtimes.spark.checkpoint.figures import read_totals
+from dotr.runtimes.spark.checkpoint.folder import CheckpointLayout
+from dotr.runtimes.spark.exchange.task import Task
+from dotr.runtimes.spark.planning.planner import Offset, plan
 from dotr.runtimes.spark.run import _job as make_job
 from dotr.runtimes.spark.run import run_spark
-from dotr.runtimes.spark.stage_one_task import task_lines
-from dotr.runtimes.spark.task import Task
-from dotr.runtimes.spark.totals_file import read_totals
-from dotr.runtimes.spark.worker import BucketCache, process_batch
+from dotr.runtimes.spark.tasks.inputs import scan_inputs
+from dotr.runtimes.spark.tasks.stage_one_task import task_lines
 
 RULE = """\
 PREFIX : <http://e/>

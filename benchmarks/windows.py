@@ -29,26 +29,26 @@ from benchmarks import horizons, shared_windows
 from benchmarks.background import say
 from benchmarks.horizons import WINDOW, cpu
 from benchmarks.shared_windows import SECOND, STREAM
-from dotr.datalog.background import Knowledge
-from dotr.datalog.content_entailment import ContentCloser
 from dotr.engine.driver import Engine
 from dotr.engine.program import compile_program
-from dotr.engine.query_run import QueryRun
-from dotr.engine.report_evaluation import ReportEvaluator
 from dotr.engine.spec import ProgramSpec
-from dotr.joins.limits import LIMITS
-from dotr.languages.continuous import compile_continuous
-from dotr.model.continuous import ContinuousQuery, RelationToStream
+from dotr.evaluation.limits import LIMITS
+from dotr.evaluation.triples.index import TripleIndex
+from dotr.instant.datalog.background.knowledge import Knowledge
+from dotr.instant.datalog.content_entailment import ContentCloser
+from dotr.instant.queries.evaluate import AlgebraCompiler
+from dotr.instant.queries.graph import Graph
+from dotr.instant.queries.operators import EMPTY
+from dotr.instant.queries.window_operators import ReportGraph
+from dotr.languages.continuous.evaluation.report import ReportEvaluator
+from dotr.languages.continuous.evaluation.run import QueryRun
+from dotr.languages.continuous.model import ContinuousQuery, RelationToStream
+from dotr.languages.continuous.reading import compile_continuous
 from dotr.model.places import Document
 from dotr.model.stream import FedGraph
 from dotr.model.terms import XSD, Triple
 from dotr.model.time import Clock
-from dotr.patterns.operator import Arrival
-from dotr.queries.evaluate import AlgebraCompiler
-from dotr.queries.graph import Graph
-from dotr.queries.operators import EMPTY
-from dotr.queries.report_graph import ReportGraph
-from dotr.store.triples import TripleIndex
+from dotr.temporal.matching.operator import Arrival
 
 NAMESPACE: Final = "http://example.org/"
 SIZE: Final = WINDOW // 100

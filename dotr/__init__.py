@@ -34,9 +34,9 @@ if TYPE_CHECKING:
     from dotr.api.frames import frame as frame
     from dotr.api.program import Program as Program
     from dotr.api.session import Session as Session
-    from dotr.datalog.entailment import Entailment as Entailment
     from dotr.errors.diagnostics import DotrError as DotrError
-    from dotr.joins.limits import Limits as Limits
+    from dotr.evaluation.limits import Limits as Limits
+    from dotr.instant.datalog.entailment import Entailment as Entailment
     from dotr.model.time import Unit as Unit
 
 __version__ = "0.1.0"
@@ -45,11 +45,11 @@ __all__ = ["IRI", "DotrError", "Entailment", "Event", "Events", "Limits", "Progr
 
 _MODULES = {
     "DotrError": "dotr.errors.diagnostics",
-    "Entailment": "dotr.datalog.entailment",
+    "Entailment": "dotr.instant.datalog.entailment",
     "Event": "dotr.api.events",
     "Events": "dotr.api.events",
     "IRI": "dotr.api.events",
-    "Limits": "dotr.joins.limits",
+    "Limits": "dotr.evaluation.limits",
     "Program": "dotr.api.program",
     "Session": "dotr.api.session",
     "Unit": "dotr.model.time",

@@ -2,6 +2,6 @@
 
 import sys
 
-from dotr.cli import main
+from dotr.commands import main
 
 sys.exit(main())

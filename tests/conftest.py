@@ -11,9 +11,9 @@ import pytest
 from _pytest.capture import CaptureResult
 from hypothesis import Phase, is_hypothesis_test, settings
 
-from dotr.cli import main
+from dotr.commands import main
 from dotr.errors import fallbacks
-from dotr.runtimes.spark.java import java_problem
+from dotr.runtimes.spark.start.java import java_problem
 from tests.support import kafka_broker
 from tests.support.mosquitto import skip_without_mosquitto
 from tests.support.spark_starts import start_in_turn
@@ -131,7 +131,7 @@ def stop_spark() -> None:
     """Ends the Spark session of this process, if there is one."""
     from pyspark import SparkContext
 
-    from dotr.runtimes.spark.session import drop_lost_session
+    from dotr.runtimes.spark.start.session import drop_lost_session
 
     drop_lost_session()
     if (context := SparkContext._active_spark_context) is not None:
@@ -144,7 +144,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory, _spark_starts: None) -> None
     them takes longer than most of what they are asked to do. A session that is lost is started anew."""
     from pyspark import SparkContext
 
-    from dotr.runtimes.spark.session import drop_lost_session, start
+    from dotr.runtimes.spark.start.session import drop_lost_session, start
 
     drop_lost_session()
     if SparkContext._active_spark_context is None:

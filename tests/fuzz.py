@@ -34,7 +34,7 @@ from tests.support.paths import ROOT
 
 if TYPE_CHECKING:
     from dotr.model.places import Document
-    from dotr.sources.records import InputFile, Message, Record
+    from dotr.streams.records import InputFile, Message, Record
 
 SECONDS: Final = 5.0
 MEMORY: Final = 500 << 20
@@ -54,8 +54,8 @@ def _program(suffix: str) -> Callable[[bytes], None]:
     """Compiles and explains a file. With a comment in each of its blanks, it is the same program, and no text shows the comments."""
 
     def read(data: bytes) -> None:
-        from dotr.config.files import read_document
         from dotr.model.places import Document
+        from dotr.runtimes.pipeline.config import read_document
 
         document = read_document(_file(f"a.{suffix}", data))
         explained = _explained(document)
@@ -66,10 +66,10 @@ def _program(suffix: str) -> Callable[[bytes], None]:
 
 
 def _explained(document: Document) -> str:
+    from dotr.commands.explain.explanation import explanation
+    from dotr.commands.explain.text import text
     from dotr.engine.program import compile_program
     from dotr.engine.spec import ProgramSpec
-    from dotr.workbench.explain import text
-    from dotr.workbench.explanation import explanation
 
     program = compile_program(ProgramSpec((document,), prefixes=_PREFIXES))
     return re.sub(r"line \d+", "line", "\n".join(text(explanation("a", program))))
@@ -85,7 +85,7 @@ def commented(text: str) -> str:
     # ] } ) ' " < .
     <BLANKLINE>
     """
-    from dotr.languages.rules.scan import TOKEN
+    from dotr.syntax.scan import TOKEN
 
     return "".join(
         f"{token[0]}# ] }} ) ' \" < .\n" if token.lastgroup == "blank" and token[0][0] != "#" else token[0]
@@ -94,15 +94,15 @@ def commented(text: str) -> str:
 
 
 def _datalog(data: bytes) -> None:
-    from dotr.config.files import read_document
-    from dotr.languages.datalog import parse_datalog
+    from dotr.runtimes.pipeline.config import read_document
+    from dotr.syntax.datalog import parse_datalog
 
     parse_datalog(read_document(_file("a.dlog", data)), _PREFIXES)
 
 
 def _configuration(data: bytes) -> None:
-    from dotr.config import read_config
-    from dotr.runtimes.inputs import read_inputs
+    from dotr.runtimes.pipeline.inputs import read_inputs
+    from dotr.runtimes.pipeline.reading import read_config
 
     config = read_config(_file("a.yaml", data))
     config.spec()
@@ -110,18 +110,18 @@ def _configuration(data: bytes) -> None:
 
 
 def _rule_tests(data: bytes) -> None:
-    from dotr.workbench.rule_tests import run_tests
+    from dotr.commands.test.run import run_tests
 
     for outcome in run_tests([_file("t.yaml", data)]):
         "".join(map(str, outcome.problems))
 
 
 def _maps(data: bytes) -> None:
-    from dotr.config.files import read_document
-    from dotr.sources.csv_map import compile_map
-    from dotr.sources.map_terms import columns_of
-    from dotr.sources.parsed_maps import parsed_map
-    from dotr.sources.records import ElementMap, Format, InputFile
+    from dotr.runtimes.pipeline.config import read_document
+    from dotr.streams.formats.csv.map import compile_map
+    from dotr.streams.formats.map_terms import columns_of
+    from dotr.streams.formats.maps import parsed_map
+    from dotr.streams.records import ElementMap, Format, InputFile
 
     file = InputFile("a", "", Format.CSV, prefixes=tuple(_PREFIXES.items()), map=ElementMap("t", read_document(_file("map", data))))
     header = columns_of(parsed_map(file).template)
@@ -131,9 +131,9 @@ def _maps(data: bytes) -> None:
 
 
 def _turtle(data: bytes) -> None:
-    from dotr.datalog.loading import load_graphs
-    from dotr.languages.turtle.graphs import PrefixHeader, read_graph, read_turtle
-    from dotr.languages.turtle.nesting import check_nesting
+    from dotr.instant.datalog.background.loading import load_graphs
+    from dotr.syntax.turtle.graphs import PrefixHeader, read_graph, read_turtle
+    from dotr.syntax.turtle.nesting import check_nesting
 
     try:
         text = data.decode("utf-8", "surrogatepass")
@@ -156,8 +156,8 @@ def _turtle(data: bytes) -> None:
 def _stream(suffix: str) -> Callable[[bytes], None]:
     def read(data: bytes) -> None:
         from dotr.model.places import Document
-        from dotr.sources.reading import Reader, check_input
-        from dotr.sources.records import ElementMap, Format, InputFile
+        from dotr.streams.formats.reading import Reader, check_input
+        from dotr.streams.records import ElementMap, Format, InputFile
 
         mapped = ElementMap("t", Document("map", "[] :p {x} ; :q '{y}' ; :r x:{x} .")) if suffix in ("csv", "json") else None
         file = InputFile("a", _file(f"a.{suffix}", data), Format(suffix), prefixes=tuple(_PREFIXES.items()), map=mapped)
@@ -200,7 +200,7 @@ def _message_input(words: Sequence[str]) -> InputFile:
     """The input of messages in the format that the first word names; where a map can, it reads the properties of a message. The time is in
     the text, or the second word names another one."""
     from dotr.model.places import Document
-    from dotr.sources.records import ElementMap, Format, GraphSettings, InputFile, SentTime
+    from dotr.streams.records import ElementMap, Format, GraphSettings, InputFile, SentTime
 
     form = next((each for each in Format if words[:1] == [each.value]), Format.NDJSON)
     sent = next((each.value for each in SentTime if words[1:2] == [each.value]), None)
@@ -220,7 +220,7 @@ def _message_input(words: Sequence[str]) -> InputFile:
 
 def _message(data: bytes) -> tuple[InputFile, str, Message]:
     """The message of a line of words, `FORMAT TIME CONTENT-TYPE KEY`, and a body; its input and its content type."""
-    from dotr.sources.records import Message
+    from dotr.streams.records import Message
 
     line, _, body = data.partition(b"\n")
     words = line.decode("utf-8", "surrogateescape").split(" ")
@@ -234,9 +234,9 @@ def _http_messages(data: bytes) -> None:
     import gzip
     import io
 
-    from dotr.sources.http_bodies import BodyBytes, is_lines, lines_of
-    from dotr.sources.message_segments import FrameReader, encode_frame
-    from dotr.sources.messages import message_decoder
+    from dotr.streams.connectors.http.http_bodies import BodyBytes, is_lines, lines_of
+    from dotr.streams.formats.messages import message_decoder
+    from dotr.streams.formats.segments import FrameReader, encode_frame
 
     spec, kind, message = _message(data)
     for body, is_gzip in ((message.body, False), (gzip.compress(message.body), True), (message.body, True)):
@@ -262,7 +262,7 @@ def _http_messages(data: bytes) -> None:
 
 def _kafka_messages(data: bytes) -> None:
     """A message of Kafka, with its key, its header and its time stamp."""
-    from dotr.sources.kafka.feed import record_decoder, time_decoder
+    from dotr.streams.connectors.kafka.feed import record_decoder, time_decoder
 
     spec, kind, message = _message(data)
     named = ("content-type", kind.encode("utf-8", "surrogateescape"))
@@ -280,7 +280,7 @@ def _alike(read: Sequence[Record], scanned: Sequence[Record]) -> None:
 
 def _times(data: bytes) -> None:
     from dotr.model.time import Unit
-    from dotr.sources.times import parse_date_time, parse_delay, parse_time
+    from dotr.streams.times import parse_date_time, parse_delay, parse_time
 
     text = data.decode(errors="surrogateescape")
     for parse in (partial(parse_time, unit=Unit.SECOND), parse_date_time, parse_delay):
@@ -602,8 +602,9 @@ def _file(name: str, data: bytes) -> str:
 
 def _child(seed: int, numbers: Sequence[int]) -> None:
     """Runs inputs in the working directory, and writes a line as each begins and a further one where it found something."""
+    from dotr.commands.check import problems as check  # so that all is imported before memory is counted
+    from dotr.commands.test import run as rule_tests
     from dotr.errors.diagnostics import Refused
-    from dotr.workbench import check, rule_tests  # so that all is imported before memory is counted
 
     assert check is not None
     assert rule_tests is not None

@@ -23,9 +23,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from dotr.config import read_config
-from dotr.runtimes.local import run_local
-from dotr.runtimes.pipeline import build
+from dotr.runtimes.local.run import run_local
+from dotr.runtimes.pipeline.build import build
+from dotr.runtimes.pipeline.reading import read_config
 from tests.support.kafka_broker import Broker, Sent, running_broker
 from tests.support.kafka_victims import MOMENTS, WAITING, encoder_of, firings_of
 from tests.support.paths import ROOT

@@ -21,13 +21,13 @@ from tests.support.paths import ROOT
 
 FILES: Final = (
     "dotr/py.typed",
-    "dotr/config/config.schema.json",
-    "dotr/datalog/entailment/owl2rl.dlog",
-    "dotr/workbench/report/scripts/charts.js",
-    "dotr/workbench/report/styles/layout.css",
-    "dotr/workbench/report/uplot/uPlot.iife.min.js",
-    "dotr/workbench/report/uplot/uPlot.min.css",
-    "dotr/workbench/report/uplot/LICENSE",
+    "dotr/runtimes/pipeline/config.schema.json",
+    "dotr/instant/datalog/entailment/owl2rl.dlog",
+    "dotr/commands/report/scripts/charts.js",
+    "dotr/commands/report/styles/layout.css",
+    "dotr/commands/report/uplot/uPlot.iife.min.js",
+    "dotr/commands/report/uplot/uPlot.min.css",
+    "dotr/commands/report/uplot/LICENSE",
 )
 PYTHON: Final = """
 import dotr

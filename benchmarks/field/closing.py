@@ -62,9 +62,9 @@ def by_definition(given: Iterable[Triple]) -> int:
 
 def ours(path: str, rules: str) -> Callable[[], int]:
     """dotr's closure in bulk."""
-    from dotr.datalog.background import close_background, without_collection
-    from dotr.datalog.entailment import Entailment, rule_set
-    from dotr.datalog.loading import load_graphs
+    from dotr.instant.datalog.background.knowledge import close_background, without_collection
+    from dotr.instant.datalog.background.loading import load_graphs
+    from dotr.instant.datalog.entailment import Entailment, rule_set
 
     def run() -> int:
         with without_collection():
@@ -116,7 +116,7 @@ def texts() -> Iterator[Text]:
 WORK: Final = Work(
     name="closing",
     title="Closure under OWL 2 RL, from N-Triples",
-    packages=("dotr/datalog", "dotr/joins", "dotr/codegen", "dotr/store"),
+    packages=("dotr/instant/datalog", "dotr/evaluation/joins", "dotr/evaluation/codegen", "dotr/evaluation/triples"),
     minutes=3,
     cases=cases,
     axis="triples",

@@ -31,21 +31,24 @@ _WIDTH, _HEIGHT, _LEAST = 1_000, 16, 0.003
 
 STEPS: Final = (
     ("<dotr template", "output"),
-    ("dotr/outputs", "output"),
-    ("dotr/sinks", "output"),
-    ("dotr/engine/stage_two:write_firings", "output"),
-    ("dotr/engine/stage_two:_write", "output"),
-    ("dotr/runtimes/local:write_firings", "output"),
-    ("dotr/engine/instants", "knowledge update"),
-    ("dotr/sources", "input"),
-    ("dotr/languages", "input"),
-    ("dotr/datalog", "reasoning"),
-    ("dotr/store", "reasoning"),
+    ("dotr/streams/formats/writing", "output"),
+    ("dotr/streams/formats/trig_terms", "output"),
+    ("dotr/temporal/templates", "output"),
+    ("dotr/temporal/names", "output"),
+    ("dotr/streams/sinks", "output"),
+    ("dotr/temporal/stage_two:write_firings", "output"),
+    ("dotr/temporal/stage_two:_write", "output"),
+    ("dotr/runtimes/local/run:write_firings", "output"),
+    ("dotr/instant/instants", "knowledge update"),
+    ("dotr/streams", "input"),
+    ("dotr/syntax", "input"),
+    ("dotr/instant/datalog", "reasoning"),
+    ("dotr/evaluation/triples", "reasoning"),
     ("<dotr join", "queries"),
-    ("dotr/queries", "queries"),
-    ("dotr/engine/stage_one", "queries"),
-    ("dotr/patterns", "event processing"),
-    ("dotr/engine/stage_two", "event processing"),
+    ("dotr/instant/queries", "queries"),
+    ("dotr/instant/stage_one", "queries"),
+    ("dotr/temporal/matching", "event processing"),
+    ("dotr/temporal/stage_two", "event processing"),
     ("dotr/engine/router", "event processing"),
 )
 """Steps of the paper's Table 1, by what a function's name begins with; that of the innermost function counts."""
@@ -91,7 +94,7 @@ def _place(file: str) -> str:
 def shares(samples: Samples) -> dict[str, float]:
     """The share of each step, in per cent.
 
-    >>> shares(Counter({("dotr/engine/driver:step", "dotr/datalog/closure:close", "re:match"): 3, ("x:y",): 1}))
+    >>> shares(Counter({("dotr/engine/driver:step", "dotr/instant/datalog/closure/instant:close", "re:match"): 3, ("x:y",): 1}))
     {'reasoning': 75.0, 'between the steps': 25.0}
     """
     found: Counter[str] = Counter()
@@ -169,9 +172,9 @@ def read_profile(path: Path = FOLDER / "shares.json") -> Profile | None:
 def profile(graphs: int = 100_000) -> dict[str, float]:
     """Takes the samples, writes the flame graph and the shares, and returns these."""
     from benchmarks.scenario import Size, write_scenario
-    from dotr.config import read_config
-    from dotr.runtimes.local import run_local
-    from dotr.runtimes.pipeline import build
+    from dotr.runtimes.local.run import run_local
+    from dotr.runtimes.pipeline.build import build
+    from dotr.runtimes.pipeline.reading import read_config
 
     folder = OUT / "input" / "flame"
     folder.mkdir(parents=True, exist_ok=True)

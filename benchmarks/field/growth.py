@@ -77,8 +77,8 @@ def ours(size: str, rooms: str, within: str, form: str) -> Callable[[], int]:
 
 def reading(path: str, form: str) -> Callable[[], int]:
     """Reading alone of a stream of one-triple graphs: `csv` and `json` by Python's modules, `graph` by dotr with its triples."""
-    from dotr.sources.merge import merged
-    from dotr.sources.records import Format, InputFile
+    from dotr.streams.merge.bounded import merged
+    from dotr.streams.records import Format, InputFile
 
     def rows() -> int:
         with open(path, encoding="utf-8", newline="") as file:

@@ -50,9 +50,9 @@ def by_definition(stream: Path, rules: int, before: int = 1) -> int:
 
 def ours(config: str) -> Prepared:
     """dotr in process; the time excludes the construction of the pipeline, as in the paper."""
-    from dotr.config import read_config
-    from dotr.runtimes.local import run_local
-    from dotr.runtimes.pipeline import Pipeline, build
+    from dotr.runtimes.local.run import run_local
+    from dotr.runtimes.pipeline.build import Pipeline, build
+    from dotr.runtimes.pipeline.reading import read_config
 
     built: list[Pipeline] = []
 

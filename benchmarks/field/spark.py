@@ -103,9 +103,9 @@ def _kind(pid: int) -> str:
 
 def ours(config: str, master: str, batch: str = "200000") -> Prepared:
     """dotr on Spark, a fresh checkpoint each time; `batch`: the elements of a batch, about."""
-    from dotr.config import read_config
-    from dotr.monitoring.totals import Totals
-    from dotr.runtimes.pipeline import Pipeline, build
+    from dotr.runtimes.monitoring.totals import Totals
+    from dotr.runtimes.pipeline.build import Pipeline, build
+    from dotr.runtimes.pipeline.reading import read_config
     from dotr.runtimes.spark.run import run_spark
 
     processes = Processes()

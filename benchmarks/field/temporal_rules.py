@@ -149,7 +149,13 @@ def case(
 WORK: Final = Work(
     name="field",
     title="Rules A and last or each B within 30 s, own thresholds: events in memory to matches",
-    packages=("dotr/patterns", "dotr/layout", "dotr/engine/router.py", "dotr/codegen", "dotr/expressions"),
+    packages=(
+        "dotr/temporal/matching",
+        "dotr/temporal/layout",
+        "dotr/engine/router.py",
+        "dotr/evaluation/codegen",
+        "dotr/evaluation/expressions",
+    ),
     minutes=5,
     cases=cases,
     axis="rules",

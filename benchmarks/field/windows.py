@@ -164,9 +164,9 @@ def ours(path: str, number: str) -> Prepared:
 def instants_of(given: list[Report], lateness: int) -> Callable[[], Iterable[tuple[int, list[FedGraph]]]]:
     """Returns a function that yields the instants of the reports, in µs; late reports are put in order at each call, as in a run."""
     from dotr.model.stream import Element, FedGraph
-    from dotr.sources.lateness import Lateness
-    from dotr.sources.merge import RecordSource, instants
-    from dotr.sources.records import Format, InputFile, Record
+    from dotr.streams.lateness import Lateness
+    from dotr.streams.merge.bounded import RecordSource, instants
+    from dotr.streams.records import Format, InputFile, Record
 
     elements = []
     for report in given:
@@ -269,7 +269,14 @@ def texts() -> Iterator[Text]:
 WORK: Final = Work(
     name="windows",
     title="Window queries over traffic reports: triples in memory to rows",
-    packages=("dotr/windows", "dotr/horizons", "dotr/queries", "dotr/engine", "dotr/languages/continuous", "dotr/sources"),
+    packages=(
+        "dotr/languages/continuous/windows",
+        "dotr/temporal/horizons",
+        "dotr/instant/queries",
+        "dotr/engine",
+        "dotr/languages/continuous",
+        "dotr/streams",
+    ),
     minutes=2,
     cases=cases,
     headlines=("RANGE 600 STEP 300", "RANGE 600 STEP 300, static join"),

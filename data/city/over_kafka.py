@@ -27,7 +27,7 @@ from heapq import merge
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from dotr.outputs.writing import plain_text
+from dotr.streams.formats.writing import plain_text
 from tests.support.kafka_broker import Broker, fetch, running_broker
 
 HERE: Final = Path(__file__).resolve().parent

@@ -9,9 +9,9 @@ from decimal import Decimal
 from math import isinf, isnan
 
 from dotr.api.html import preformatted
-from dotr.joins.limits import LIMITS
-from dotr.languages.turtle.graphs import Misread, read_graph
+from dotr.evaluation.limits import LIMITS
 from dotr.model.terms import XSD, Prefixes, Term
+from dotr.syntax.turtle.graphs import Misread, read_graph
 
 
 @dataclass(frozen=True, slots=True, repr=False)

@@ -13,11 +13,11 @@ from decimal import Decimal
 from typing import Final, TypeAlias
 
 from dotr.api.html import MOST_ROWS, paragraph, table
-from dotr.explanations.rendering import term_text
-from dotr.expressions.datetimes import DateTime
-from dotr.expressions.values import Iri, read
+from dotr.evaluation.expressions.values.datetimes import DateTime
+from dotr.evaluation.expressions.values.terms import Iri, read
 from dotr.model.terms import Label, Prefixes, Term, Variable
 from dotr.model.time import Micros
+from dotr.syntax.rendering import term_text
 
 EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 MICROSECOND: Final = timedelta(microseconds=1)

@@ -11,18 +11,19 @@ from typing import Final, Self, TypeAlias, TypeVar
 
 from dotr.api.html import paragraph, table
 from dotr.api.session import Session
-from dotr.config import read_config, read_document
-from dotr.datalog.entailment import Entailment
 from dotr.engine.program import CompiledProgram as CompiledProgram
 from dotr.engine.program import compile_program
 from dotr.engine.spec import Inconsistent, ProgramSpec
 from dotr.errors.diagnostics import ArgumentRefused, Diagnostic, Refused, did_you_mean
-from dotr.joins.limits import LIMITS, Limits
-from dotr.languages.rule_files import extension_problem
-from dotr.layout.retention import roles
+from dotr.evaluation.limits import LIMITS, Limits
+from dotr.instant.datalog.entailment import Entailment
+from dotr.languages.registry import extension_problem
 from dotr.model.places import Document
 from dotr.model.time import UNITS, Micros, Unit
-from dotr.sources.times import parse_time
+from dotr.runtimes.pipeline.config import read_document
+from dotr.runtimes.pipeline.reading import read_config
+from dotr.streams.times import parse_time
+from dotr.temporal.layout.retention import roles
 
 OnePath: TypeAlias = str | os.PathLike[str]
 SomePaths: TypeAlias = OnePath | Iterable[OnePath]

@@ -10,24 +10,24 @@ from typing import Final, TypeAlias
 
 from dotr.api.answers import Answer, term_of
 from dotr.api.events import EPOCH, MICROSECOND, Event, Events, utc
-from dotr.datalog.inconsistencies import NO_INCONSISTENCIES, Inconsistency
+from dotr.api.recorded_session import SessionRecord
 from dotr.engine.driver import Engine
 from dotr.engine.program import CompiledProgram
+from dotr.engine.state.migration import StateFate
+from dotr.engine.state.saved_session import NEVER_ADVANCED, SavedSession, session_schema
+from dotr.engine.state.schema import StateSchema
 from dotr.errors.diagnostics import DotrError, did_you_mean
 from dotr.errors.fallbacks import FallbackKind, drain_fallbacks
-from dotr.explanations.recorded_session import SessionRecord
-from dotr.explanations.rendering import near_streams, stream_text
-from dotr.explanations.replay import Replay
-from dotr.joins.limits import LIMITS
-from dotr.languages.turtle.graphs import Misread, read_graph
+from dotr.evaluation.limits import LIMITS
+from dotr.explanations.replay.stream import Replay
+from dotr.instant.datalog.closure.inconsistencies import NO_INCONSISTENCIES, Inconsistency
 from dotr.model.stream import FedGraph, Firing, Reason
 from dotr.model.stream_names import fed_stream, misspelt_stream, stream_name
 from dotr.model.terms import Triple
 from dotr.model.time import LAST_MICRO, Clock, Micros
-from dotr.outputs.writing import ntriples
-from dotr.state.saved_session import NEVER_ADVANCED, SavedSession, session_schema
-from dotr.state.state_migration import StateFate
-from dotr.state.state_schema import StateSchema
+from dotr.streams.formats.writing import ntriples
+from dotr.syntax.rendering import near_streams, stream_text
+from dotr.syntax.turtle.graphs import Misread, read_graph
 
 _LOG: Final = logging.getLogger("dotr")
 
@@ -242,8 +242,8 @@ class Session:
         >>> print(session.why_not("R").text.splitlines()[0])
         R: 1 anchor, 0 after HighTemp
         """
-        from dotr.explanations.unit_why_not import question_attributes, why_no_event
-        from dotr.explanations.why_not import Question
+        from dotr.explanations.why_not.rule import Question
+        from dotr.explanations.why_not.unit_why_not import question_attributes, why_no_event
 
         replay = self.replay()
         names = self._program.unit_names
@@ -381,7 +381,8 @@ class Session:
         return tuple(found)
 
     def _start(self, dated: bool) -> Engine:
-        """The engine, created by the first call; `dated`: the times of the session are date-times."""
+        """The engine, created by the first call; `dated`: the times of the session are
+        date-times."""
         if self._engine is None:
             self._dated = dated
             self._engine = Engine(self._program, Clock(self._unit, dated))

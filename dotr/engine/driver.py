@@ -18,26 +18,26 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
-from dotr.datalog.inconsistencies import NO_INCONSISTENCIES, Inconsistency
 from dotr.engine.fault_isolation import attribute_failures, isolate
 from dotr.engine.gaps import Gap, gap_length, skipped_ticks, tick_letters
-from dotr.engine.items import items_of
 from dotr.engine.program import CompiledProgram
 from dotr.engine.router import Deliveries, Facts, Router
-from dotr.engine.stage_one import InstantFacts, TickStream, next_multiple, ticks_at
-from dotr.engine.stage_two import NOTHING, EmitFirings, LayerResult, StageTwo
-from dotr.joins.limits import LIMITS
-from dotr.layout.event_order import AttributeValues
-from dotr.layout.feeding import DelayedAnchors, feeders, is_fed
-from dotr.layout.layers import Stream
-from dotr.layout.units import StreamUnit
+from dotr.evaluation.limits import LIMITS
+from dotr.instant.datalog.closure.inconsistencies import NO_INCONSISTENCIES, Inconsistency
+from dotr.instant.stage_one import InstantFacts, TickStream, next_multiple, ticks_at
+from dotr.model.event_order import AttributeValues
 from dotr.model.stream import DeadLetter, Firing, Reason, output_order
 from dotr.model.terms import Triple
 from dotr.model.time import LAST_MICRO, Clock, Micros
 from dotr.model.units import FedGraphs, InstantStream
-from dotr.patterns.operator import Arrival
-from dotr.patterns.rule_counts import RuleCounts, added_counts
-from dotr.patterns.state import State
+from dotr.temporal.items import items_of
+from dotr.temporal.layout.feeding import DelayedAnchors, feeders, is_fed
+from dotr.temporal.layout.layers import Stream
+from dotr.temporal.layout.units import StreamUnit
+from dotr.temporal.matching.operator import Arrival
+from dotr.temporal.matching.rule_counts import RuleCounts, added_counts
+from dotr.temporal.matching.state import State
+from dotr.temporal.stage_two import NOTHING, EmitFirings, LayerResult, StageTwo
 
 if TYPE_CHECKING:  # loaded where a program has a query
     from dotr.engine.unit_layer import ContradictedReport
@@ -246,8 +246,8 @@ class Engine:
             units.begin(time)
 
     def moments_until(self, until: Micros, instant: Micros | None = None) -> Iterator[list[Firing]]:
-        """The firings of each moment up to a time in µs before which no instant comes. `instant`: the
-        time of the next one, where that is not `until` + 1.
+        """The firings of each moment up to a time in µs before which no instant comes. `instant`:
+        the time of the next one, where that is not `until` + 1.
         """
         if not self._timed or self._passed is None:  # before the first instant there are no moments
             return
@@ -261,7 +261,8 @@ class Engine:
         self._passed = max(self._passed, until)  # so that no part of the gap is opened again
 
     def _open_gap(self, gap: Gap) -> Sequence[TickStream]:
-        """Open a gap, whose dead letters are in `failed`; returns the ticks that are not skipped."""
+        """Open a gap, whose dead letters are in `failed`; returns the ticks that are not
+        skipped."""
         program = self.program
         skipped = skipped_ticks(program.stage_one.ticks, gap, program.spec.limits.gap)
         self.failed += tick_letters(program, program.layout.layers, skipped, gap, self._clock)

@@ -12,10 +12,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from dotr.engine.instants import merge
 from dotr.engine.program import CompiledProgram
-from dotr.engine.stage_one import InstantFacts
 from dotr.errors.fallbacks import FallbackKind, error_line, record_fallback, reraise_in_tests
+from dotr.instant.instants import merge
+from dotr.instant.stage_one import InstantFacts
 from dotr.model.terms import Triple
 from dotr.model.time import Micros
 

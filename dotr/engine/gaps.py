@@ -1,4 +1,5 @@
-"""Gaps: stretches of time between two instants in which a unit would act too often (semantics.md, 6).
+"""Gaps: stretches of time between two instants in which a unit would act too often (semantics.md,
+6).
 
 Idea: a unit with a time of its own acts at most once a period: a tick, a report, a point. So only a
 stretch longer than `gap_length` can have more acts than `limits.gap`; in such a stretch each unit
@@ -12,17 +13,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence, Set
 from typing import TYPE_CHECKING, NamedTuple
 
-from dotr.expressions.times import format_time
-from dotr.layout.layers import Layer
-from dotr.layout.units import StreamQuery, StreamUnit
+from dotr.evaluation.expressions.values.times import format_time
 from dotr.model.places import Span
 from dotr.model.rules import Rule
 from dotr.model.stream import DeadLetter, Reason
 from dotr.model.time import Clock, Micros
+from dotr.temporal.layout.layers import Layer
+from dotr.temporal.layout.units import StreamQuery, StreamUnit
 
 if TYPE_CHECKING:
     from dotr.engine.program import CompiledProgram
-    from dotr.engine.stage_one import TickStream
+    from dotr.instant.stage_one import TickStream
 
 
 class Gap(NamedTuple):
@@ -54,9 +55,9 @@ def gap_length(program: CompiledProgram) -> Micros | None:
 
 
 def _periods(unit: StreamUnit) -> list[Micros]:
-    from dotr.layout.lars_units import LarsUnit
-    from dotr.layout.merged_graphs import ConstructSolutions
-    from dotr.windows.reports import report_times
+    from dotr.languages.continuous.unit import ConstructSolutions
+    from dotr.languages.continuous.windows.reports import report_times
+    from dotr.languages.lars.unit import LarsUnit
 
     match unit:
         case ConstructSolutions(whole):
@@ -106,8 +107,8 @@ def skipped_ticks(ticks: Iterable[TickStream], gap: Gap, most: int) -> set[int]:
 
 
 def tick_letters(program: CompiledProgram, layers: Iterable[Layer], streams: Set[int], gap: Gap, clock: Clock) -> Iterator[DeadLetter]:
-    """The dead letters of a gap in which some streams of ticks are skipped: one for each rule of the
-    layers that they anchor."""
+    """The dead letters of a gap in which some streams of ticks are skipped: one for each rule of
+    the layers that they anchor."""
     periods = {each.stream: each.period for each in program.stage_one.ticks if each.stream in streams}
     for layer in layers if periods else ():
         for placed in layer.rules:

@@ -21,13 +21,13 @@ from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from dotr.engine.prefilter import weakest_filter
-from dotr.layout.retention import roles
+from dotr.instant.queries import canonical
 from dotr.model.algebra import Attribute, Expression, Filter, Group, Select, Var, chain
 from dotr.model.rules import Aggregate, Clause, FactSource, Role, Rule
 from dotr.model.terms import Label, Variable
 from dotr.model.time import Micros
 from dotr.model.traverse import free_variables, has_exists, transform
-from dotr.queries import canonical
+from dotr.temporal.layout.retention import roles
 
 MAX_ALTERNATIVES = 8
 """The greatest number of filters in a disjunction: testing more costs more than a superfluous

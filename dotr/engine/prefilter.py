@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from dotr.expressions.ordered_domains import AS_IT_IS, domain_of, rank_in
+from dotr.evaluation.expressions.ordered_domains import AS_IT_IS, domain_of, rank_in
 from dotr.model.algebra import Call, Const, Expression, Var
 from dotr.model.terms import Term, Variable
 from dotr.model.traverse import conjuncts
-from dotr.patterns.rule_search import comparison, fold_constants
+from dotr.temporal.matching.rule_search import comparison, fold_constants
 
 
 class Prefilter(NamedTuple):

@@ -9,26 +9,22 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
-from dotr.datalog.background import Knowledge, without_collection
-from dotr.datalog.compiled_cache import CachePolicy, StoreFile, open_background
-from dotr.datalog.entailment import rule_set
-from dotr.datalog.inconsistencies import visible_premises
-from dotr.datalog.loading import load_graphs
-from dotr.engine.cut_rules import stage_two_of
 from dotr.engine.multi_query import share_queries
 from dotr.engine.router import Router
+from dotr.engine.rule_set import RuleSet
 from dotr.engine.spec import Inconsistent, ProgramSpec
-from dotr.engine.stage_one import StageOne, StaticLimitExceeded, plan_source
-from dotr.engine.stage_two import StageTwo
 from dotr.engine.static_answers import StaticAnswers
 from dotr.errors.diagnostics import Diagnostic, Refused, Severity
-from dotr.expressions.literal_limits import BOUNDS, LONGEST_TEXT, MOST_TEXT_OF_BACKGROUND
-from dotr.joins.limits import LimitExceeded
-from dotr.languages.rule_files import RuleLanguage
-from dotr.languages.rule_set import RuleSet
-from dotr.layout.layers import Layout, MadeStream, lay_out
-from dotr.layout.retention import roles
-from dotr.layout.units import StreamQuery, StreamUnit, units_by_label
+from dotr.evaluation.limits import LimitExceeded
+from dotr.evaluation.literal_limits import BOUNDS, LONGEST_TEXT, MOST_TEXT_OF_BACKGROUND
+from dotr.instant.datalog.background.compiled_cache import CachePolicy, StoreFile, open_background
+from dotr.instant.datalog.background.knowledge import Knowledge, without_collection
+from dotr.instant.datalog.background.loading import load_graphs
+from dotr.instant.datalog.closure.inconsistencies import visible_premises
+from dotr.instant.datalog.entailment import rule_set
+from dotr.instant.queries import QueryPlan, plan
+from dotr.instant.stage_one import StageOne, StaticLimitExceeded, plan_source
+from dotr.languages.registry import RuleLanguage
 from dotr.model.algebra import Select
 from dotr.model.datalog import DatalogRule
 from dotr.model.places import Span
@@ -37,17 +33,21 @@ from dotr.model.stream import Element, Fact, FedGraph, Instant
 from dotr.model.terms import Label, Triple, Variable
 from dotr.model.time import Clock, Micros
 from dotr.model.units import IntervalEvents, MadeGraphs
-from dotr.queries import QueryPlan, plan
+from dotr.temporal.cut_rules import stage_two_of
+from dotr.temporal.layout.layers import Layout, MadeStream, lay_out
+from dotr.temporal.layout.retention import roles
+from dotr.temporal.layout.units import StreamQuery, StreamUnit, units_by_label
+from dotr.temporal.stage_two import StageTwo
 
 _MAX_CONTRADICTIONS: Final = 10
 """Contradictions of the background that are reported, at most."""
 
 if TYPE_CHECKING:  # parsers are loaded where a program is compiled from its text
-    from dotr.datalog.compiled_store import CompiledStore
-    from dotr.engine.parsed_program import ParsedProgram
     from dotr.engine.unit_layer import UnitLayer
     from dotr.engine.unit_runs import UnitContext
+    from dotr.instant.datalog.background.compiled_store import CompiledStore
     from dotr.languages.allowances import Silenced
+    from dotr.languages.program_json import ParsedProgram
 
 
 @dataclass(frozen=True)
@@ -132,7 +132,7 @@ class CompiledProgram:
         if not self.units:
             return {}
         from dotr.engine.unit_layer import UnitLayer
-        from dotr.engine.window_closures import SharedClosures
+        from dotr.languages.continuous.evaluation.window_closures import SharedClosures
 
         alone = self.unit_context(clock)
         context = replace(alone, closures=SharedClosures(alone.closer))
@@ -223,7 +223,7 @@ class CompiledProgram:
         """
         if not self.units:
             return [triples for _, triples in elements]
-        from dotr.sources.records import SourcedElement
+        from dotr.streams.records import SourcedElement
 
         fed = {each.name: each.fed for each in self.spec.inputs}
         return [
@@ -293,8 +293,8 @@ def compile_program(spec: ProgramSpec, keeping: CachePolicy | StoreFile | None =
         Refused: with every problem of every file.
     """
     from dotr.languages.allowances import allowances, without_allowed
-    from dotr.languages.datalog import parse_datalog
     from dotr.languages.declarations import nothing_said
+    from dotr.syntax.datalog import parse_datalog
 
     BOUNDS.start(LONGEST_TEXT, MOST_TEXT_OF_BACKGROUND)
     ruleset, units, found = _compile_units(spec) if spec.has_units else _compile_rules_alone(spec)
@@ -328,7 +328,7 @@ def compile_program(spec: ProgramSpec, keeping: CachePolicy | StoreFile | None =
     except StaticLimitExceeded as over:
         raise Refused([*problems, _over_background(layout, ruleset, over)]) from None
     knowledge.limit_to(spec.limits.triples)
-    from dotr.engine.spread_warnings import spread_warnings
+    from dotr.languages.rules.spread_warnings import spread_warnings
 
     further = [
         *static_queries,
@@ -336,15 +336,15 @@ def compile_program(spec: ProgramSpec, keeping: CachePolicy | StoreFile | None =
         *spread_warnings(lay_out(shared_rules, spec.since, units, cut=True) if layout.may_be_cut else layout, ruleset.diagnostics),
     ]
     if stream_queries := [unit for unit in units if isinstance(unit, StreamQuery)]:
-        from dotr.engine.query_warnings import query_warnings
+        from dotr.languages.continuous.checks import query_warnings
 
         further += query_warnings(stream_queries, knowledge, spec.limits)
     if spec.lars_documents:
-        from dotr.engine.lars_files import partition_warnings
+        from dotr.languages.lars.lars_files import partition_warnings
 
         further += partition_warnings(units)
     if spec.interval_documents:
-        from dotr.engine.interval_warnings import background_groups
+        from dotr.languages.epsparql.interval_warnings import background_groups
 
         further += background_groups(units, {plan.select for plan in stage_one.plans if plan.static})
     shared = {query.label: query.span for query in ruleset.queries}
@@ -420,7 +420,7 @@ def _compile_rules_alone(spec: ProgramSpec) -> tuple[RuleSet, tuple[StreamUnit, 
 
 def _compile_units(spec: ProgramSpec) -> tuple[RuleSet, tuple[StreamUnit, ...], list[Diagnostic]]:
     """The rules and the other units of a specification, with the problems of their files."""
-    from dotr.engine.units import label_problems, read_unit_files, resolve_units
+    from dotr.languages.linking import label_problems, read_unit_files, resolve_units
     from dotr.languages.rules import RuleCode, compile_rules
     from dotr.model.rules import facts_of
 
@@ -467,7 +467,7 @@ def _static_queries(rules: RuleSet, stage_one: StageOne, static: StaticAnswers) 
             query = role.source.query
             query_plan = plans.get(query) or plans.setdefault(query, plan_source(role.source, background, static.answers, stage_one.limits))
             if query_plan.static and role.span.document.name.endswith(RuleLanguage.EP_SPARQL.value):
-                from dotr.engine.interval_warnings import background_warning
+                from dotr.languages.epsparql.interval_warnings import background_warning
 
                 warnings[role.span] = background_warning(role.span)
             elif query_plan.static:

@@ -3,7 +3,7 @@
 In one process every port receives all its events. Partitioned, an event is delivered to the bucket
 of its key's value, a replicated event to every bucket; events that the same layer reads stay in
 their bucket. Events for a unit may be delivered to several buckets, or to all
-(`dotr.layout.unit_spread`).
+(`dotr.temporal.layout.unit_spread`).
 """
 
 from __future__ import annotations
@@ -13,17 +13,17 @@ from functools import reduce
 from typing import Final, TypeAlias
 
 from dotr.engine.prefilter import weakest_filter
-from dotr.expressions import condition
-from dotr.layout.event_order import AttributeValues
-from dotr.layout.keys import bucket, bucket_of_values
-from dotr.layout.layers import Layer, Layout, MadeStream, Port, Stream
-from dotr.layout.read_spread import ReadSpread
-from dotr.layout.stages import BindingStream
+from dotr.evaluation.expressions import condition
 from dotr.model.algebra import Call, Expression, Var
+from dotr.model.event_order import AttributeValues
 from dotr.model.terms import Term
 from dotr.model.time import Micros
 from dotr.model.traverse import parameters_of
-from dotr.patterns.operator import Arrival
+from dotr.temporal.layout.keys import bucket, bucket_of_values
+from dotr.temporal.layout.layers import Layer, Layout, MadeStream, Port, Stream
+from dotr.temporal.layout.spread import ReadSpread
+from dotr.temporal.layout.stages import BindingStream
+from dotr.temporal.matching.operator import Arrival
 
 Facts: TypeAlias = Mapping[Stream, Sequence[AttributeValues]] | Mapping[int, Sequence[AttributeValues]]
 """The facts of interest of one instant: values in the tie order, by stream; and the elements on the
@@ -187,7 +187,7 @@ def spread(reach: ReadSpread, arrivals: Sequence[Arrival], buckets: int) -> dict
     if reach.is_everywhere:
         return {number: list(arrivals) for number in range(buckets)}
     if reach.is_divided:
-        from dotr.layout.query_spread import element_shares  # loaded where a query is spread
+        from dotr.languages.continuous.query_spread import element_shares  # loaded where a query is spread
 
         ordinal = arrivals[0][0]
         return {number: [(ordinal, row)] for number, row in enumerate(element_shares([row for _, row in arrivals], buckets))}

@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 from enum import Enum
 from hashlib import blake2b
 
-from dotr.datalog.entailment import Entailment
-from dotr.datalog.sources import Sources
-from dotr.joins.limits import LIMITS, Limits
-from dotr.languages.rule_files import RuleLanguage, of_language
+from dotr.evaluation.limits import LIMITS, Limits
+from dotr.instant.datalog.background.sources import Sources
+from dotr.instant.datalog.entailment import Entailment
+from dotr.languages.registry import RuleLanguage, of_language
 from dotr.model.places import Document
 from dotr.model.stream_names import InputStream
 from dotr.model.time import Micros, Unit

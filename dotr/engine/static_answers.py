@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING
 
 from dotr.engine.spec import ProgramSpec
 from dotr.errors.fallbacks import FallbackKind, record_fallback, reraise_in_tests
-from dotr.joins.branch_loops import AnswerRow
+from dotr.evaluation.joins.branch_loops import AnswerRow
 from dotr.model.algebra import Select
 
 if TYPE_CHECKING:
-    from dotr.datalog.compiled_store import CompiledStore
-    from dotr.store.file import MappedFile
+    from dotr.evaluation.triples.file import MappedFile
+    from dotr.instant.datalog.background.compiled_store import CompiledStore
 
 
 class StaticAnswers:
@@ -32,7 +32,7 @@ class StaticAnswers:
         self._is_changed = False
         self._path: Path | None = None
         if store is not None:
-            from dotr.store.file import DistrustedFile, MappedFile, UnusableFile
+            from dotr.evaluation.triples.file import DistrustedFile, MappedFile, UnusableFile
 
             digest = blake2b(store.file.key, digest_size=16)
             for document in spec.rule_documents:
@@ -66,7 +66,7 @@ class StaticAnswers:
         at its next start.
         """
         if self._path is not None and self._is_changed:
-            from dotr.store.file import write_file
+            from dotr.evaluation.triples.file import write_file
 
             text = json.dumps(self._rows, ensure_ascii=False).encode("utf-8", "surrogatepass")
             with suppress(OSError):
@@ -75,7 +75,7 @@ class StaticAnswers:
 
 
 def _read(file: MappedFile) -> dict[str, list[AnswerRow]]:
-    from dotr.store.file import UnusableFile
+    from dotr.evaluation.triples.file import UnusableFile
 
     try:
         data = json.loads(bytes(file.view("answers")).decode("utf-8", "surrogatepass"))

@@ -16,23 +16,23 @@ from operator import itemgetter
 from typing import NamedTuple, TypeAlias
 
 from dotr.engine.gaps import gaps_of
-from dotr.engine.items import graph_row
-from dotr.engine.stage_two import CompositeEvent, LayerResult
 from dotr.engine.unit_runs import UnitContext, UnitResult, UnitRun, unit_run
-from dotr.layout.event_order import AttributeValues, sort_by_tie, tie_key
-from dotr.layout.layers import Layer, MadeStream, PlacedUnit
-from dotr.layout.merged_graphs import ConstructSolutions
-from dotr.layout.units import StreamUnit
+from dotr.evaluation.triples.index import is_hidden
+from dotr.languages.continuous.unit import ConstructSolutions
+from dotr.model.event_order import AttributeValues, sort_by_tie, tie_key
 from dotr.model.rules import EventSource
 from dotr.model.stream import DeadLetter, Firing
 from dotr.model.terms import Label, Variable
 from dotr.model.time import LAST_MICRO, Micros
 from dotr.model.units import IntervalEvents, MadeGraphs
-from dotr.patterns.events import StoredEvent
-from dotr.patterns.operator import Arrival, Arrivals
-from dotr.patterns.rule_counts import RuleCounts
-from dotr.patterns.state import StateError
-from dotr.store.triples import is_hidden
+from dotr.temporal.items import graph_row
+from dotr.temporal.layout.layers import Layer, MadeStream, PlacedUnit
+from dotr.temporal.layout.units import StreamUnit
+from dotr.temporal.matching.events import StoredEvent
+from dotr.temporal.matching.operator import Arrival, Arrivals
+from dotr.temporal.matching.rule_counts import RuleCounts
+from dotr.temporal.matching.state import StateError
+from dotr.temporal.stage_two import CompositeEvent, LayerResult
 
 IsFed = Callable[[StreamUnit], bool]
 """True for a unit that may still receive events of other units after the last instant."""

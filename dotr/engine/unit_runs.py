@@ -15,26 +15,26 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
-from dotr.datalog.background import Knowledge
-from dotr.datalog.closure import Contradiction
-from dotr.joins.limits import Limits
-from dotr.layout.interval_components import IntervalComponent
-from dotr.layout.interval_units import IntervalUnit
-from dotr.layout.read_spread import BucketShare
-from dotr.layout.units import StreamQuery, StreamUnit
-from dotr.model.continuous import SelectForm
+from dotr.evaluation.limits import Limits
+from dotr.instant.datalog.background.knowledge import Knowledge
+from dotr.instant.datalog.closure.instant import Contradiction
+from dotr.languages.continuous.model import SelectForm
+from dotr.languages.epsparql.component import IntervalComponent
+from dotr.languages.epsparql.unit import IntervalUnit
 from dotr.model.datalog import DatalogRule
 from dotr.model.places import Span
 from dotr.model.stream import DeadLetter, Firing
 from dotr.model.terms import Term, Variable
 from dotr.model.time import Clock, Micros
-from dotr.patterns.events import StoredEvent
-from dotr.patterns.operator import Arrival
-from dotr.patterns.rule_counts import RuleCounts
+from dotr.temporal.layout.spread import BucketShare
+from dotr.temporal.layout.units import StreamQuery, StreamUnit
+from dotr.temporal.matching.events import StoredEvent
+from dotr.temporal.matching.operator import Arrival
+from dotr.temporal.matching.rule_counts import RuleCounts
 
 if TYPE_CHECKING:
-    from dotr.datalog.content_entailment import ContentCloser
-    from dotr.engine.window_closures import SharedClosures
+    from dotr.instant.datalog.content_entailment import ContentCloser
+    from dotr.languages.continuous.evaluation.window_closures import SharedClosures
 
 UnitArrivals: TypeAlias = Mapping[int, Sequence[Arrival]]
 """The arrivals of a unit at a moment, by the number of the read (`StreamUnit.reads`): facts and
@@ -118,8 +118,8 @@ class UnitRun(ABC):
         return ()
 
     def release(self, time: Micros) -> Sequence[DeadLetter]:
-        """Note that from a time in µs on no unit feeds this one, which waits for that. The result is
-        that of `open_gap`."""
+        """Note that from a time in µs on no unit feeds this one, which waits for that. The result
+        is that of `open_gap`."""
         return ()
 
     @abstractmethod
@@ -210,7 +210,7 @@ class UnitContext:
     @cached_property
     def closer(self) -> ContentCloser:
         """The closer of contents of windows."""
-        from dotr.datalog.content_entailment import ContentCloser
+        from dotr.instant.datalog.content_entailment import ContentCloser
 
         return ContentCloser(self.knowledge, self.closing_rules, self.limits.triples)
 
@@ -224,37 +224,37 @@ def unit_run(unit: StreamUnit, context: UnitContext, share: BucketShare | None =
     Raises:
         TypeError: the class of the unit has no run.
     """
-    from dotr.layout.lars_units import LarsUnit
-    from dotr.layout.merged_graphs import ConstructSolutions, MergedGraphs
+    from dotr.languages.continuous.unit import ConstructSolutions, MergedGraphs
+    from dotr.languages.lars.unit import LarsUnit
 
     match unit:
         case StreamQuery():
-            from dotr.engine.query_run import QueryRun
-            from dotr.engine.report_evaluation import ReportEvaluator
+            from dotr.languages.continuous.evaluation.report import ReportEvaluator
+            from dotr.languages.continuous.evaluation.run import QueryRun
 
             evaluator = ReportEvaluator(unit.query, context.closer, context.clock, context.limits, share)
             return QueryRun(evaluator, context.origin, context.closures, [read.stream for read in unit.reads])
         case ConstructSolutions(whole):
-            from dotr.engine.query_run import QueryRun
-            from dotr.engine.report_evaluation import ReportEvaluator
+            from dotr.languages.continuous.evaluation.report import ReportEvaluator
+            from dotr.languages.continuous.evaluation.run import QueryRun
 
             selected = replace(whole.query, form=SelectForm(whole.query.query))
             evaluator = ReportEvaluator(selected, context.closer, context.clock, context.limits, share)
             return QueryRun(evaluator, context.origin, context.closures, [read.stream for read in unit.reads], unit.label)
         case MergedGraphs():
-            from dotr.engine.graph_run import GraphRun
+            from dotr.languages.continuous.evaluation.graph_run import GraphRun
 
             return GraphRun(unit, context.limits)
         case LarsUnit():
-            from dotr.engine.lars_run import LarsRun
+            from dotr.languages.lars.run import LarsRun
 
             return LarsRun(unit, context, share)
         case IntervalUnit():
-            from dotr.engine.interval_run import IntervalRun
+            from dotr.languages.epsparql.run import IntervalRun
 
             return IntervalRun(unit, context.clock, context.limits, traced=context.traced, share=share)
         case IntervalComponent():
-            from dotr.engine.interval_component import ComponentRun
+            from dotr.languages.epsparql.component_run import ComponentRun
 
             return ComponentRun(unit, context.clock, context.limits, traced=context.traced)
         case _:

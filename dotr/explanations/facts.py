@@ -1,8 +1,8 @@
 """Contents of each instant: given, derived and known triples, and facts of interest.
 
 Idea: each instant is closed as in a run (`dotr.engine.driver.close_instant`). Its derived triples
-come from the closure in rounds (`dotr.explanations.proofs`), which keeps the rule of each. The
-places of background triples are found by reading the sources again, once for many instants.
+come from the closure in rounds (`dotr.explanations.evidence.proofs`), which keeps the rule of each.
+The places of background triples are found by reading the sources again, once for many instants.
 
 Cost: some milliseconds an instant; memory: that of a thousand instants.
 """
@@ -15,28 +15,28 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Final
 
-from dotr.datalog.closure import Closure
-from dotr.datalog.inconsistencies import Inconsistency
 from dotr.engine.driver import ClosedInstant, close_instant, rejection_reason
-from dotr.engine.instants import merge
 from dotr.errors.diagnostics import Refused
-from dotr.explanations.background_origins import BackgroundOrigins, rule_place
-from dotr.explanations.partial_joins import ClosedGraph
-from dotr.explanations.proofs import InstantProofs, program_rules
-from dotr.explanations.query_failure import close_quietly, time_value
-from dotr.explanations.replay import ElementPlace, RejectedElement, Replay, ReplayedInstant
+from dotr.evaluation.expressions.values.times import format_time
+from dotr.evaluation.limits import LimitExceeded
+from dotr.evaluation.triples.index import NO_TERMS, TripleIndex
+from dotr.explanations.evidence.background_origins import BackgroundOrigins, rule_place
+from dotr.explanations.evidence.proofs import InstantProofs, program_rules
+from dotr.explanations.missing.fact import close_quietly, time_value
+from dotr.explanations.missing.partial_joins import ClosedGraph
+from dotr.explanations.replay.stream import ElementPlace, RejectedElement, Replay, ReplayedInstant
 from dotr.explanations.statements import StatementWriter
-from dotr.expressions.times import format_time
-from dotr.joins.limits import LimitExceeded
-from dotr.layout.retention import roles
+from dotr.instant.datalog.closure.inconsistencies import Inconsistency
+from dotr.instant.datalog.closure.instant import Closure
+from dotr.instant.instants import merge
+from dotr.instant.queries.evaluate import AlgebraCompiler
+from dotr.instant.queries.operators import EMPTY, AlgebraOperator
 from dotr.model.algebra import Select
 from dotr.model.rules import FactSource
 from dotr.model.stream import Fact, Reason
 from dotr.model.terms import OWL, RDF, RDF_TYPE, RDFS, XSD, Label, Term, Triple, Variable, is_iri
 from dotr.model.time import Micros
-from dotr.queries.evaluate import AlgebraCompiler
-from dotr.queries.operators import EMPTY, AlgebraOperator
-from dotr.store.triples import NO_TERMS, TripleIndex
+from dotr.temporal.layout.retention import roles
 
 SHOWN: Final = 10
 """Maximum number of derived triples, and of known ones, that are shown of an instant."""
@@ -50,7 +50,8 @@ QUERY: Final = "query"
 
 @dataclass(frozen=True, slots=True)
 class ShownTriple:
-    """A triple as Turtle. `origin`: the rule that derived it or the file that states it; may be empty."""
+    """A triple as Turtle. `origin`: the rule that derived it or the file that states it; may be
+    empty."""
 
     text: str
     origin: str
@@ -174,7 +175,8 @@ class FactsReader:
         self.width = max(map(len, [QUERY] if query is not None else ["derived", *self._names])) + 3
 
     def views(self, at: Micros | None = None, head: int | None = None) -> Iterator[InstantFactsView]:
-        """The instants in the order of time. With an ad hoc query, instants without a row are left out.
+        """The instants in the order of time. With an ad hoc query, instants without a row are left
+        out.
 
         Args:
             at: the only time to show, in µs since 1970.
@@ -359,8 +361,8 @@ def _by_label(facts: Sequence[Fact], names: Mapping[Label, Sequence[Variable]]) 
 
 
 def _background_about(given: Sequence[Triple], background: TripleIndex) -> list[Triple]:
-    """Background triples about the IRIs of an instant: first those with one of its nodes as subject,
-    then as object, then those about its classes and predicates.
+    """Background triples about the IRIs of an instant: first those with one of its nodes as
+    subject, then as object, then those about its classes and predicates.
     """
     ends = dict.fromkeys(term for s, p, o in given for term in ((s,) if p == RDF_TYPE else (s, o)) if _is_named(term))
     schema = dict.fromkeys(term for _, p, o in given for term in ((p, o) if p == RDF_TYPE else (p,)) if _is_named(term))

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from dotr.explanations.term_writer import TermWriter
 from dotr.model.terms import Prefixes, Term, Triple, Variable, is_blank, is_triple
+from dotr.syntax.term_writer import TermWriter
 
 
 class StatementWriter:

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from typing import Final
 
-from dotr.explanations.cached_replay import CachedReplay
-from dotr.explanations.event_reasons import EventReasons, ProofsByTime
-from dotr.explanations.firings import AnyFiring, FiringRecorder, NamedFiring, UnitFiring
-from dotr.explanations.reasons import UnitReason
-from dotr.layout.units import StreamQuery
+from dotr.explanations.evidence.event_reasons import EventReasons, ProofsByTime
+from dotr.explanations.evidence.reasons import UnitReason
+from dotr.explanations.replay.cached_replay import CachedReplay
+from dotr.explanations.replay.firings import AnyFiring, FiringRecorder, NamedFiring, UnitFiring
 from dotr.model.terms import Term
+from dotr.temporal.layout.units import StreamQuery
 
 _MOST_NESTED: Final = 12
 """Maximum depth to which composite events are followed."""
@@ -41,8 +41,8 @@ class UnitReasons:
             case NamedFiring():
                 return self._rules.of(firing)
             case UnitFiring(StreamQuery()):
-                from dotr.explanations.report_reasons import ReportReasons
-                from dotr.explanations.window_elements import WindowElements
+                from dotr.languages.continuous.explanation.reasons import ReportReasons
+                from dotr.languages.continuous.explanation.window_elements import WindowElements
 
                 return ReportReasons(self._recorder, self._proofs, WindowElements(self._cached), self.follow).of(firing, name)
             case _:
@@ -50,13 +50,13 @@ class UnitReasons:
 
     def _of_points_or_intervals(self, firing: UnitFiring) -> UnitReason:
         """The reasons of an event of a lazily loaded language."""
-        from dotr.layout.lars_units import LarsUnit
+        from dotr.languages.lars.unit import LarsUnit
 
         if isinstance(firing.unit, LarsUnit):
-            from dotr.explanations.lars_reasons import LarsReasons
+            from dotr.languages.lars.explanation.reasons import LarsReasons
 
             return LarsReasons(self._recorder, self._proofs, self.follow).of(firing)
-        from dotr.explanations.interval_reasons import IntervalReasons
+        from dotr.languages.epsparql.explanation.reasons import IntervalReasons
 
         return IntervalReasons(self._recorder, self._proofs, self.follow).of(firing)
 

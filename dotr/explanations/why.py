@@ -13,29 +13,29 @@ from dataclasses import dataclass, replace
 from time import process_time
 from typing import Final
 
-from dotr.datalog.background import without_collection
 from dotr.engine.driver import Engine
 from dotr.engine.program import CompiledProgram
-from dotr.explanations.background_origins import BackgroundOrigins, close_background_in_rounds
-from dotr.explanations.cached_replay import CachedReplay
-from dotr.explanations.conditions import truth_in
-from dotr.explanations.event_reasons import ProofsByTime
-from dotr.explanations.firings import AnyFiring, FiringRecorder
-from dotr.explanations.proofs import ProofBuilder, TripleProof
-from dotr.explanations.reason_text import ReasonWriter, background_triples, replace_background
-from dotr.explanations.reasons import UnitReason
-from dotr.explanations.replay import ElementPlace, Replay
-from dotr.explanations.term_writer import TermWriter
+from dotr.evaluation.expressions.values.times import format_time
+from dotr.evaluation.limits import LimitExceeded
+from dotr.explanations.evidence.background_origins import BackgroundOrigins, close_background_in_rounds
+from dotr.explanations.evidence.conditions import truth_in
+from dotr.explanations.evidence.event_reasons import ProofsByTime
+from dotr.explanations.evidence.proofs import ProofBuilder, TripleProof
+from dotr.explanations.evidence.reasons import UnitReason
+from dotr.explanations.replay.cached_replay import CachedReplay
+from dotr.explanations.replay.firings import AnyFiring, FiringRecorder
+from dotr.explanations.replay.stream import ElementPlace, Replay
+from dotr.explanations.text.reason_text import ReasonWriter, background_triples, replace_background
+from dotr.explanations.text.tree import WhyTree
+from dotr.explanations.text.unit_text import UnitWriter, proofs_of
 from dotr.explanations.unit_reasons import UnitReasons
-from dotr.explanations.unit_text import UnitWriter, proofs_of
-from dotr.explanations.why_tree import WhyTree
-from dotr.expressions.times import format_time
-from dotr.joins.limits import LimitExceeded
+from dotr.instant.datalog.background.knowledge import without_collection
 from dotr.model.algebra import Call, Const, Var
 from dotr.model.stream import Firing, output_order
 from dotr.model.terms import WELL_KNOWN, Term, Triple, Variable, is_blank
 from dotr.model.time import Micros
-from dotr.outputs.writing import FRESH, GraphNamer
+from dotr.streams.formats.writing import FRESH, GraphNamer
+from dotr.syntax.term_writer import TermWriter
 
 _MOST_NEAR: Final = 5
 """Maximum number of nearest events that are listed if no event matches the question."""
@@ -102,7 +102,7 @@ def why(replay: Replay, question: EventQuestion, *, background: bool = False) ->
     Raises:
         Refused: the stream or, with `background`, a graph can no longer be read.
 
-    >>> from dotr.workbench.replays import open_replays
+    >>> from dotr.commands.why.replays import open_replays
     >>> [replay] = open_replays("tests/cases/rule_r.yaml", "1")
     >>> for line in why(replay, EventQuestion(rule="R")).lines(1):
     ...     print(line)
@@ -147,7 +147,8 @@ class WhyExplainer:
     # --- events ---
 
     def answer(self, question: EventQuestion) -> EventAnswer:
-        """The reasons of the first event that a question selects, and the further or nearest events."""
+        """The reasons of the first event that a question selects, and the further or nearest
+        events."""
         with without_collection():  # each collection would traverse the cached instants
             answer = self._answer(question)
             if answer.tree is None and question.name is not None:
@@ -266,7 +267,8 @@ class WhyExplainer:
         return self._writer([proof], terms).triple(proof)
 
     def contradictions(self, at: Micros) -> list[WhyTree]:
-        """The proofs of the contradictions of an instant (µs since 1970), those of least height first.
+        """The proofs of the contradictions of an instant (µs since 1970), those of least height
+        first.
 
         Empty if the instant exceeds a limit.
         """

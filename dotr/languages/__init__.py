@@ -1,1 +1,2 @@
-"""Parsers of rules, continuous queries, LARS, EP-SPARQL, Datalog, SPARQL and Turtle."""
+"""Languages of stage two: rules, continuous queries, LARS and EP-SPARQL, a folder each, and
+programs of all of them."""

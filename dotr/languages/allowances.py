@@ -14,9 +14,9 @@ from types import MappingProxyType
 from typing import Final
 
 from dotr.errors.diagnostics import Diagnostic, Severity
-from dotr.languages.datalog.tokens import statements as datalog_statements
-from dotr.languages.rules import scan
 from dotr.model.places import Document, Span
+from dotr.syntax import scan
+from dotr.syntax.datalog.tokens import statements as datalog_statements
 
 _MARK: Final = "dotr:"
 _COMMENT: Final = re.compile(r"^(?P<before>[^#\"'\n]*)(?P<comment>#[ \t]*dotr:(?P<text>[^\r\n]*))", re.MULTILINE)
@@ -62,7 +62,7 @@ def allowances(document: Document) -> tuple[Allowance, ...]:
     if _MARK not in document.text:
         return ()
     if document.name.endswith((".rspql", ".epsparql")):
-        from dotr.languages.continuous.cursor import register_spans as spans_of
+        from dotr.syntax.cursor import register_spans as spans_of
     elif document.name.endswith((".dlog", ".lars")):
         spans_of = _datalog_spans
     else:

@@ -6,9 +6,9 @@ import re
 from typing import Final
 
 from dotr.errors.diagnostics import Diagnostic, Severity
-from dotr.languages.rules import scan
 from dotr.model.places import Document, Span
 from dotr.model.terms import Prefixes, unescaped
+from dotr.syntax import scan
 
 _BLANK: Final = r"(?:[\s\ufeff]|#[^\r\n]*+)"
 _NOTHING: Final = re.compile(

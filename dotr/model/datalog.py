@@ -14,8 +14,8 @@ from dotr.model.terms import Variable
 class RelationAtom:
     """An atom of a relation that is no property and no class: `relation(slot, …)`.
 
-    It is for rules over windows (`dotr.horizons`), and has no syntax in `.dlog` files. Constants
-    may be any values that a row of the relation holds.
+    It is for rules over windows (`dotr.temporal.horizons`), and has no syntax in `.dlog` files.
+    Constants may be any values that a row of the relation holds.
     """
 
     relation: str

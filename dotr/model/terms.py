@@ -2,7 +2,7 @@
 
 A term is a `str`: `<http://example.org/a>`, `"25"^^<http://www.w3.org/2001/XMLSchema#integer>`,
 `"warm"@en`, `_:b0`, or a triple term (RDF 1.2) `<<( s p o )>>` of three terms. Values (numbers,
-times) are in `dotr.expressions`.
+times) are in `dotr.evaluation.expressions`.
 
 Invariant: two terms are the same RDF term exactly if their texts are equal. Canonical text has the
 escapes of `escaped` and no others, no `^^xsd:string`, and language tags in lower case. So joins are

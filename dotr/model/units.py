@@ -70,7 +70,7 @@ class IntervalEvents:
 
 
 GraphStream: TypeAlias = MadeGraphs | FedGraphs
-"""A stream of graphs; each graph is one arrival, the row of its triples (`dotr.engine.items`)."""
+"""A stream of graphs; each graph is one arrival, the row of its triples (`dotr.temporal.items`)."""
 
 
 InstantStream: TypeAlias = FedGraphs | InstantTriples

@@ -18,7 +18,7 @@ import pytest
 
 import dotr
 from dotr import IRI, DotrError, Entailment, Event, Limits, Program, Session, Unit
-from dotr.cli import main
+from dotr.commands import main
 from dotr.errors.diagnostics import Refused
 from dotr.model.terms import XSD
 from tests.support.paths import ROOT

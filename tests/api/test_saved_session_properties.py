@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 from dotr import Event, Session
 from dotr.api.events import utc
 from dotr.engine.program import CompiledProgram
+from dotr.engine.state.migration import StateFate, state_change
+from dotr.engine.state.schema import state_schema
 from dotr.model.stream import Element
 from dotr.model.terms import Triple
 from dotr.model.time import Micros
-from dotr.state.state_migration import StateFate, state_change
-from dotr.state.state_schema import state_schema
-from tests.state import test_state_migration as changing
+from tests.engine.state import test_state_migration as changing
 from tests.support.properties import MOST, compiled, examples, shown
 from tests.support.running import by_time
 from tests.support.strategies import ProgramText, programs

@@ -11,7 +11,7 @@ from hypothesis import given
 
 import dotr
 from dotr import DotrError
-from tests.engine.test_continuous_random import PREFIXES
+from tests.languages.continuous.test_continuous_random import PREFIXES
 from tests.support.properties import examples
 from tests.support.strategies_continuous import ContinuousProgram, continuous_programs
 

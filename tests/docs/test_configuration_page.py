@@ -6,20 +6,20 @@ import json
 
 import pytest
 
-from dotr.config.sections import schema
-from dotr.expressions.times import format_time
+from dotr.evaluation.expressions.values.times import format_time
 from dotr.model.time import Clock, Unit
-from dotr.workbench.configuration_page import page
+from dotr.runtimes.pipeline.sections import schema
 from tests.support.paths import ROOT
+from tools.configuration_page import page
 
 pytestmark = pytest.mark.core
 
-SHIPPED = ROOT / "dotr" / "config" / "config.schema.json"
+SHIPPED = ROOT / "dotr" / "runtimes" / "pipeline" / "config.schema.json"
 
 
 def test_page_is_current() -> None:
     written = (ROOT / "docs" / "configuration.md").read_text(encoding="utf-8")
-    assert written == page(), "python -m dotr.workbench.configuration_page > docs/configuration.md"
+    assert written == page(), "python -m tools.configuration_page > docs/configuration.md"
 
 
 def test_page_is_made_of_the_schema_that_is_shipped() -> None:

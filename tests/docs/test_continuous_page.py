@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 import yaml
 
-from dotr.engine.units import events_of
-from dotr.languages.continuous import compile_continuous
+from dotr.commands.test.run import run_tests
+from dotr.languages.continuous.reading import compile_continuous
+from dotr.languages.linking import events_of
 from dotr.languages.rules import compile_rules
 from dotr.model.stream import Element
-from dotr.workbench.rule_tests import run_tests
 from tests.oracle.cases import read_turtle, world
 from tests.oracle.units import run_units
 from tests.support.pages import PageExample, assert_engine_passes, assert_files_have_no_error, assert_given, for_each_example

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
+from dotr.commands.check.problems import check
+from dotr.commands.test.run import run_tests
 from dotr.errors.diagnostics import Severity
-from dotr.workbench.check import check
-from dotr.workbench.rule_tests import run_tests
 from tests.oracle.cases import difference, read_cases, read_world
 from tests.oracle.program import run
 from tests.support.paths import ROOT

@@ -7,7 +7,7 @@ import shlex
 
 import pytest
 
-from dotr.cli import main
+from dotr.commands import main
 from tests.support.paths import ROOT
 
 pytestmark = pytest.mark.core

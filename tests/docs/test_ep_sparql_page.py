@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 import yaml
 
+from dotr.commands.check.problems import check
+from dotr.commands.test.run import run_tests
 from dotr.errors.diagnostics import Severity
-from dotr.languages.epsparql import compile_temporal
+from dotr.languages.epsparql.reading import compile_temporal
 from dotr.languages.rules import compile_rules
 from dotr.model.stream import Element
 from dotr.model.units import UnitEvents
-from dotr.workbench.check import check
-from dotr.workbench.rule_tests import run_tests
 from tests.oracle.cases import read_turtle, world
 from tests.oracle.units import run_units
 from tests.support.pages import PageExample, assert_engine_passes, assert_files_have_no_error, assert_given, for_each_example

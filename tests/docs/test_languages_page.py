@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from dotr.commands.check.problems import check
+from dotr.commands.test.run import run_tests
 from dotr.errors.diagnostics import Severity
-from dotr.workbench.check import check
-from dotr.workbench.rule_tests import run_tests
 from tests.support.paths import ROOT
 
 pytestmark = pytest.mark.core

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 import yaml
 
-from dotr.languages.lars import compile_lars
+from dotr.commands.test.run import run_tests
+from dotr.languages.lars.reading import compile_lars
+from dotr.languages.lars.unit import made_by
 from dotr.languages.rules import compile_rules
-from dotr.layout.lars_units import made_by
 from dotr.model.stream import Element
-from dotr.workbench.rule_tests import run_tests
 from tests.oracle.cases import read_turtle, world
 from tests.oracle.units import run_units
 from tests.support.pages import PageExample, assert_engine_passes, assert_files_have_no_error, assert_given, for_each_example

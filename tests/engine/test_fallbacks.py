@@ -14,24 +14,24 @@ from typing import Any
 import pytest
 
 from dotr import Program
-from dotr.cli import main
-from dotr.datalog.background import Knowledge
-from dotr.engine import stage_one
-from dotr.engine.stage_two import StageTwo
+from dotr.commands import main
 from dotr.errors import fallbacks
 from dotr.errors.fallbacks import ExpectedError, FallbackKind, record_fallback, reraise_in_tests
+from dotr.instant import stage_one
+from dotr.instant.datalog.background.knowledge import Knowledge
+from dotr.instant.queries import JoinGroup, QueryPlan, join_groups, plan
 from dotr.model.time import Clock
-from dotr.monitoring.display import json_report
-from dotr.monitoring.latest_figures import LatestFigures
-from dotr.monitoring.prometheus import exposition
-from dotr.monitoring.totals import Totals
-from dotr.patterns import operator
-from dotr.patterns.events import EnteringBinding, StoredEvent
-from dotr.patterns.matcher.compile import Matcher, compile_matcher
-from dotr.queries import JoinGroup, QueryPlan, join_groups, plan
-from dotr.runtimes.spark.rows import RowKind as Row
-from dotr.runtimes.spark.rows import fallback_rows
+from dotr.runtimes.monitoring.display import json_report
+from dotr.runtimes.monitoring.latest_figures import LatestFigures
+from dotr.runtimes.monitoring.prometheus import exposition
+from dotr.runtimes.monitoring.totals import Totals
+from dotr.runtimes.spark.exchange.rows import RowKind as Row
+from dotr.runtimes.spark.exchange.rows import fallback_rows
 from dotr.runtimes.spark.sink import Sink
+from dotr.temporal.matching import operator
+from dotr.temporal.matching.events import EnteringBinding, StoredEvent
+from dotr.temporal.matching.matcher.compile import Matcher, compile_matcher
+from dotr.temporal.stage_two import StageTwo
 from tests.conftest import Project
 from tests.support.paths import ROOT
 
@@ -151,7 +151,7 @@ EARLIER = (FallbackKind.TOGETHER, FallbackKind.QUERY)
 def test_subprocess_of_a_test_raises_on_fallback(project: Project) -> None:
     project.write(
         "broken.py",
-        "import sys\nfrom dotr.cli import main\nfrom dotr.datalog.background import Knowledge\n"
+        "import sys\nfrom dotr.commands import main\nfrom dotr.instant.datalog.background.knowledge import Knowledge\n"
         "def close(*a):\n    Knowledge.close = whole\n    raise ValueError('once')\n"
         "whole, Knowledge.close = Knowledge.close, close\nsys.exit(main(['run', 'c.yaml']))\n",
     )

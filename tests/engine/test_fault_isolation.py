@@ -14,27 +14,27 @@ from pathlib import Path
 import pytest
 
 from dotr.api.session import Session
-from dotr.config import read_config
-from dotr.datalog.background import Knowledge
-from dotr.datalog.closure import Closure
+from dotr.instant.datalog.background.knowledge import Knowledge
+from dotr.instant.datalog.closure.instant import Closure
 from dotr.model.stream import DeadLetter, Firing, Reason
 from dotr.model.terms import Triple
 from dotr.model.time import Clock
-from dotr.monitoring.totals import Totals
-from dotr.patterns import operator
-from dotr.patterns.events import EnteringBinding, StoredEvent, anchor_of
-from dotr.patterns.matcher.compile import Matcher, compile_matcher
-from dotr.runtimes.local import run_local
-from dotr.runtimes.pipeline import Pipeline, build
+from dotr.runtimes.local.run import run_local
+from dotr.runtimes.monitoring.totals import Totals
+from dotr.runtimes.pipeline.build import Pipeline, build
+from dotr.runtimes.pipeline.reading import read_config
 from dotr.runtimes.spark import run
-from dotr.runtimes.spark.bucket_steps import bucket_context, step_bucket
-from dotr.runtimes.spark.checkpoint import CheckpointLayout
-from dotr.runtimes.spark.inputs import scan_inputs
-from dotr.runtimes.spark.planner import Offset, plan
-from dotr.runtimes.spark.rows import SparkRow
+from dotr.runtimes.spark.buckets.bucket_steps import bucket_context, step_bucket
+from dotr.runtimes.spark.checkpoint.folder import CheckpointLayout
+from dotr.runtimes.spark.exchange.rows import SparkRow
+from dotr.runtimes.spark.exchange.task import Task
+from dotr.runtimes.spark.planning.planner import Offset, plan
 from dotr.runtimes.spark.sink import Sink
-from dotr.runtimes.spark.stage_one_task import task_lines
-from dotr.runtimes.spark.task import Task
+from dotr.runtimes.spark.tasks.inputs import scan_inputs
+from dotr.runtimes.spark.tasks.stage_one_task import task_lines
+from dotr.temporal.matching import operator
+from dotr.temporal.matching.events import EnteringBinding, StoredEvent, anchor_of
+from dotr.temporal.matching.matcher.compile import Matcher, compile_matcher
 
 pytestmark = [pytest.mark.core, pytest.mark.fallbacks("instant", "query", "rules")]
 

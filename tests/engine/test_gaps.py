@@ -9,12 +9,12 @@ import pytest
 from dotr.engine.driver import Engine
 from dotr.engine.program import CompiledProgram, compile_program
 from dotr.engine.spec import ProgramSpec
-from dotr.expressions.times import format_time
-from dotr.joins.limits import Limits
-from dotr.languages.turtle.graphs import read_graph
+from dotr.evaluation.expressions.values.times import format_time
+from dotr.evaluation.limits import Limits
 from dotr.model.places import Document
 from dotr.model.stream import DeadLetter, FedGraph, Firing
 from dotr.model.time import Clock
+from dotr.syntax.turtle.graphs import read_graph
 from tests.support.layered_batches import LayeredRun
 
 pytestmark = pytest.mark.core

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from dotr.datalog.background import Knowledge
-from dotr.engine.instants import merge
-from dotr.engine.stage_one import StageOne
-from dotr.languages.datalog import parse_datalog
+from dotr.instant.datalog.background.knowledge import Knowledge
+from dotr.instant.instants import merge
+from dotr.instant.stage_one import StageOne
 from dotr.model.places import Document
 from dotr.model.units import InstantTriples
+from dotr.syntax.datalog import parse_datalog
 
 pytestmark = pytest.mark.core
 

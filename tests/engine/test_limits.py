@@ -12,24 +12,24 @@ from pathlib import Path
 import pytest
 
 from dotr.api.session import Session
-from dotr.codegen.tree import Block
-from dotr.config import read_config
-from dotr.datalog.background import Knowledge
 from dotr.engine.program import compile_program
 from dotr.engine.spec import ProgramSpec
-from dotr.engine.stage_one import StageOne
 from dotr.errors.diagnostics import Refused
-from dotr.joins.compile import JoinWriter
-from dotr.joins.limits import LimitExceeded, Limits
-from dotr.languages.sparql import parse_select
+from dotr.evaluation.codegen.tree import Block
+from dotr.evaluation.joins.compile import JoinWriter
+from dotr.evaluation.limits import LimitExceeded, Limits
+from dotr.evaluation.triples.index import TripleIndex
+from dotr.instant.datalog.background.knowledge import Knowledge
+from dotr.instant.queries import QueryPlan, join_groups, plan
+from dotr.instant.stage_one import StageOne
 from dotr.model.places import Document, Span
 from dotr.model.rules import FactSource
 from dotr.model.stream import Instant, Reason
 from dotr.model.terms import Triple, iri
-from dotr.queries import QueryPlan, join_groups, plan
-from dotr.runtimes.local import run_local
-from dotr.runtimes.pipeline import build
-from dotr.store.triples import TripleIndex
+from dotr.runtimes.local.run import run_local
+from dotr.runtimes.pipeline.build import build
+from dotr.runtimes.pipeline.reading import read_config
+from dotr.syntax.sparql import parse_select
 from tests.engine.test_fault_isolation import run_like_spark, run_on_both
 
 pytestmark = pytest.mark.core

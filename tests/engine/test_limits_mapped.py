@@ -12,17 +12,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dotr.joins.branch_loops import AnswerRow
-from dotr.joins.limits import LimitExceeded, Limits
-from dotr.languages.sparql import parse_select
+from dotr.evaluation.joins.branch_loops import AnswerRow
+from dotr.evaluation.limits import LimitExceeded, Limits
+from dotr.evaluation.triples import lazy_sequences as unmade
+from dotr.evaluation.triples import mapped_index as index
+from dotr.evaluation.triples.index import TripleIndex
+from dotr.instant.queries import join_groups, plan
 from dotr.model.algebra import Select
 from dotr.model.places import Document, Span
 from dotr.model.terms import Triple, iri
-from dotr.queries import join_groups, plan
-from dotr.store import lazy_sequences as unmade
-from dotr.store import mapped_index as index
-from dotr.store.triples import TripleIndex
-from tests.store.test_store_index import mapped
+from dotr.syntax.sparql import parse_select
+from tests.evaluation.triples.test_store_index import mapped
 from tests.support.properties import examples
 
 NODES = [iri(f"http://e/{name}") for name in "stuvw"]

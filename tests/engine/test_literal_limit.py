@@ -11,13 +11,13 @@ import pytest
 from dotr.api.session import Session
 from dotr.engine.program import CompiledProgram, compile_program
 from dotr.engine.spec import ProgramSpec
-from dotr.expressions import evaluator
-from dotr.expressions.literal_limits import BOUNDS, DIGITS, LONGEST_TEXT
-from dotr.joins.limits import LIMITS, Limits
-from dotr.languages.sparql import parse_expression
+from dotr.evaluation.expressions import evaluator
+from dotr.evaluation.limits import LIMITS, Limits
+from dotr.evaluation.literal_limits import BOUNDS, DIGITS, LONGEST_TEXT
 from dotr.model.algebra import Var
 from dotr.model.places import Document, Span
 from dotr.model.terms import XSD, Term, literal, literal_parts
+from dotr.syntax.sparql import parse_expression
 
 PREFIXES = {"": "http://e/", "xsd": XSD}
 
@@ -69,7 +69,7 @@ def test_a_computed_literal_over_the_limit_is_an_error(just: str, over: str) -> 
 
 
 def test_group_concat_over_the_limit_is_an_error() -> None:
-    from dotr.expressions import aggregate
+    from dotr.evaluation.expressions import aggregate
     from dotr.model.algebra import AggregateCall
 
     BOUNDS.characters = 10

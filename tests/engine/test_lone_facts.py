@@ -12,16 +12,16 @@ import pytest
 from dotr.engine.driver import Engine
 from dotr.engine.program import CompiledProgram, compile_program
 from dotr.engine.spec import ProgramSpec
-from dotr.joins.limits import Limits
+from dotr.evaluation.limits import Limits
 from dotr.model.places import Document
 from dotr.model.stream import DeadLetter, Firing, output_order
 from dotr.model.terms import XSD, Triple, literal
 from dotr.model.time import Clock
-from dotr.patterns import operator
-from dotr.patterns.events import SearchStart, anchor_of
-from dotr.patterns.matcher.compile import LoneSearch, Matcher, compile_matcher
-from dotr.patterns.operator import MANY_GROUPS
-from dotr.patterns.rule_counts import RuleCounts
+from dotr.temporal.matching import operator
+from dotr.temporal.matching.events import SearchStart, anchor_of
+from dotr.temporal.matching.matcher.compile import LoneSearch, Matcher, compile_matcher
+from dotr.temporal.matching.operator import MANY_GROUPS
+from dotr.temporal.matching.rule_counts import RuleCounts
 
 pytestmark = pytest.mark.fallbacks("rules")
 

@@ -4,11 +4,11 @@ events."""
 from __future__ import annotations
 
 from dotr.api.session import Session
-from dotr.engine.instants import merge
 from dotr.engine.program import CompiledProgram, compile_program
 from dotr.engine.spec import ProgramSpec
-from dotr.languages.turtle.graphs import read_graph
+from dotr.instant.instants import merge
 from dotr.model.places import Document
+from dotr.syntax.turtle.graphs import read_graph
 
 RULE = """
 rule R{n} define E{n} = [ [] a :E ; :v ?v ; :w ?w ]

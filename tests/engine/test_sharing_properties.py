@@ -14,17 +14,17 @@ from hypothesis import strategies as st
 from dotr.engine.driver import Engine
 from dotr.engine.program import compile_program
 from dotr.engine.spec import ProgramSpec
-from dotr.expressions import condition
-from dotr.expressions.ordered_domains import OrderedDomain, domain_of
-from dotr.expressions.values import VALUES
+from dotr.evaluation.expressions import condition
+from dotr.evaluation.expressions.ordered_domains import OrderedDomain, domain_of
+from dotr.evaluation.expressions.values.terms import VALUES
 from dotr.model.algebra import Attribute, Call, Const, Var
 from dotr.model.places import Document
 from dotr.model.stream import Firing
 from dotr.model.terms import XSD, Term, Triple, literal
 from dotr.model.time import Clock
-from dotr.patterns.matcher.emitter import table_finder
-from dotr.patterns.rule_search import ConstantTable
-from dotr.patterns.rule_templates import ROW
+from dotr.temporal.matching.matcher.emitter import table_finder
+from dotr.temporal.matching.rule_search import ConstantTable
+from dotr.temporal.matching.rule_templates import ROW
 from tests.support.properties import examples
 
 

@@ -10,19 +10,19 @@ from typing import Any
 
 import pytest
 
-from dotr.config import read_config
 from dotr.engine.program import compile_program
 from dotr.engine.spec import ProgramSpec
 from dotr.errors.diagnostics import Refused
-from dotr.expressions import evaluator
-from dotr.expressions.literal_limits import BOUNDS, LONGEST_TEXT, MOST_TEXT, LimitExceeded
-from dotr.joins.limits import LIMITS, Limits
-from dotr.languages.sparql import parse_expression
+from dotr.evaluation.expressions import evaluator
+from dotr.evaluation.limits import LIMITS, Limits
+from dotr.evaluation.literal_limits import BOUNDS, LONGEST_TEXT, MOST_TEXT, LimitExceeded
 from dotr.model.algebra import Var
 from dotr.model.places import Document, Span
 from dotr.model.terms import XSD, Term
-from dotr.runtimes.local import run_local
-from dotr.runtimes.pipeline import build
+from dotr.runtimes.local.run import run_local
+from dotr.runtimes.pipeline.build import build
+from dotr.runtimes.pipeline.reading import read_config
+from dotr.syntax.sparql import parse_expression
 
 pytestmark = pytest.mark.core
 
@@ -174,7 +174,7 @@ def test_text_that_grows_with_each_derivation_ends_at_the_limit(name: str, tmp_p
 
 def test_background_that_computes_ever_new_texts_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     datalog = f':p(:a, "{"b" * 200_000}") .\n:p(:a, ?y) :- :p(:a, ?x), BIND(CONCAT(SUBSTR(?x, 33), MD5(?x)) AS ?y) .'
-    monkeypatch.setattr("dotr.datalog.background.MOST_TEXT_OF_BACKGROUND", 4_000_000)
+    monkeypatch.setattr("dotr.instant.datalog.background.knowledge.MOST_TEXT_OF_BACKGROUND", 4_000_000)
     with pytest.raises(Refused) as refused:
         compile_program(ProgramSpec(datalog=(Document("a.dlog", datalog),), prefixes=PREFIXES))
     (problem,) = refused.value.diagnostics

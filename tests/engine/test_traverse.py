@@ -11,12 +11,12 @@ from itertools import count, pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dotr.languages.datalog import parse_datalog
-from dotr.languages.sparql import parse_expression, parse_select
 from dotr.model.algebra import Call, Const, Expression, Select, Var
 from dotr.model.graphs import components, shortest_path, strong_components
 from dotr.model.places import Document, Span
 from dotr.model.traverse import children, conjuncts, depth, free_variables, in_scope, rename, subexpressions, transform, walk
+from dotr.syntax.datalog import parse_datalog
+from dotr.syntax.sparql import parse_expression, parse_select
 
 QUERY = """PREFIX : <http://e/>
 SELECT ?x (COUNT(DISTINCT ?y + 1) AS ?n) (GROUP_CONCAT(?t) AS ?ts) {

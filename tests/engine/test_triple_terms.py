@@ -12,8 +12,9 @@ import pytest
 from pyoxigraph import DefaultGraph, Quad, QuerySolutions, RdfFormat, Store, parse
 from pyoxigraph import Triple as TripleTerm
 
-from dotr.languages.sparql import parse_select
-from dotr.languages.turtle.graphs import read_graph
+from dotr.evaluation.triples.index import TripleIndex
+from dotr.instant.queries import plan
+from dotr.instant.queries.evaluate import evaluate
 from dotr.model.algebra import (
     Bgp,
     BgpItem,
@@ -29,11 +30,10 @@ from dotr.model.algebra import (
 )
 from dotr.model.places import Document, Span
 from dotr.model.terms import RDF, XSD, Term, Triple
-from dotr.queries import plan
-from dotr.queries.evaluate import evaluate
-from dotr.store.triples import TripleIndex
+from dotr.syntax.sparql import parse_select
+from dotr.syntax.turtle.graphs import read_graph
+from tests.instant.queries.test_queries_plans import NAMES, NODES, NUMBERS, PREDICATES, Author, Row, bag, check
 from tests.oracle.triple_terms import whole
-from tests.queries.test_queries_plans import NAMES, NODES, NUMBERS, PREDICATES, Author, Row, bag, check
 
 PREFIXES = {"": "http://e/", "rdf": RDF, "xsd": XSD}
 

@@ -10,15 +10,15 @@ from pathlib import Path
 import pytest
 
 from dotr import Program
-from dotr.engine.instants import merge
-from dotr.languages.turtle.graphs import number_blanks, read_graph
+from dotr.instant.instants import merge
 from dotr.model.places import Document
 from dotr.model.stream import Element, Firing
 from dotr.model.terms import RDF_REIFIES, Triple
 from dotr.model.time import Clock
-from dotr.outputs.writing import RDF_FORMATS, StreamFormat, compile_writer
-from dotr.sources.records import ElementMap, Format
-from tests.sources.test_io_formats import records
+from dotr.streams.formats.writing import RDF_FORMATS, StreamFormat, compile_writer
+from dotr.streams.records import ElementMap, Format
+from dotr.syntax.turtle.graphs import number_blanks, read_graph
+from tests.streams.formats.test_io_formats import records
 
 pytestmark = pytest.mark.core
 

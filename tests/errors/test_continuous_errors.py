@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from dotr.languages.continuous import WindowCode, compile_continuous
+from dotr.languages.continuous.reading import WindowCode, compile_continuous
 from dotr.model.places import Document
 from tests.support.paths import TESTS
 

@@ -8,8 +8,8 @@ import pytest
 
 from dotr.errors.catalogue import CHAPTERS
 from dotr.errors.catalogue.entries import ErrorCode
-from dotr.workbench.errors_page import message_of, page
 from tests.support.paths import ROOT
+from tools.errors_page import message_of, page
 
 pytestmark = pytest.mark.core
 
@@ -41,6 +41,4 @@ def test_example_shows_its_code(entry: ErrorCode) -> None:
 
 
 def test_page_is_current() -> None:
-    assert (ROOT / "docs" / "errors.md").read_text(encoding="utf-8") == page(GOLDENS), (
-        "python -m dotr.workbench.errors_page > docs/errors.md"
-    )
+    assert (ROOT / "docs" / "errors.md").read_text(encoding="utf-8") == page(GOLDENS), "python -m tools.errors_page > docs/errors.md"

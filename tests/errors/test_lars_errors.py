@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from dotr.languages.lars import LarsCode, compile_lars
+from dotr.languages.lars.reading import LarsCode, compile_lars
 from dotr.model.places import Document
 from tests.support.paths import TESTS
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from dotr.languages.epsparql import TemporalCode, compile_temporal
+from dotr.languages.epsparql.reading import TemporalCode, compile_temporal
 from dotr.model.places import Document
 from tests.support.paths import TESTS
 

@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from dotr.datalog.entailment import Entailment
 from dotr.engine.program import CompiledProgram, compile_program
 from dotr.engine.spec import ProgramSpec
-from dotr.explanations.background_origins import BackgroundOrigin, BackgroundOrigins, close_background_in_rounds
-from dotr.explanations.proofs import program_rules
-from dotr.languages.turtle.graphs import read_turtle
+from dotr.explanations.evidence.background_origins import BackgroundOrigin, BackgroundOrigins, close_background_in_rounds
+from dotr.explanations.evidence.proofs import program_rules
+from dotr.instant.datalog.entailment import Entailment
 from dotr.model.places import Document
 from dotr.model.terms import OWL, RDFS, Triple
+from dotr.syntax.turtle.graphs import read_turtle
 
 pytestmark = pytest.mark.core
 PREFIXES = {"": "http://e/", "rdfs": RDFS, "owl": OWL}

@@ -6,17 +6,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dotr.datalog.background import Knowledge
-from dotr.datalog.content_entailment import ContentCloser
-from dotr.explanations.content_proofs import ContentProofs
-from dotr.explanations.proofs import BackgroundTriple, DerivedTriple, StatedTriple, TripleProof
-from dotr.explanations.replay import ElementPlace
-from dotr.explanations.rule_matches import ProvingRules
+from dotr.evaluation.triples.index import is_hidden
+from dotr.explanations.evidence.proofs import BackgroundTriple, DerivedTriple, StatedTriple, TripleProof
+from dotr.explanations.evidence.rule_matches import ProvingRules
+from dotr.explanations.replay.stream import ElementPlace
+from dotr.instant.datalog.background.knowledge import Knowledge
+from dotr.instant.datalog.content_entailment import ContentCloser
+from dotr.languages.continuous.explanation.content_proofs import ContentProofs
 from dotr.model.datalog import DatalogRule
 from dotr.model.terms import Triple
-from dotr.store.triples import is_hidden
-from tests.datalog.test_closure_properties import graphs, programs
-from tests.datalog.test_stratified_properties import Author
+from tests.instant.datalog.test_closure_properties import graphs, programs
+from tests.instant.datalog.test_stratified_properties import Author
 
 pytestmark = pytest.mark.core
 

@@ -8,7 +8,7 @@ from textwrap import dedent
 
 import pytest
 
-from dotr.cli import main
+from dotr.commands import main
 
 pytestmark = pytest.mark.core
 

@@ -7,14 +7,14 @@ from collections.abc import Callable, Iterator
 
 from hypothesis import given
 
-from dotr.engine.instants import merge
 from dotr.engine.program import CompiledProgram
 from dotr.explanations.facts import FactsReader
-from dotr.explanations.replay import ElementPlace, RejectedElement, Replay, ReplayedInstant
-from dotr.languages.turtle.graphs import read_graph
+from dotr.explanations.replay.stream import ElementPlace, RejectedElement, Replay, ReplayedInstant
+from dotr.instant.instants import merge
 from dotr.model.stream import Element, Instant
 from dotr.model.terms import WELL_KNOWN, Term, Triple, rename_blanks
 from dotr.model.time import Micros
+from dotr.syntax.turtle.graphs import read_graph
 from tests.oracle.isomorphism import canonical
 from tests.support.properties import compiled, examples, shown
 from tests.support.strategies import STRATIFIED, ProgramText, programs, programs_of_queries

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from dotr.commands.why.replays import open_replays
 from dotr.errors.diagnostics import Refused
-from dotr.explanations.missing_triple import explain_missing_triple, read_triple
-from dotr.explanations.replay import Replay
-from dotr.explanations.term_writer import TermWriter
-from dotr.workbench.replays import open_replays
+from dotr.explanations.missing.triple import explain_missing_triple, read_triple
+from dotr.explanations.replay.stream import Replay
+from dotr.syntax.term_writer import TermWriter
 
 pytestmark = pytest.mark.core
 

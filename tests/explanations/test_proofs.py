@@ -7,10 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from dotr.datalog.entailment import Entailment
 from dotr.engine.program import compile_program
 from dotr.engine.spec import ProgramSpec
-from dotr.explanations.proofs import (
+from dotr.explanations.evidence.proofs import (
     AggregatedGroup,
     BackgroundTriple,
     ComputedTerm,
@@ -24,12 +23,13 @@ from dotr.explanations.proofs import (
     UnmatchedAtoms,
     program_rules,
 )
-from dotr.explanations.rendering import expression_text, term_text
-from dotr.explanations.replay import ElementPlace, ReplayedInstant
-from dotr.languages.turtle.graphs import read_turtle
+from dotr.explanations.replay.stream import ElementPlace, ReplayedInstant
+from dotr.instant.datalog.entailment import Entailment
 from dotr.model.algebra import Const, TriplePattern
 from dotr.model.places import Document
 from dotr.model.terms import OWL, RDFS, Triple
+from dotr.syntax.rendering import expression_text, term_text
+from dotr.syntax.turtle.graphs import read_turtle
 
 pytestmark = pytest.mark.core
 PREFIXES = {"": "http://e/", "rdfs": RDFS, "owl": OWL}

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from hypothesis import assume, given
 
-from dotr.engine.instants import merge
-from dotr.explanations.datalog_failure import UnfulfilledRule, UnfulfilledRules
-from dotr.explanations.partial_joins import (
+from dotr.explanations.missing.conclusion import UnfulfilledRule, UnfulfilledRules
+from dotr.explanations.missing.fact import close_quietly
+from dotr.explanations.missing.partial_joins import (
     ClosedGraph,
     FilterStop,
     JoinStop,
@@ -19,14 +19,14 @@ from dotr.explanations.partial_joins import (
     joined_pattern,
     reached,
 )
-from dotr.explanations.query_failure import close_quietly
-from dotr.explanations.stop_text import StopText, datalog_rules
-from dotr.explanations.stream_vocabulary import StreamVocabulary
-from dotr.explanations.term_writer import TermWriter
+from dotr.explanations.missing.stop_text import StopText, datalog_rules
+from dotr.explanations.missing.vocabulary import StreamVocabulary
+from dotr.instant.instants import merge
 from dotr.model.algebra import Bgp, Filter, Pattern, Select, TriplePattern
 from dotr.model.rules import FactSource
 from dotr.model.stream import Element
 from dotr.model.terms import Triple
+from dotr.syntax.term_writer import TermWriter
 from tests.oracle import algebra
 from tests.support.properties import compiled, examples, shown
 from tests.support.strategies import STRATIFIED, ProgramText, programs, programs_of_queries

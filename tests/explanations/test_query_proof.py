@@ -6,24 +6,16 @@ from collections.abc import Iterator
 
 import pytest
 
-from dotr.explanations.proofs import ComputedTerm, HeldFilter
-from dotr.explanations.query_proof import (
-    Evidence,
-    SolutionGroup,
-    UnmatchedPattern,
-    UsedPath,
-    UsedTriple,
-    prove_fact,
-    used_triples,
-)
-from dotr.explanations.rendering import expression_text
-from dotr.languages.sparql import parse_select
+from dotr.evaluation.triples.index import TripleIndex
+from dotr.explanations.evidence.proofs import ComputedTerm, HeldFilter
+from dotr.explanations.evidence.query_proof import Evidence, SolutionGroup, UnmatchedPattern, UsedPath, UsedTriple, prove_fact, used_triples
+from dotr.instant.queries.evaluate import evaluate
+from dotr.instant.queries.graph import Graph
 from dotr.model.places import Document, Span
 from dotr.model.terms import Triple
-from dotr.queries.evaluate import evaluate
-from dotr.queries.graph import Graph
-from dotr.store.triples import TripleIndex
-from tests.queries.test_queries_plans import Author
+from dotr.syntax.rendering import expression_text
+from dotr.syntax.sparql import parse_select
+from tests.instant.queries.test_queries_plans import Author
 
 pytestmark = pytest.mark.core
 

@@ -9,18 +9,18 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from dotr.datalog.background import Knowledge
-from dotr.datalog.entailment import Entailment, rule_set
-from dotr.explanations.rounds import RoundsClosure, close_in_rounds
-from dotr.explanations.rule_matches import ProvingRules
-from dotr.languages.datalog import parse_datalog
+from dotr.evaluation.triples.index import TripleIndex
+from dotr.explanations.evidence.rounds import RoundsClosure, close_in_rounds
+from dotr.explanations.evidence.rule_matches import ProvingRules
+from dotr.instant.datalog.background.knowledge import Knowledge
+from dotr.instant.datalog.entailment import Entailment, rule_set
 from dotr.model.datalog import DatalogRule
 from dotr.model.places import Document
 from dotr.model.terms import Triple
-from dotr.store.triples import TripleIndex
-from tests.datalog.test_closure_properties import graphs, programs
-from tests.datalog.test_entailment_equality import PROGRAMS, cases, program
-from tests.datalog.test_stratified_properties import Author
+from dotr.syntax.datalog import parse_datalog
+from tests.instant.datalog.test_closure_properties import graphs, programs
+from tests.instant.datalog.test_entailment_equality import PROGRAMS, cases, program
+from tests.instant.datalog.test_stratified_properties import Author
 from tests.oracle.closure import close
 
 PHASES = (Phase.explicit, Phase.generate)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from dotr.cli import main
+from dotr.commands import main
 from tests.support.paths import ROOT
 
 pytestmark = pytest.mark.core

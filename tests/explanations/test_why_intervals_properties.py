@@ -9,8 +9,8 @@ from pathlib import Path
 
 from hypothesis import given, note
 
-from dotr.datalog.entailment import Entailment
 from dotr.engine.spec import ProgramSpec
+from dotr.instant.datalog.entailment import Entailment
 from dotr.model.places import Document
 from tests.oracle.isomorphism import canonical
 from tests.support.properties import examples

@@ -9,11 +9,11 @@ from pathlib import Path
 
 from hypothesis import assume, given, note
 
-from dotr.datalog.entailment import Entailment
 from dotr.engine.spec import ProgramSpec
+from dotr.instant.datalog.entailment import Entailment
 from dotr.model.places import Document
-from tests.engine.test_lars_random import PREFIXES as LARS_PREFIXES
-from tests.engine.test_lars_random import STREAM, by_brute_force, documents_of
+from tests.languages.lars.test_lars_random import PREFIXES as LARS_PREFIXES
+from tests.languages.lars.test_lars_random import STREAM, by_brute_force, documents_of
 from tests.oracle.isomorphism import canonical
 from tests.support.properties import examples
 from tests.support.strategies_lars import LarsProgram, lars_programs

@@ -385,7 +385,7 @@ def test_discarded_history_does_not_change_the_answer(project: Project, monkeypa
         "  Gas at 20002, room :lab, ppm 400: nothing for Hot among 1 in [19882, 20002)",
         "    Temp at 20000, room :lab, v 80: every condition holds; used up by the firing at 20001 (consuming Hot)",
     ]
-    monkeypatch.setattr("dotr.explanations.survey._MOST_EVENTS", 20)
+    monkeypatch.setattr("dotr.explanations.why_not.survey._MOST_EVENTS", 20)
     assert why_not(project, "Leak", code=0)[:3] == whole[:3]
 
 

@@ -7,13 +7,13 @@ from collections.abc import Sequence
 
 from hypothesis import given
 
-from dotr.explanations.cached_replay import CachedReplay
-from dotr.explanations.event_reasons import ProofsByTime
-from dotr.explanations.query_proof import used_triples
-from dotr.explanations.reasons import FactReason, FiringReason
+from dotr.explanations.evidence.event_reasons import ProofsByTime
+from dotr.explanations.evidence.query_proof import used_triples
+from dotr.explanations.evidence.reasons import FactReason, FiringReason
+from dotr.explanations.replay.cached_replay import CachedReplay
+from dotr.explanations.text.tree import ReasonKind, WhyTree
 from dotr.explanations.unit_reasons import UnitReasons
 from dotr.explanations.why import WhyExplainer
-from dotr.explanations.why_tree import ReasonKind, WhyTree
 from dotr.model.algebra import Bgp
 from dotr.model.rules import FactSource
 from dotr.model.stream import Element

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from dotr.explanations.why_tree import MOST_LEVELS, ReasonKind, WhyTree
+from dotr.explanations.text.tree import MOST_LEVELS, ReasonKind, WhyTree
 
 pytestmark = pytest.mark.core
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from dotr import Program
-from dotr.cli import main
+from dotr.commands import main
 from tests.support.paths import ROOT
 
 BLOCK = re.compile(r"^\$ dotr (.*?)\n(.*?)(?=^\$ dotr |\Z)", re.MULTILINE | re.DOTALL)

@@ -9,25 +9,25 @@ from pathlib import Path
 
 from hypothesis import assume, given, note
 
-from dotr.datalog.entailment import Entailment
 from dotr.engine.program import compile_program
 from dotr.engine.spec import ProgramSpec
-from dotr.engine.units import events_of
 from dotr.errors.diagnostics import Refused
-from dotr.explanations.firings import UnitFiring
-from dotr.explanations.reasons import ReportReason, SolutionReason, SolutionStatus
-from dotr.explanations.replay import ElementPlace, RejectedElement, Replay, ReplayedInstant, WindowElement
-from dotr.explanations.report_reasons import used_elements
+from dotr.explanations.evidence.reasons import ReportReason, SolutionReason, SolutionStatus
+from dotr.explanations.replay.firings import UnitFiring
+from dotr.explanations.replay.stream import ElementPlace, RejectedElement, Replay, ReplayedInstant, WindowElement
+from dotr.explanations.text.tree import ReasonKind
 from dotr.explanations.why import WhyExplainer
-from dotr.explanations.why_tree import ReasonKind
-from dotr.languages.continuous import compile_continuous
+from dotr.instant.datalog.entailment import Entailment
+from dotr.languages.continuous.explanation.reasons import used_elements
+from dotr.languages.continuous.model import AskForm, EntailmentLevel
+from dotr.languages.continuous.reading import compile_continuous
+from dotr.languages.linking import events_of
 from dotr.languages.rules import compile_rules
-from dotr.model.continuous import AskForm, EntailmentLevel
 from dotr.model.places import Document
 from dotr.model.stream import FedGraph
 from dotr.model.terms import Triple
 from dotr.model.time import Clock
-from tests.engine.test_continuous_random import PREFIXES
+from tests.languages.continuous.test_continuous_random import PREFIXES
 from tests.oracle.algebra import Dataset, selected
 from tests.oracle.cases import read_turtle, world
 from tests.oracle.continuous import Knowledge, Streamed, block_graph, event_items, merge

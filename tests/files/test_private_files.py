@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from dotr.files.private_files import (
+from dotr.evaluation.files.private_files import (
     TEMPORARY,
     ForeignFile,
     create_file,

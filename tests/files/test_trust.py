@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from dotr.files import caches, trust
-from dotr.files.caches import usable_cache
-from dotr.files.trust import distrust, distrust_tree, make_folder, make_trusted_folder
+from dotr.evaluation.files import caches, trust
+from dotr.evaluation.files.caches import usable_cache
+from dotr.evaluation.files.trust import distrust, distrust_tree, make_folder, make_trusted_folder
 
 pytestmark = pytest.mark.core
 
@@ -81,7 +81,7 @@ def test_every_link_and_the_folders_of_its_target_count(tmp_path: Path, place: P
 @needs_root
 def test_files_of_root_are_trusted_by_others() -> None:
     code = (
-        "import os\nfrom pathlib import Path\nfrom dotr.files.trust import distrust\n"
+        "import os\nfrom pathlib import Path\nfrom dotr.evaluation.files.trust import distrust\n"
         f"os.setgroups([]); os.setgid({OTHER}); os.setuid({OTHER})\nprint(distrust(Path('/usr/bin/env')))\n"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
@@ -163,7 +163,7 @@ class TestCaches:
     def test_the_new_folder_goes_with_its_process(self, tmp_path: Path) -> None:
         (tmp_path / "home").chmod(0o777)
         code = (
-            "import os\nfrom pathlib import Path\nfrom dotr.files.caches import usable_cache\n"
+            "import os\nfrom pathlib import Path\nfrom dotr.evaluation.files.caches import usable_cache\n"
             f"folder, _ = usable_cache(Path({str(tmp_path / 'home' / 'dotr')!r}))\n(folder / 'x').touch()\nprint(folder, flush=True)\n"
             "if os.fork() == 0:\n    raise SystemExit\nos.wait()\nassert (folder / 'x').exists()\n"
         )

@@ -13,12 +13,12 @@ import yaml
 from pyoxigraph import BlankNode, Literal, NamedNode, RdfFormat, parse
 from pyoxigraph import Triple as TripleTerm
 
-from dotr.languages.datalog import parse_datalog
 from dotr.languages.rules import RuleSet, compile_rules
 from dotr.model.places import Document
 from dotr.model.stream import Element
 from dotr.model.terms import Label, Term, Triple, blank, iri, literal
 from dotr.model.time import Clock, Micros, Unit
+from dotr.syntax.datalog import parse_datalog
 from tests.oracle.isomorphism import canonical
 from tests.oracle.program import ReportedFact, World
 from tests.oracle.temporal import Output

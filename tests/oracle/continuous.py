@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import floor
 
-from dotr.model.continuous import (
+from dotr.languages.continuous.model import (
     AskForm,
     ConstructForm,
     ContinuousQuery,

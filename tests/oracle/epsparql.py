@@ -7,7 +7,11 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 
 from dotr.model.algebra import Bgp, Call, Const, Expression, Filter, Join, Pattern, Select, TriplePattern, Var
-from dotr.model.intervals import (
+from dotr.model.templates import Blank, Fresh, Template, TemplateSlot, leaves
+from dotr.model.terms import XSD, Label, Term, Triple, Variable, literal
+from dotr.model.time import Clock, Micros
+from dotr.model.traverse import transform
+from dotr.temporal.intervals.patterns import (
     DURATION,
     END,
     START,
@@ -24,10 +28,6 @@ from dotr.model.intervals import (
     TemporalQuery,
     UsePolicy,
 )
-from dotr.model.templates import Blank, Fresh, Template, TemplateSlot, leaves
-from dotr.model.terms import XSD, Label, Term, Triple, Variable, literal
-from dotr.model.time import Clock, Micros
-from dotr.model.traverse import transform
 from tests.oracle.algebra import Solution, agree, select, solutions
 from tests.oracle.expressions import Scope, computed, holds, time_term
 from tests.oracle.temporal import Output, instance

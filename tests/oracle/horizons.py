@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from dotr.horizons.rules import Atom, WindowFact, WindowRule
 from dotr.model.algebra import Const, TriplePattern
 from dotr.model.datalog import Bind, FilterItem, Not, RelationAtom
 from dotr.model.terms import Term
+from dotr.temporal.horizons.rules import Atom, WindowFact, WindowRule
 from tests.oracle.expressions import Scope, computed, holds
 from tests.oracle.triple_terms import whole
 

@@ -7,9 +7,7 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import TypeAlias
 
-from dotr.model.algebra import Const, Slot, TriplePattern, Var
-from dotr.model.datalog import Bind, FilterItem, RelationAtom
-from dotr.model.lars import (
+from dotr.languages.lars.model import (
     Always,
     At,
     Counted,
@@ -27,6 +25,8 @@ from dotr.model.lars import (
     TimeWindow,
     TupleWindow,
 )
+from dotr.model.algebra import Const, Slot, TriplePattern, Var
+from dotr.model.datalog import Bind, FilterItem, RelationAtom
 from dotr.model.terms import RDF_TYPE, Label, Term, Triple, Variable
 from dotr.model.time import Clock, Micros
 from tests.oracle.algebra import NamesDecide

@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from dotr.model.algebra import Bgp, Filter, TriplePattern, is_hidden
-from dotr.model.intervals import Edge, EventPattern, Ordered, Outermost, PlainGroup, SequencePolicy
 from dotr.model.terms import Term, Triple
 from dotr.model.time import Clock, Micros
+from dotr.temporal.intervals.patterns import Edge, EventPattern, Ordered, Outermost, PlainGroup, SequencePolicy
 from tests.oracle.algebra import Solution, agree, solutions
 from tests.oracle.content_entailment import put_in
 from tests.oracle.expressions import time_term

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
-from dotr.joins.limits import LIMITS, Limits
+from dotr.evaluation.limits import LIMITS, Limits
 from dotr.model.algebra import Attribute, Expression, Filter, Select, TimeOf
 from dotr.model.datalog import DatalogRule
 from dotr.model.rules import FactSource, Rule, SharedQuery

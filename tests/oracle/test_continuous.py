@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from dotr.languages.continuous import compile_continuous
+from dotr.languages.continuous.reading import compile_continuous
 from dotr.model.places import Document
 from dotr.model.stream import Element
 from dotr.model.terms import Term

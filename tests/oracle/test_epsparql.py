@@ -6,7 +6,7 @@ from collections import Counter
 
 import pytest
 
-from dotr.languages.epsparql import compile_temporal
+from dotr.languages.epsparql.reading import compile_temporal
 from dotr.model.places import Document
 from dotr.model.stream import Element
 from dotr.model.terms import Label, Term, literal_parts

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from dotr.languages.lars import compile_lars
+from dotr.languages.lars.reading import compile_lars
 from dotr.languages.rules import compile_rules
 from dotr.model.places import Document
 from dotr.model.stream import Element

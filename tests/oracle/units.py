@@ -6,13 +6,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from dotr.model.continuous import ContinuousQuery, StreamName
-from dotr.model.intervals import ConstructedGraphs, TemporalQuery
-from dotr.model.lars import LarsFile
+from dotr.languages.continuous.model import ContinuousQuery, StreamName
+from dotr.languages.lars.model import LarsFile
 from dotr.model.rules import EventSource, Rule
 from dotr.model.stream import Element
 from dotr.model.terms import Label, Triple
 from dotr.model.time import Micros
+from dotr.temporal.intervals.patterns import ConstructedGraphs, TemporalQuery
 from tests.oracle.algebra import NamesDecide, select
 from tests.oracle.closure import close
 from tests.oracle.continuous import ContinuousQueryState, Knowledge, Streams, named

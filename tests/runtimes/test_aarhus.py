@@ -12,11 +12,11 @@ from typing import Final
 
 import pytest
 
-from dotr.config import read_config
 from dotr.model.stream import Reason
-from dotr.monitoring.totals import Totals
-from dotr.runtimes.local import run_local
-from dotr.runtimes.pipeline import Pipeline, build
+from dotr.runtimes.local.run import run_local
+from dotr.runtimes.monitoring.totals import Totals
+from dotr.runtimes.pipeline.build import Pipeline, build
+from dotr.runtimes.pipeline.reading import read_config
 from tests.support.paths import ROOT
 
 DATA: Final = Path(os.environ.get("DOTR_DATA") or ROOT.parent / "shared" / "data")

@@ -12,17 +12,17 @@ from typing import Final
 
 import pytest
 
-from dotr.config import read_config
 from dotr.engine.driver import Moment
 from dotr.engine.program import CompiledProgram, compile_program
-from dotr.engine.stage_two import LayerResult, StageTwo
-from dotr.layout.keys import SinglePartition, bucket
 from dotr.model.stream import Element
 from dotr.model.terms import Term
 from dotr.model.time import Clock
-from dotr.patterns.state import State
-from dotr.runtimes.pipeline import build
-from dotr.sources.merge import merged
+from dotr.runtimes.pipeline.build import build
+from dotr.runtimes.pipeline.reading import read_config
+from dotr.streams.merge.bounded import merged
+from dotr.temporal.layout.keys import SinglePartition, bucket
+from dotr.temporal.matching.state import State
+from dotr.temporal.stage_two import LayerResult, StageTwo
 from tests.support.paths import ROOT
 from tests.support.running import Batched
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from data.city.over_kafka import EVENTS, INPUTS, REJECTED, replay
-from dotr.cli import main
+from dotr.commands import main
 from tests.support.kafka_broker import Broker
 from tests.support.paths import ROOT
 

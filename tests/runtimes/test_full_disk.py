@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from dotr.runtimes.spark.message_spool import MessageSpool
-from dotr.sources.message_segments import Segments, SegmentsFeed
-from dotr.sources.receivers import deliver
-from dotr.sources.records import Format, InputFile, Message
+from dotr.runtimes.spark.checkpoint.message_spool import MessageSpool
+from dotr.streams.connectors.receivers import deliver
+from dotr.streams.formats.segments import Segments, SegmentsFeed
+from dotr.streams.records import Format, InputFile, Message
 from tests.conftest import Project
 from tests.support.paths import ROOT
 from tests.support.small_disk import SmallDisk, small_disk

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from dotr.config import read_config
 from dotr.model.stream import Reason
-from dotr.runtimes.local import run_local
-from dotr.runtimes.pipeline import build
+from dotr.runtimes.local.run import run_local
+from dotr.runtimes.pipeline.build import build
+from dotr.runtimes.pipeline.reading import read_config
 from tests import hostile
 from tests.support import faults
 from tests.support.paths import ROOT

@@ -13,16 +13,16 @@ import pytest
 from dotr.errors.diagnostics import Refused
 from dotr.model.stream import DeadLetter, Firing, Reason
 from dotr.model.time import Clock
-from dotr.outputs.writing import StreamFormat
 from dotr.runtimes.spark.sink import BatchAbandoned
-from dotr.sinks.batches import BatchHistory, check_nothing
-from dotr.sinks.destinations import KafkaDestination
-from dotr.sinks.events import OutputTerms
-from dotr.sinks.kafka.client import TopicFailed
-from dotr.sinks.kafka.partitions import murmur2
-from dotr.sinks.kafka.producing import RepeatedBatches, TopicSink
-from dotr.sinks.kafka.transactions import TransactionBatches
-from dotr.sinks.messages import MessageFormat, event_encoder
+from dotr.streams.connectors.kafka.partitions import murmur2
+from dotr.streams.connectors.kafka.producer import TopicFailed
+from dotr.streams.connectors.kafka.producing import RepeatedBatches, TopicSink
+from dotr.streams.connectors.kafka.transactions import TransactionBatches
+from dotr.streams.formats.writing import StreamFormat
+from dotr.streams.sinks.batches import BatchHistory, check_nothing
+from dotr.streams.sinks.destinations import KafkaDestination
+from dotr.streams.sinks.events import OutputTerms
+from dotr.streams.sinks.messages import MessageFormat, event_encoder
 from tests.conftest import Project
 from tests.support.kafka_broker import USER, Broker
 

@@ -17,8 +17,8 @@ from pathlib import Path
 
 import pytest
 
-from dotr.monitoring.display import count_text
-from dotr.sinks.files import FileSink
+from dotr.runtimes.monitoring.display import count_text
+from dotr.streams.sinks.files import FileSink
 from tests.conftest import Project
 from tests.support.paths import ROOT
 
@@ -311,9 +311,9 @@ def test_signal_ends_a_run_between_two_instants(long: Project, number: signal.Si
 def test_signal_before_the_first_element_ends_the_run(project: Project) -> None:
     project.write(
         "slow.py",
-        "import signal, sys, os\nimport dotr.config\nread = dotr.config.read_config\n"
+        "import signal, sys, os\nimport dotr.runtimes.pipeline.reading\nread = dotr.runtimes.pipeline.reading.read_config\n"
         "def slow(*a):\n    os.kill(os.getpid(), signal.SIGTERM)\n    return read(*a)\n"
-        "dotr.config.read_config = slow\nfrom dotr.cli import main\nsys.exit(main(['run', 'c.yaml']))\n",
+        "dotr.runtimes.pipeline.reading.read_config = slow\nfrom dotr.commands import main\nsys.exit(main(['run', 'c.yaml']))\n",
     )
     done = subprocess.run([sys.executable, "slow.py"], capture_output=True, text=True, env=environment(), check=False)
     assert (done.returncode, done.stderr) == (0, "Stopped before anything was read.\n")
@@ -393,9 +393,9 @@ def test_many_matches_are_written_in_output_order(crowd: Project, monkeypatch: p
     assert expected[0].count("\n") == 6 + 30 * 29 * 28 + 24
     assert expected[1].count(b"generatedAtTime") == 6 + 30 * 29 * 28 + 24
     for size in (10, 999):
-        monkeypatch.setattr("dotr.patterns.operator.FLUSH_SIZE", size)
-        monkeypatch.setattr("dotr.patterns.match_buffer.FLUSH_SIZE", size)
-        monkeypatch.setattr("dotr.runtimes.local.RUN_SIZE", size * 3)
+        monkeypatch.setattr("dotr.temporal.matching.operator.FLUSH_SIZE", size)
+        monkeypatch.setattr("dotr.temporal.matching.match_buffer.FLUSH_SIZE", size)
+        monkeypatch.setattr("dotr.runtimes.local.run.RUN_SIZE", size * 3)
         monkeypatch.setattr(tempfile, "tempdir", str(crowd.folder / "tmp"))
         (crowd.folder / "tmp").mkdir(exist_ok=True)
         assert crowd.dotr("run", "c.yaml", "--fresh").code == 0
@@ -443,10 +443,10 @@ def test_signal_during_a_write_undoes_the_instant(crowd: Project) -> None:
     (crowd.folder / "tmp").mkdir()
     crowd.write(
         "slow.py",
-        "import os, signal, sys\nfrom dotr.runtimes import local\nblocks = local.blocks\n"
+        "import os, signal, sys\nfrom dotr.runtimes.local import run as local\nblocks = local.blocks\n"
         "def slow(firings):\n    for number, block in enumerate(blocks(firings, 100)):\n"
         "        if number == 2:\n            os.kill(os.getpid(), signal.SIGTERM)\n        yield block\n"
-        "local.blocks = slow\nfrom dotr.cli import main\nsys.exit(main(['run', 'c.yaml']))\n",
+        "local.blocks = slow\nfrom dotr.commands import main\nsys.exit(main(['run', 'c.yaml']))\n",
     )
     surroundings = {**environment(), "TMPDIR": str(crowd.folder / "tmp")}
     done = subprocess.run([sys.executable, "slow.py"], capture_output=True, text=True, env=surroundings, check=False)

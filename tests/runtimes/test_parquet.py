@@ -10,9 +10,9 @@ import pytest
 
 from dotr.model.stream import Firing
 from dotr.model.time import Clock
-from dotr.sinks import parquet as sink
-from dotr.sinks.files import WriteFailed
-from dotr.sinks.parquet import ParquetBatch, ParquetFile
+from dotr.streams.sinks import parquet as sink
+from dotr.streams.sinks.files import WriteFailed
+from dotr.streams.sinks.parquet import ParquetBatch, ParquetFile
 from tests.conftest import Project
 
 pytestmark = pytest.mark.core

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from dotr.commands.why.replays import open_replays
 from dotr.errors.diagnostics import Refused
-from dotr.explanations.replay import ElementPlace, InputProgress, RejectedElement
-from dotr.runtimes.spark.message_spool import MessageSpool
-from dotr.sources.receivers import deliver
-from dotr.sources.records import Format, InputFile, Message
-from dotr.workbench.replays import open_replays
+from dotr.explanations.replay.stream import ElementPlace, InputProgress, RejectedElement
+from dotr.runtimes.spark.checkpoint.message_spool import MessageSpool
+from dotr.streams.connectors.receivers import deliver
+from dotr.streams.records import Format, InputFile, Message
 from tests.conftest import Project
 
 pytestmark = pytest.mark.core

@@ -10,7 +10,7 @@ import pytest
 
 import dotr
 from dotr.api.session import SessionError
-from dotr.cli import main
+from dotr.commands import main
 
 pytestmark = pytest.mark.core
 

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from dotr.config import read_config
-from dotr.monitoring.totals import Totals
-from dotr.runtimes.local import run_local
-from dotr.runtimes.pipeline import build
+from dotr.runtimes.local.run import run_local
+from dotr.runtimes.monitoring.totals import Totals
+from dotr.runtimes.pipeline.build import build
+from dotr.runtimes.pipeline.reading import read_config
 
 
 def lines_after_a_crash(folder: Path, config: str, stream: list[tuple[int, str]], after: int) -> tuple[list[str], Totals]:

@@ -11,17 +11,17 @@ import dataclasses
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from dotr.datalog.background import Knowledge
-from dotr.datalog.closure import Closure
-from dotr.engine import stage_one
 from dotr.errors.fallbacks import EXPECTED
+from dotr.evaluation.triples.index import TripleIndex
+from dotr.instant import stage_one
+from dotr.instant.datalog.background.knowledge import Knowledge
+from dotr.instant.datalog.closure.instant import Closure
+from dotr.instant.queries import QueryPlan, plan
 from dotr.model.algebra import Select
 from dotr.model.terms import Term, Triple
-from dotr.patterns import operator
-from dotr.patterns.events import anchor_of
-from dotr.patterns.matcher.compile import Matcher, compile_matcher
-from dotr.queries import QueryPlan, plan
-from dotr.store.triples import TripleIndex
+from dotr.temporal.matching import operator
+from dotr.temporal.matching.events import anchor_of
+from dotr.temporal.matching.matcher.compile import Matcher, compile_matcher
 
 _CLOSE = Knowledge.close
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import sys
 
-from dotr.cli import main
-from dotr.runtimes.spark import index_scans
+from dotr.commands import main
+from dotr.runtimes.spark.planning import index_scans
 
 if __name__ == "__main__":
     setattr(index_scans, "INDEXED_BYTES", 0)  # noqa: B010 - a constant for all others

@@ -11,7 +11,7 @@ from typing import Final
 from dotr.model.places import Document
 from dotr.model.stream import Reason
 from dotr.model.time import Micros
-from dotr.sources.records import ElementMap, Format, InputFile
+from dotr.streams.records import ElementMap, Format, InputFile
 
 MAP: Final = ElementMap("t", Document("map", "<{id}> :v {v} ."))
 GOOD, BROKEN, TIMELESS = "good", "broken", "timeless"

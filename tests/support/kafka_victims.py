@@ -24,12 +24,12 @@ from typing import Any, Final
 
 from dotr.model.stream import DeadLetter, Firing
 from dotr.model.time import Clock
-from dotr.outputs.writing import StreamFormat
-from dotr.sinks.batches import BatchHistory, Check, check_nothing
-from dotr.sinks.destinations import KafkaDestination
-from dotr.sinks.events import OutputTerms
-from dotr.sinks.kafka.transactions import TransactionBatches, transaction_name
-from dotr.sinks.messages import MessageFormat, event_encoder
+from dotr.streams.connectors.kafka.transactions import TransactionBatches, transaction_name
+from dotr.streams.formats.writing import StreamFormat
+from dotr.streams.sinks.batches import BatchHistory, Check, check_nothing
+from dotr.streams.sinks.destinations import KafkaDestination
+from dotr.streams.sinks.events import OutputTerms
+from dotr.streams.sinks.messages import MessageFormat, event_encoder
 
 MOMENTS: Final = ("before", "in", "committing", "after", "broker")
 WAITING: Final = "waiting"
@@ -147,7 +147,7 @@ def _put(path: Path, number: int) -> None:
 
 def on_spark(config: str, moments: Moments) -> int:
     """`dotr run`, which is killed at the moments."""
-    from dotr.cli import main
+    from dotr.commands import main
 
     TransactionBatches.write_batch = moments.around(TransactionBatches.write_batch)  # type: ignore[method-assign, assignment]
     return main(["run", config, "--engine", "spark", "--quiet"])

@@ -12,18 +12,18 @@ from dotr.engine.driver import close_instant, items_of_instant
 from dotr.engine.gaps import gap_length
 from dotr.engine.program import compile_program
 from dotr.engine.spec import ProgramSpec
+from dotr.engine.state.migration import StateMigrator, merge_blocks, merge_units, state_change
+from dotr.engine.state.moves import MovedState, blocks_of_state
+from dotr.engine.state.schema import KnowledgeDigests, state_schema
+from dotr.engine.state.units import UnitsValue
 from dotr.model.stream import DeadLetter, Firing, output_order
 from dotr.model.terms import Triple
 from dotr.model.time import LAST_MICRO, Clock, Micros
-from dotr.runtimes.spark.bucket_steps import span_row
-from dotr.runtimes.spark.job import Job
-from dotr.runtimes.spark.rows import RowKind, SparkRow, decode_dead_letters, decode_firings, decode_totals
-from dotr.runtimes.spark.stage_one_task import ChunkRouter
-from dotr.runtimes.spark.worker import BucketCache, process_batch
-from dotr.state.moved_state import MovedState, blocks_of_state
-from dotr.state.state_migration import StateMigrator, merge_blocks, merge_units, state_change
-from dotr.state.state_schema import KnowledgeDigests, state_schema
-from dotr.state.unit_state import UnitsValue
+from dotr.runtimes.spark.buckets.bucket_steps import span_row
+from dotr.runtimes.spark.buckets.worker import BucketCache, process_batch
+from dotr.runtimes.spark.exchange.job import Job
+from dotr.runtimes.spark.exchange.rows import RowKind, SparkRow, decode_dead_letters, decode_firings, decode_totals
+from dotr.runtimes.spark.tasks.stage_one_task import ChunkRouter
 
 Instants: TypeAlias = Sequence[tuple[Micros, Sequence[tuple[Triple, ...]]]]
 

@@ -11,10 +11,10 @@ from typing import Final
 import pytest
 import yaml
 
+from dotr.commands.check.problems import check
+from dotr.commands.test.run import run_tests
 from dotr.errors.diagnostics import Severity
 from dotr.model.places import Document
-from dotr.workbench.check import check
-from dotr.workbench.rule_tests import run_tests
 from tests.oracle.cases import read_turtle
 from tests.oracle.isomorphism import canonical
 from tests.oracle.temporal import Output

@@ -10,18 +10,18 @@ from dataclasses import replace
 from itertools import pairwise
 
 from dotr.engine.driver import Engine, Moment, moments, partition_ticks
-from dotr.engine.instants import merge
 from dotr.engine.multi_query import share_queries
 from dotr.engine.program import CompiledProgram
-from dotr.engine.stage_two import LayerResult, StageTwo
-from dotr.layout.layers import lay_out
+from dotr.instant.instants import merge
 from dotr.model.stream import DeadLetter, Element, Firing, output_order
 from dotr.model.terms import Triple
 from dotr.model.time import LAST_MICRO, Clock, Micros
-from dotr.patterns.operator import Arrival
-from dotr.patterns.rule_counts import RuleCounts, added_counts
-from dotr.patterns.state import State
-from dotr.runtimes.spark.bucket_steps import in_order
+from dotr.runtimes.spark.buckets.bucket_steps import in_order
+from dotr.temporal.layout.layers import lay_out
+from dotr.temporal.matching.operator import Arrival
+from dotr.temporal.matching.rule_counts import RuleCounts, added_counts
+from dotr.temporal.matching.state import State
+from dotr.temporal.stage_two import LayerResult, StageTwo
 from tests.oracle.program import ReportedFact, Result
 from tests.oracle.temporal import Output
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from dotr.sources.records import Record
+from dotr.streams.records import Record
 
 
 def assert_scan_of(scan: Sequence[Record], records: Sequence[Record]) -> None:

@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 from hypothesis import strategies as st
 
 from dotr.model.stream import Element
-from dotr.sources.feeds import BEGIN, FeedRecords, InputPoint
-from dotr.sources.records import Format, InputFile, Record
+from dotr.streams.merge.feeds import BEGIN, FeedRecords, InputPoint
+from dotr.streams.records import Format, InputFile, Record
 from tests.oracle.arrivals import Arrives, Elapse, Ends, Input, Step
 
 

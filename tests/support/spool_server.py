@@ -6,10 +6,10 @@ import sys
 import threading
 from pathlib import Path
 
-from dotr.runtimes.spark.message_spool import MessageSpool
-from dotr.sources.http_addresses import listen_address
-from dotr.sources.http_listener import HttpListen
-from dotr.sources.records import Format, InputFile
+from dotr.runtimes.spark.checkpoint.message_spool import MessageSpool
+from dotr.streams.connectors.http.addresses import listen_address
+from dotr.streams.connectors.http.source import HttpListen
+from dotr.streams.records import Format, InputFile
 
 
 def main(port: str, folder: str) -> None:

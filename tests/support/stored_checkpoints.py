@@ -15,17 +15,17 @@ from typing import Any
 
 from dotr.engine.program import CompiledProgram, compile_program
 from dotr.engine.spec import ProgramSpec
+from dotr.engine.state import bucket as keeping
+from dotr.engine.state.bucket import BucketContext
+from dotr.engine.state.log import HEAD_VERSION, Manifest, log_snapshot
+from dotr.engine.state.pages import PagedState
+from dotr.engine.state.schema import StateSchema, state_schema
 from dotr.model.places import Document
 from dotr.model.stream import Element, output_order
 from dotr.model.terms import XSD, Triple
 from dotr.model.time import LAST_MICRO, Clock
-from dotr.patterns.state import STATE_VERSION
-from dotr.runtimes.spark.checkpoint import FORMAT
-from dotr.state import bucket_state as keeping
-from dotr.state.bucket_state import BucketContext
-from dotr.state.paged_state import PagedState
-from dotr.state.state_log import HEAD_VERSION, Manifest, log_snapshot
-from dotr.state.state_schema import StateSchema, state_schema
+from dotr.runtimes.spark.checkpoint.folder import FORMAT
+from dotr.temporal.matching.state import STATE_VERSION
 from tests.support.paths import TESTS
 from tests.support.running import Batched
 

@@ -15,34 +15,36 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-from dotr.datalog.entailment import Entailment
 from dotr.engine.program import compile_program
 from dotr.engine.spec import Inconsistent, ProgramSpec
-from dotr.expressions import equality_key
-from dotr.joins.limits import Limits
-from dotr.layout.keys import bucket, bucket_of_values
+from dotr.engine.state.log import LogSegment, Manifest, encode_consumption, encode_events
+from dotr.engine.state.schema import RuleState, StateSchema, knowledge_digests, state_schema
+from dotr.evaluation.expressions import equality_key
+from dotr.evaluation.limits import Limits
+from dotr.instant.datalog.entailment import Entailment
 from dotr.model.algebra import Const, Var
 from dotr.model.places import Document
 from dotr.model.stream import DeadLetter, Firing, Reason
 from dotr.model.templates import Blank, Fresh, Template, TemplateTerm
 from dotr.model.time import LAST_MICRO, Unit
-from dotr.monitoring.totals import Totals
-from dotr.outputs.names import match_digest
-from dotr.outputs.templates import compile_template
-from dotr.patterns.state import StateSnapshot
-from dotr.runtimes.spark import rows, source, standard_input_spool, watermarks
-from dotr.runtimes.spark import spilled_rows as waiting
-from dotr.runtimes.spark import totals_file as tally
-from dotr.runtimes.spark.bucket_steps import chunk_payload
-from dotr.runtimes.spark.checkpoint import Checkpoint, CheckpointLayout
-from dotr.runtimes.spark.job import Job
-from dotr.runtimes.spark.planner import Floor, InputPosition, Offset
-from dotr.runtimes.spark.rows import BucketSize, RowKind
-from dotr.runtimes.spark.task import InputRange, Task
-from dotr.sources import file_journal as journal
-from dotr.sources.records import ElementMap, Format, InputFile
-from dotr.state.state_log import LogSegment, Manifest, encode_consumption, encode_events
-from dotr.state.state_schema import RuleState, StateSchema, knowledge_digests, state_schema
+from dotr.runtimes.monitoring.totals import Totals
+from dotr.runtimes.spark import source
+from dotr.runtimes.spark.buckets.bucket_steps import chunk_payload
+from dotr.runtimes.spark.checkpoint import figures as tally
+from dotr.runtimes.spark.checkpoint import standard_input_spool, watermarks
+from dotr.runtimes.spark.checkpoint.folder import Checkpoint, CheckpointLayout
+from dotr.runtimes.spark.exchange import rows
+from dotr.runtimes.spark.exchange import spilled_rows as waiting
+from dotr.runtimes.spark.exchange.job import Job
+from dotr.runtimes.spark.exchange.rows import BucketSize, RowKind
+from dotr.runtimes.spark.exchange.task import InputRange, Task
+from dotr.runtimes.spark.planning.planner import Floor, InputPosition, Offset
+from dotr.streams.merge import journal as journal
+from dotr.streams.records import ElementMap, Format, InputFile
+from dotr.temporal.layout.keys import bucket, bucket_of_values
+from dotr.temporal.matching.state import StateSnapshot
+from dotr.temporal.names import match_digest
+from dotr.temporal.templates import compile_template
 from tests.support.stored_checkpoints import FOLDER
 from tests.support.stored_program import HOME, KEYS, WHOLE, spec
 

@@ -19,14 +19,14 @@ from multiprocessing import Process
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from dotr.config import read_config
+from dotr.engine.state.log import HEAD_VERSION
 from dotr.model.stream import Element
 from dotr.model.time import LAST_MICRO
-from dotr.monitoring.totals import Totals
-from dotr.patterns.state import STATE_VERSION
-from dotr.runtimes.pipeline import Pipeline, build
-from dotr.runtimes.spark.checkpoint import FORMAT, Checkpoint
-from dotr.state.state_log import HEAD_VERSION
+from dotr.runtimes.monitoring.totals import Totals
+from dotr.runtimes.pipeline.build import Pipeline, build
+from dotr.runtimes.pipeline.reading import read_config
+from dotr.runtimes.spark.checkpoint.folder import FORMAT, Checkpoint
+from dotr.temporal.matching.state import STATE_VERSION
 from tests.support.paths import ROOT
 from tests.support.stored_checkpoints import SECOND
 from tests.support.stored_forms import CHECKSUM
@@ -126,7 +126,7 @@ def store(stored: Stored, packed: Path, buckets: int) -> None:
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary).resolve()
         (folder / "sitecustomize.py").write_text(
-            "from dotr.state import bucket_state, unit_state\n\n"  # which keep little state otherwise
+            "from dotr.engine.state import bucket as bucket_state, units as unit_state\n\n"  # which keep little state otherwise
             f"bucket_state.SMALL = unit_state.INSIDE = {stored.few}\n"
         )
         os.environ["PYTHONPATH"] = os.pathsep.join([str(folder), str(ROOT)])

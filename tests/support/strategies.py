@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 
 from hypothesis import strategies as st
 
-from dotr.languages.datalog import parse_datalog
 from dotr.model.places import Document
 from dotr.model.time import Clock, Unit
+from dotr.syntax.datalog import parse_datalog
 from tests.oracle.closure import stratified
 from tests.support.strategies_expressions import condition, conditions, operand
 from tests.support.strategies_queries import constraints, queries

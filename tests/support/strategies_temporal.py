@@ -15,7 +15,7 @@ from typing import Final
 from hypothesis import assume
 from hypothesis import strategies as st
 
-from dotr.languages.epsparql import compile_temporal
+from dotr.languages.epsparql.reading import compile_temporal
 from dotr.languages.rules import compile_rules
 from dotr.model.places import Document
 from dotr.model.stream import Element

@@ -10,13 +10,13 @@ from hypothesis import assume
 from dotr.engine.program import compile_program
 from dotr.engine.spec import ProgramSpec
 from dotr.errors.diagnostics import Refused
-from dotr.explanations.firings import UnitFiring
-from dotr.explanations.proofs import DerivedTriple, StatedTriple, TripleProof
-from dotr.explanations.reasons import IntervalReason, LarsEventReason
-from dotr.explanations.replay import ElementPlace, RejectedElement, Replay, ReplayedInstant
-from dotr.explanations.unit_text import proofs_of
+from dotr.explanations.evidence.proofs import DerivedTriple, StatedTriple, TripleProof
+from dotr.explanations.evidence.reasons import IntervalReason, LarsEventReason
+from dotr.explanations.replay.firings import UnitFiring
+from dotr.explanations.replay.stream import ElementPlace, RejectedElement, Replay, ReplayedInstant
+from dotr.explanations.text.unit_text import proofs_of
 from dotr.explanations.why import WhyExplainer
-from dotr.model.lars import ReportKind
+from dotr.languages.lars.model import ReportKind
 from dotr.model.stream import FedGraph
 from dotr.model.time import Clock
 from tests.oracle.cases import read_turtle

@@ -8,12 +8,12 @@ from typing import Final
 from dotr.errors.catalogue.background import DATALOG, KNOWLEDGE
 from dotr.errors.catalogue.configuration import CONFIGURATION
 from dotr.errors.catalogue.entries import ErrorCode
-from dotr.errors.catalogue.lars import LARS
 from dotr.errors.catalogue.queries import QUERIES, TEMPLATES
-from dotr.errors.catalogue.rules import RULES
 from dotr.errors.catalogue.running import INPUTS, SPARK
-from dotr.errors.catalogue.temporal import TEMPORAL
-from dotr.errors.catalogue.windows import WINDOWS
+from dotr.languages.continuous.catalogue import WINDOWS
+from dotr.languages.epsparql.catalogue import TEMPORAL
+from dotr.languages.lars.catalogue import LARS
+from dotr.languages.rules.catalogue import RULES
 
 CHAPTERS: Final[Mapping[str, tuple[ErrorCode, ...]]] = {
     "C: configuration, rule tests, command line": CONFIGURATION,

@@ -417,7 +417,7 @@ CONFIGURATION: tuple[ErrorCode, ...] = (
         "If the message calls it a fault of dotr's own, report it; otherwise check the file that it names.",
         ShownMessage(
             "C401 warning: a fault of dotr's own: the joint evaluation of several queries failed, and each query was evaluated separately "
-            "(KeyError: 'x', dotr/engine/stage_one.py:262 in _ask)\n"
+            "(KeyError: 'x', dotr/instant/stage_one.py:262 in _ask)\n"
             "The results are right and took longer; further ones are only counted (fallbacks). Please report it with this line."
         ),
     ),

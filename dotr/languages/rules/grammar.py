@@ -16,7 +16,6 @@ from typing import Any, Final, TypeAlias
 import pyparsing as pp
 
 from dotr.errors.diagnostics import Diagnostic
-from dotr.languages.rules import scan
 from dotr.languages.rules.syntax import (
     AbsentSyntax,
     AggregateSyntax,
@@ -41,6 +40,7 @@ from dotr.languages.rules.terminals import Bracketed, Broken, End, EndMark, Esca
 from dotr.model.places import Document, Span
 from dotr.model.rules import Mode
 from dotr.model.terms import unescaped
+from dotr.syntax import scan
 
 _NOT_RESERVED: Final = rf"(?!(?i:{'|'.join(sorted(scan.RESERVED))})(?!\w))"
 _NAME: Final = rf"(?!(?i:{'|'.join(sorted(scan.RESERVED - {'every'}))})(?!\w))\w+(?:-\w+)*"
@@ -63,7 +63,8 @@ class Grammar:
         self._statements = pp.ZeroOrMore(statements).parse_with_tabs()
 
     def parse(self, document: Document) -> tuple[DocumentSyntax, tuple[Diagnostic, ...]]:
-        """The valid statements of a document, and a diagnostic for each statement with a syntax error."""
+        """The valid statements of a document, and a diagnostic for each statement with a syntax
+        error."""
         self.furthest.start(document)
         parsed = list(self._statements.parse_string(document.text))
         prefixes = tuple(statement for statement in parsed if isinstance(statement, PrefixSyntax))
@@ -219,7 +220,8 @@ class Grammar:
 
 
 class _Grammars(threading.local):
-    """The grammar of each thread. Terminals record failures while they parse, so threads share none."""
+    """The grammar of each thread. Terminals record failures while they parse, so threads share
+    none."""
 
     @cached_property
     def grammar(self) -> Grammar:

@@ -12,7 +12,7 @@ from enum import Enum, auto
 from typing import TypeAlias
 
 from dotr.errors.diagnostics import Diagnostic, Severity
-from dotr.languages.rules.kinds import ObjectKinds
+from dotr.evaluation.expressions.kinds import ObjectKinds
 from dotr.languages.rules.syntax import (
     AbsentSyntax,
     AggregateSyntax,
@@ -25,7 +25,6 @@ from dotr.languages.rules.syntax import (
     ScopeSyntax,
     Word,
 )
-from dotr.languages.sparql import Reference, scan_references
 from dotr.model.algebra import Expression, Select
 from dotr.model.places import Document, Span
 from dotr.model.rule_places import RulePlaces
@@ -34,6 +33,7 @@ from dotr.model.templates import Template
 from dotr.model.terms import Label, Prefixes, Variable
 from dotr.model.time import Interval, Micros
 from dotr.model.units import UnitEvents
+from dotr.syntax.sparql import Reference, scan_references
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,11 +14,11 @@ from typing import Any, Final, NoReturn
 import pyparsing as pp
 
 from dotr.errors.diagnostics import Diagnostic, Refused, did_you_mean
-from dotr.languages.rules import scan
 from dotr.languages.rules.codes import RuleCode
 from dotr.languages.rules.syntax import Word
 from dotr.model.places import Document, Span
 from dotr.model.terms import ESCAPE_HINT, invalid_escape
+from dotr.syntax import scan
 
 _STATEMENT_START: Final = re.compile(
     rf"(?:^|;)[^\S\n]*({scan.STATEMENT_START}|(?i:prefix)\s+[\w.-]*:|(?i:rule)\s+\w|(?i:query|define)\s+\w+\s*=)", re.MULTILINE

@@ -15,7 +15,7 @@ from typing import Final
 import pyspark
 from pyspark.daemon import manager
 
-from dotr.runtimes.spark import pandas_probe
+from dotr.runtimes.spark.start import pandas_probe
 
 _WITHOUT_PANDAS: Final = (4, 3)
 """The oldest release of PySpark whose stateful operators are known to need no pandas."""
@@ -23,13 +23,13 @@ _WITHOUT_PANDAS: Final = (4, 3)
 
 def import_engine() -> None:
     """Import what workers need of dotr, without threads."""
-    import dotr.datalog.compiled_store
-    import dotr.datalog.same_as.closure
-    import dotr.runtimes.spark.inputs
-    import dotr.runtimes.spark.operator
+    import dotr.instant.datalog.background.compiled_store
+    import dotr.instant.datalog.same_as.closure
+    import dotr.runtimes.spark.buckets.operator
+    import dotr.runtimes.spark.buckets.worker
     import dotr.runtimes.spark.source
-    import dotr.runtimes.spark.stage_one_task
-    import dotr.runtimes.spark.worker  # noqa: F401
+    import dotr.runtimes.spark.tasks.inputs
+    import dotr.runtimes.spark.tasks.stage_one_task  # noqa: F401
 
     gc.freeze()  # what is imported stays, and need not be copied by a worker's collections
 

@@ -6,11 +6,11 @@ import os
 from pathlib import Path
 
 from dotr.model.stream import DeadLetter
-from dotr.runtimes.pipeline import Pipeline
-from dotr.sources.file_journal import SEGMENT, SPOOL
-from dotr.sources.lines import STANDARD_INPUT
-from dotr.sources.message_segments import spool_folder
-from dotr.sources.records import Format
+from dotr.runtimes.pipeline.build import Pipeline
+from dotr.streams.formats.lines import STANDARD_INPUT
+from dotr.streams.formats.segments import spool_folder
+from dotr.streams.merge.journal import SEGMENT, SPOOL
+from dotr.streams.records import Format
 
 
 class DisplayPaths:

@@ -14,7 +14,7 @@ from typing import Final
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from dotr.runtimes.spark.rows import RowKind
+from dotr.runtimes.spark.exchange.rows import RowKind
 
 NAME: Final = "dotr"
 

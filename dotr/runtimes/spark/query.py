@@ -18,19 +18,19 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from dotr.errors.diagnostics import Refused
 from dotr.errors.fallbacks import FallbackKind, record_fallback, reraise_in_tests
-from dotr.monitoring.dead_letter_log import LOG
-from dotr.monitoring.totals import InputLost, RunFailed
-from dotr.runtimes.spark.checkpoint import last_number
-from dotr.runtimes.spark.checkpoint_damage import failure_in
-from dotr.runtimes.spark.job import Job
-from dotr.runtimes.spark.jvm_errors import JVM_ERRORS, error_text
+from dotr.runtimes.monitoring.dead_letter_log import LOG
+from dotr.runtimes.monitoring.totals import InputLost, RunFailed
+from dotr.runtimes.spark.buckets.operator import LayerProcessor
+from dotr.runtimes.spark.checkpoint.damage import failure_in
+from dotr.runtimes.spark.checkpoint.folder import last_number
+from dotr.runtimes.spark.exchange.errors import DISK_FULL, is_late_worker
+from dotr.runtimes.spark.exchange.job import Job
+from dotr.runtimes.spark.exchange.jvm_errors import JVM_ERRORS, error_text
+from dotr.runtimes.spark.exchange.names import KEY, SOURCE
+from dotr.runtimes.spark.exchange.rows import SCHEMA
 from dotr.runtimes.spark.observed_metrics import with_metrics
-from dotr.runtimes.spark.operator import LayerProcessor
-from dotr.runtimes.spark.rows import SCHEMA
 from dotr.runtimes.spark.sink import Sink
 from dotr.runtimes.spark.source import InstantSource
-from dotr.runtimes.spark.spark_errors import DISK_FULL, is_late_worker
-from dotr.runtimes.spark.stored_names import KEY, SOURCE
 
 _POLL_SECONDS: Final = 1.0
 _STOP_TIMEOUT_SECONDS: Final = 30.0

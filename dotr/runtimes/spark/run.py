@@ -1,5 +1,5 @@
-"""A pipeline on Spark: settings and checkpoint are checked before a JVM starts; then one query runs to
-the end of the input."""
+"""A pipeline on Spark: settings and checkpoint are checked before a JVM starts; then one query runs
+to the end of the input."""
 
 from __future__ import annotations
 
@@ -17,46 +17,46 @@ from typing import Final, NamedTuple
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
-from dotr.datalog.compiled_store import CompiledStore
-from dotr.engine.anchor_dead_letters import cut_rules
 from dotr.engine.multi_query import share_queries
-from dotr.engine.parsed_program import ParsedProgram, maps_to_json
 from dotr.engine.spec import ProgramSpec
+from dotr.engine.state.migration import StateChange, StateFate
+from dotr.engine.state.schema import state_schema
 from dotr.errors.diagnostics import Refused, refuse
-from dotr.layout.layers import lay_out
+from dotr.instant.datalog.background.compiled_store import CompiledStore
+from dotr.languages.program_json import ParsedProgram, maps_to_json
 from dotr.model.stream import DeadLetter, Firing
-from dotr.monitoring.progress import ReportProgress, ignore_progress
-from dotr.monitoring.totals import ReportActivity, ReportTotals, RunFailed, Totals, ignore_activity
-from dotr.runtimes.pipeline import Pipeline, with_clock
-from dotr.runtimes.spark.bucket_count import Cores, buckets_at_start, move_line
-from dotr.runtimes.spark.checkpoint import Checkpoint, CheckpointLayout, required_layout
-from dotr.runtimes.spark.checkpoint_damage import failure_in
+from dotr.runtimes.monitoring.progress import ReportProgress, ignore_progress
+from dotr.runtimes.monitoring.totals import ReportActivity, ReportTotals, RunFailed, Totals, ignore_activity
+from dotr.runtimes.pipeline.build import Pipeline, with_clock
+from dotr.runtimes.spark.anchor_dead_letters import cut_rules
+from dotr.runtimes.spark.checkpoint.damage import failure_in
+from dotr.runtimes.spark.checkpoint.folder import Checkpoint, CheckpointLayout, required_layout
+from dotr.runtimes.spark.checkpoint.message_spool import Reception, receiving
+from dotr.runtimes.spark.checkpoint.standard_input_spool import SpoolState, spooling
+from dotr.runtimes.spark.checkpoint.state_moves import OldQuery, move_state
 from dotr.runtimes.spark.display_paths import DisplayPaths
-from dotr.runtimes.spark.index_scans import granule_of, indexing
-from dotr.runtimes.spark.job import Job
-from dotr.runtimes.spark.jvm_errors import JVM_ERRORS, error_text
-from dotr.runtimes.spark.keys import bucket_keys
-from dotr.runtimes.spark.message_spool import Reception, receiving
-from dotr.runtimes.spark.progress import FirstBatchProgress, SparkProgress
+from dotr.runtimes.spark.exchange.errors import failure_of
+from dotr.runtimes.spark.exchange.job import Job
+from dotr.runtimes.spark.exchange.jvm_errors import JVM_ERRORS, error_text
+from dotr.runtimes.spark.exchange.keys import bucket_keys
+from dotr.runtimes.spark.exchange.rows import BucketSize
+from dotr.runtimes.spark.exchange.spilled_rows import remove_runs, run_folder
+from dotr.runtimes.spark.figures.progress import FirstBatchProgress, SparkProgress
+from dotr.runtimes.spark.planning.index_scans import granule_of, indexing
 from dotr.runtimes.spark.query import run_query
-from dotr.runtimes.spark.rows import BucketSize
-from dotr.runtimes.spark.session import cores, is_dynamic, is_local, start
 from dotr.runtimes.spark.sink import Sink
-from dotr.runtimes.spark.spark_errors import failure_of
-from dotr.runtimes.spark.spilled_rows import remove_runs, run_folder
-from dotr.runtimes.spark.standard_input_spool import SpoolState, spooling
-from dotr.runtimes.spark.state_moves import OldQuery, move_state
-from dotr.sinks.batches import BatchHistory, Check, check_nothing
-from dotr.sinks.files import WriteFailed
-from dotr.sinks.opening import check_no_older_output, check_secrets, dead_letter_batches, event_batches
-from dotr.sources.failures import InputFailed
-from dotr.sources.kafka.journal import PartitionJournal
-from dotr.sources.kafka.topic_watch import check_identities
-from dotr.sources.message_segments import RECEIVED
-from dotr.sources.parsed_maps import parsed_map
-from dotr.sources.records import InputFile
-from dotr.state.state_migration import StateChange, StateFate
-from dotr.state.state_schema import state_schema
+from dotr.runtimes.spark.start.bucket_count import Cores, buckets_at_start, move_line
+from dotr.runtimes.spark.start.session import cores, is_dynamic, is_local, start
+from dotr.streams.connectors.kafka.journal import PartitionJournal
+from dotr.streams.connectors.kafka.topic_watch import check_identities
+from dotr.streams.connectors.opening import check_no_older_output, check_secrets, dead_letter_batches, event_batches
+from dotr.streams.failures import InputFailed
+from dotr.streams.formats.maps import parsed_map
+from dotr.streams.formats.segments import RECEIVED
+from dotr.streams.records import InputFile
+from dotr.streams.sinks.batches import BatchHistory, Check, check_nothing
+from dotr.streams.sinks.files import WriteFailed
+from dotr.temporal.layout.layers import lay_out
 
 _LOG: Final = logging.getLogger("dotr")
 _DEAD_LETTERS_PER_WRITE: Final = 1_000
@@ -138,8 +138,9 @@ def _run_on_spark(
     reports: Reports,
     unfinished: int | None,
 ) -> Totals:
-    """Start Spark, and run the query into sinks that are open. `unfinished` is the number of a batch
-    that is in an output but not yet in the checkpoint, so that the next batch must repeat it."""
+    """Start Spark, and run the query into sinks that are open. `unfinished` is the number of a
+    batch that is in an output but not yet in the checkpoint, so that the next batch must repeat
+    it."""
     progress, on_progress, show = reports
     settings, before = pipeline.spark, SparkContext._active_spark_context
     show("starting Spark")
@@ -319,9 +320,9 @@ def _maps(files: Sequence[InputFile]) -> str:
 
 
 def _journal_partitions(pipeline: Pipeline, folder: Path) -> None:
-    """Number the partitions of Kafka inputs that are new to the checkpoint; the planner finds the new
-    partitions of the others. Raises `Refused` (S121) where a topic was replaced by another of its
-    name."""
+    """Number the partitions of Kafka inputs that are new to the checkpoint; the planner finds the
+    new partitions of the others. Raises `Refused` (S121) where a topic was replaced by another of
+    its name."""
     if not pipeline.topics:
         return
     journal = PartitionJournal(folder)
@@ -361,8 +362,8 @@ class _BatchSinks:
         return max((number for number in last if number is not None), default=None)
 
     def write(self, number: int, firings: Iterable[Sequence[Firing]], letters: Iterable[DeadLetter], check: Check) -> Sequence[DeadLetter]:
-        """Write a batch to all sinks; returns the dead letters of firings that a sink cannot accept,
-        which are written after the other dead letters.
+        """Write a batch to all sinks; returns the dead letters of firings that a sink cannot
+        accept, which are written after the other dead letters.
         """
         refused: list[DeadLetter] = []
         for sink in self._events:

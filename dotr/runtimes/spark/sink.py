@@ -11,15 +11,15 @@ from typing import Final
 
 from pyspark.sql import DataFrame
 
-from dotr.engine.anchor_dead_letters import one_letter_per_anchor_by_rule
 from dotr.errors.diagnostics import DotrError
 from dotr.errors.fallbacks import drain_fallbacks
 from dotr.model.rules import Rule
 from dotr.model.stream import DeadLetter, Firing, Reason
 from dotr.model.time import Clock
-from dotr.monitoring.dead_letter_log import LOG, WARNINGS_PER_KIND, WarningLimiter
-from dotr.monitoring.totals import ReportTotals, Totals
-from dotr.runtimes.spark.rows import (
+from dotr.runtimes.monitoring.dead_letter_log import LOG, WARNINGS_PER_KIND, WarningLimiter
+from dotr.runtimes.monitoring.totals import ReportTotals, Totals
+from dotr.runtimes.spark.anchor_dead_letters import one_letter_per_anchor_by_rule
+from dotr.runtimes.spark.exchange.rows import (
     BucketSize,
     RowKind,
     decode_dead_letters,
@@ -29,7 +29,7 @@ from dotr.runtimes.spark.rows import (
     decode_size,
     decode_totals,
 )
-from dotr.runtimes.spark.spilled_rows import DEAD_LETTERS, FIRINGS, MergedRuns, blocks, remove_runs, run_path
+from dotr.runtimes.spark.exchange.spilled_rows import DEAD_LETTERS, FIRINGS, MergedRuns, blocks, remove_runs, run_path
 
 _DESTINATION_SECONDS: Final = 0.5
 """Time that brokers and servers still have to take a batch when the run is stopped."""
@@ -164,7 +164,8 @@ class Sink:
             raise BatchAbandoned
 
     def check_destination(self) -> None:
-        """Raise `BatchAbandoned` where a broker or server has not taken the batch soon after a stop."""
+        """Raise `BatchAbandoned` where a broker or server has not taken the batch soon after a
+        stop."""
         self.check_abandoned()
         if self.stopped_at is not None and time.monotonic() >= self.stopped_at + _DESTINATION_SECONDS:
             LOG.warning("An output does not take the batch under way: it is left, and done again at the next start.")
@@ -173,8 +174,8 @@ class Sink:
 
 
 class _CountedFirings:
-    """The firings of a batch in blocks, which counts them and their dropped triples when it is first
-    read to its end. `check` is called before each block.
+    """The firings of a batch in blocks, which counts them and their dropped triples when it is
+    first read to its end. `check` is called before each block.
     """
 
     def __init__(self, firings: Iterable[Firing], check: Callable[[], None]) -> None:

@@ -20,21 +20,21 @@ from pyspark.sql.streaming.datasource import ReadLimit, SupportsTriggerAvailable
 from pyspark.sql.types import StructType
 
 from dotr.model.time import LAST_MICRO, Micros
-from dotr.runtimes.spark.indexed_plan import ending_at, indexed_plan
-from dotr.runtimes.spark.indexed_topics import IndexedTopics
-from dotr.runtimes.spark.job import Job
-from dotr.runtimes.spark.planner import Cut, Offset, plan
-from dotr.runtimes.spark.rows import SCHEMA
-from dotr.runtimes.spark.spark_errors import carrying_diagnostics
-from dotr.runtimes.spark.stored_names import SOURCE
-from dotr.runtimes.spark.task import PartitionOfInput, PathsOfInput, Task, no_partition, single_files
-from dotr.runtimes.spark.watermarks import write_watermarks
+from dotr.runtimes.spark.checkpoint.watermarks import write_watermarks
+from dotr.runtimes.spark.exchange.errors import carrying_diagnostics
+from dotr.runtimes.spark.exchange.job import Job
+from dotr.runtimes.spark.exchange.names import SOURCE
+from dotr.runtimes.spark.exchange.rows import SCHEMA
+from dotr.runtimes.spark.exchange.task import PartitionOfInput, PathsOfInput, Task, no_partition, single_files
+from dotr.runtimes.spark.planning.indexed_plan import ending_at, indexed_plan
+from dotr.runtimes.spark.planning.indexed_topics import IndexedTopics
+from dotr.runtimes.spark.planning.planner import Cut, Offset, plan
 
 if TYPE_CHECKING:
     from pyarrow import RecordBatch
 
-    from dotr.runtimes.spark.live_planner import Scanner
-    from dotr.runtimes.spark.planned_topics import PlannedTopics
+    from dotr.runtimes.spark.planning.live_planner import Scanner
+    from dotr.runtimes.spark.planning.planned_topics import PlannedTopics
 
 Json: TypeAlias = dict[str, object]
 
@@ -50,11 +50,11 @@ class TaskPartition(InputPartition):
 def _cuts(job: Job, start: Offset, until: Micros, is_stopped: Callable[[], bool] = lambda: False) -> Iterator[Cut]:
     size = max(1, job.batch // job.tasks)
     if job.granule:
-        from dotr.runtimes.spark.index_files import IndexFiles, index_folder
+        from dotr.runtimes.spark.planning.index_files import IndexFiles, index_folder
 
         files, topics = IndexFiles(index_folder(job), is_stopped), IndexedTopics(job, Path(job.run).parent)
         return indexed_plan(files.read, files.base(), (*job.delays, *topics.delays), topics.padded(start), size, until)
-    from dotr.runtimes.spark.inputs import scan_inputs
+    from dotr.runtimes.spark.tasks.inputs import scan_inputs
 
     return plan(scan_inputs(job), job.delays, start, size, until)
 
@@ -147,7 +147,7 @@ class InstantsReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def _watch_topics(self, offset: Offset) -> None:
         """Watch the topics that tasks index; a topic that is replaced ends the run."""
-        from dotr.runtimes.spark.planned_topics import PlannedTopics
+        from dotr.runtimes.spark.planning.planned_topics import PlannedTopics
 
         self._watched = PlannedTopics(self._job, Path(self._job.run).parent, offset)
         self._watched.watch()
@@ -161,7 +161,7 @@ class InstantsReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return scanner.offset.to_json()
 
     def _scanner_at(self, offset: Offset) -> Scanner:
-        from dotr.runtimes.spark.live_planner import Scanner
+        from dotr.runtimes.spark.planning.live_planner import Scanner
 
         if self._scanner is None or not self._scanner.is_at(offset):
             self.stop()
@@ -199,7 +199,7 @@ class InstantsReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def _replan_live(self, start: Offset, end: Offset) -> Cut:
         """As `_replan` for growing inputs; scanning continues from the end of the batch."""
-        from dotr.runtimes.spark.live_planner import GrowingInputs
+        from dotr.runtimes.spark.planning.live_planner import GrowingInputs
 
         end = end.padded(len(self._job.inputs))
         inputs = GrowingInputs(self._job, start, replanned=len(end.positions))
@@ -210,7 +210,7 @@ class InstantsReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def read(self, partition: InputPartition) -> Iterator[RecordBatch]:
         """The rows of a task."""
-        from dotr.runtimes.spark.stage_one_task import read_task
+        from dotr.runtimes.spark.tasks.stage_one_task import read_task
 
         assert isinstance(partition, TaskPartition)
         return read_task(self._job, Task.of_json(partition.text))

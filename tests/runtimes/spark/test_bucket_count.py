@@ -10,12 +10,12 @@ import pytest
 
 pytest.importorskip("pyspark")
 
-from dotr.cli import main
-from dotr.config import read_config
-from dotr.runtimes.pipeline import build
-from dotr.runtimes.spark.checkpoint import Checkpoint, required_layout
-from dotr.runtimes.spark.planner import InputPosition, Offset
-from dotr.state.state_schema import StateSchema, state_schema
+from dotr.commands import main
+from dotr.engine.state.schema import StateSchema, state_schema
+from dotr.runtimes.pipeline.build import build
+from dotr.runtimes.pipeline.reading import read_config
+from dotr.runtimes.spark.checkpoint.folder import Checkpoint, required_layout
+from dotr.runtimes.spark.planning.planner import InputPosition, Offset
 
 pytestmark = pytest.mark.core
 

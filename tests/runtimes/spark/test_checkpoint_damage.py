@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from dotr.errors.diagnostics import Refused
-from dotr.runtimes.spark.checkpoint import Checkpoint, CheckpointLayout
-from dotr.runtimes.spark.checkpoint_damage import check_logs, failure_in, find_damage
-from dotr.runtimes.spark.spark_errors import failure_of
-from dotr.runtimes.spark.standard_input_spool import copied_lines
-from dotr.sources.file_journal import Journal
+from dotr.runtimes.spark.checkpoint.damage import check_logs, failure_in, find_damage
+from dotr.runtimes.spark.checkpoint.folder import Checkpoint, CheckpointLayout
+from dotr.runtimes.spark.checkpoint.standard_input_spool import copied_lines
+from dotr.runtimes.spark.exchange.errors import failure_of
+from dotr.streams.merge.journal import Journal
 from tests.support.stored_forms import HOLDINGS
 
 OFFSET = 'v1\n{"batchWatermarkMs":0}\n{"version": 1, "time": 5, "places": [[5420, 121, 119000000]]}'

@@ -14,11 +14,11 @@ from typing import Final
 
 import pytest
 
-from dotr.config import read_config
 from dotr.errors.diagnostics import DotrError
-from dotr.monitoring.totals import Totals
-from dotr.runtimes.local import run_local
-from dotr.runtimes.pipeline import build
+from dotr.runtimes.local.run import run_local
+from dotr.runtimes.monitoring.totals import Totals
+from dotr.runtimes.pipeline.build import build
+from dotr.runtimes.pipeline.reading import read_config
 
 pytestmark = [pytest.mark.spark, pytest.mark.fallbacks("totals")]
 

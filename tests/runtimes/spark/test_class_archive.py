@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from dotr.runtimes.spark.class_archive import ClassArchive, is_open, spark_home
-from dotr.runtimes.spark.java import java_version_text
-from dotr.runtimes.spark.session import archive_options
+from dotr.runtimes.spark.start.class_archive import ClassArchive, is_open, spark_home
+from dotr.runtimes.spark.start.java import java_version_text
+from dotr.runtimes.spark.start.session import archive_options
 
 pytestmark = pytest.mark.spark
 

@@ -7,23 +7,25 @@ from collections.abc import Sequence
 
 import pytest
 
-from dotr.engine import stage_two
-from dotr.engine.anchor_dead_letters import cut_rules
 from dotr.engine.program import compile_program
 from dotr.engine.spec import ProgramSpec
+from dotr.engine.state import bucket as bucket_state
+from dotr.engine.state import pages as paged_state
+from dotr.engine.state import shared_stores
 from dotr.model.places import Document
 from dotr.model.stream import DeadLetter, Element, Reason
 from dotr.model.time import Clock
-from dotr.monitoring.totals import Totals
-from dotr.patterns import event_store, match_buffer
-from dotr.runtimes.spark.rows import RowKind, encode_dead_letters, encode_totals
+from dotr.runtimes.monitoring.totals import Totals
+from dotr.runtimes.spark.anchor_dead_letters import cut_rules
+from dotr.runtimes.spark.buckets.worker import BucketCache
+from dotr.runtimes.spark.exchange.rows import RowKind, encode_dead_letters, encode_totals
 from dotr.runtimes.spark.sink import Sink
-from dotr.runtimes.spark.worker import BucketCache
-from dotr.state import bucket_state, paged_state, shared_stores
-from tests.patterns.test_cut_matchers import MOST, example, seeds
+from dotr.temporal import stage_two
+from dotr.temporal.matching import event_store, match_buffer
 from tests.support.layered_batches import LayeredRun, in_layers
 from tests.support.random_chains import HEADER, ChainMaker
 from tests.support.running import by_time, outputs, run_engine
+from tests.temporal.matching.test_cut_matchers import MOST, example, seeds
 
 
 @pytest.fixture

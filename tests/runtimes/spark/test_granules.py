@@ -13,15 +13,15 @@ import pytest
 
 from dotr.model.stream import DeadLetter, Element
 from dotr.model.time import LAST_MICRO, Micros
-from dotr.runtimes.spark.granules import Granule, Piece, has_ranges, range_starts, records_of_granule, scan_parts, scan_range
-from dotr.runtimes.spark.indexed_plan import ending_at, indexed_plan
-from dotr.runtimes.spark.inputs import admit, range_files
-from dotr.runtimes.spark.planner import END, Cut, InputPosition, Offset, plan
-from dotr.runtimes.spark.task import Task
-from dotr.sources.lateness import TimeFilter
-from dotr.sources.merge import merged
-from dotr.sources.reading import Reader
-from dotr.sources.records import Format, InputFile, Position
+from dotr.runtimes.spark.exchange.task import Task
+from dotr.runtimes.spark.planning.granules import Granule, Piece, has_ranges, range_starts, records_of_granule, scan_parts, scan_range
+from dotr.runtimes.spark.planning.indexed_plan import ending_at, indexed_plan
+from dotr.runtimes.spark.planning.planner import END, Cut, InputPosition, Offset, plan
+from dotr.runtimes.spark.tasks.inputs import admit, range_files
+from dotr.streams.formats.reading import Reader
+from dotr.streams.lateness import TimeFilter
+from dotr.streams.merge.bounded import merged
+from dotr.streams.records import Format, InputFile, Position
 from tests.support.judged_inputs import BROKEN, GOOD, OPEN, QUOTED, TIMELESS, written
 
 pytestmark = pytest.mark.core

@@ -15,14 +15,14 @@ from pathlib import Path
 
 import pytest
 
-from dotr.cli import main
-from dotr.config import read_config
+from dotr.commands import main
 from dotr.engine.program import compile_program
-from dotr.monitoring.totals import Totals
-from dotr.runtimes.local import run_local
-from dotr.runtimes.pipeline import Pipeline, build
-from dotr.runtimes.spark.checkpoint import Checkpoint, CheckpointLayout
-from dotr.state.state_schema import state_schema
+from dotr.engine.state.schema import state_schema
+from dotr.runtimes.local.run import run_local
+from dotr.runtimes.monitoring.totals import Totals
+from dotr.runtimes.pipeline.build import Pipeline, build
+from dotr.runtimes.pipeline.reading import read_config
+from dotr.runtimes.spark.checkpoint.folder import Checkpoint, CheckpointLayout
 from tests.support.outputs import joined
 from tests.support.paths import ROOT
 

@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from dotr.errors.diagnostics import Diagnostic, Refused
-from dotr.runtimes.spark import index_files
-from dotr.runtimes.spark.granules import Granule, Piece, PieceLink, has_ranges, range_starts, scan_range
-from dotr.runtimes.spark.index_files import IndexFiles, PlanStopped
-from dotr.runtimes.spark.planner import Offset
-from dotr.runtimes.spark.spark_errors import CarriedDiagnostics, decode_diagnostics, encode_diagnostics
-from dotr.sources.records import START, Format, InputFile
+from dotr.runtimes.spark.exchange.errors import CarriedDiagnostics, decode_diagnostics, encode_diagnostics
+from dotr.runtimes.spark.planning import index_files
+from dotr.runtimes.spark.planning.granules import Granule, Piece, PieceLink, has_ranges, range_starts, scan_range
+from dotr.runtimes.spark.planning.index_files import IndexFiles, PlanStopped
+from dotr.runtimes.spark.planning.planner import Offset
+from dotr.streams.records import START, Format, InputFile
 from tests.support.judged_inputs import MAP
 
 pytestmark = pytest.mark.core

@@ -11,17 +11,17 @@ from pathlib import Path
 import pytest
 
 from dotr.model.time import LAST_MICRO
-from dotr.runtimes.spark.granules import Piece
-from dotr.runtimes.spark.indexed_plan import indexed_plan
-from dotr.runtimes.spark.indexed_topics import IndexedTopics, offset_range_starts, piece_of_partition
-from dotr.runtimes.spark.job import Job
-from dotr.runtimes.spark.planner import BEGINNING, END, Floor, InputPosition, Offset
+from dotr.runtimes.spark.exchange.job import Job
+from dotr.runtimes.spark.exchange.task import RangePartition
+from dotr.runtimes.spark.planning.granules import Piece
+from dotr.runtimes.spark.planning.indexed_plan import indexed_plan
+from dotr.runtimes.spark.planning.indexed_topics import IndexedTopics, offset_range_starts, piece_of_partition
+from dotr.runtimes.spark.planning.planner import BEGINNING, END, Floor, InputPosition, Offset
 from dotr.runtimes.spark.source import InstantsReader
-from dotr.runtimes.spark.task import RangePartition
-from dotr.sources.kafka.journal import PartitionJournal
-from dotr.sources.kafka.topics import LATEST, KafkaInput, LostRange, Partition
-from dotr.sources.lateness import Lateness
-from dotr.sources.records import Format, InputFile, Record
+from dotr.streams.connectors.kafka.journal import PartitionJournal
+from dotr.streams.connectors.kafka.topics import LATEST, KafkaInput, LostRange, Partition
+from dotr.streams.lateness import Lateness
+from dotr.streams.records import Format, InputFile, Record
 
 pytestmark = pytest.mark.core
 

@@ -9,14 +9,14 @@ import pytest
 
 pytest.importorskip("pyspark")
 
-from dotr.datalog.entailment import Entailment
 from dotr.engine.driver import Engine
 from dotr.engine.program import compile_program
 from dotr.engine.spec import ProgramSpec
-from dotr.languages.turtle.graphs import read_graph
+from dotr.instant.datalog.entailment import Entailment
 from dotr.model.places import Document
 from dotr.model.stream import Firing
 from dotr.model.time import Clock
+from dotr.syntax.turtle.graphs import read_graph
 from tests.support.layered_batches import Instants, in_layers
 
 PREFIXES = {"": "http://example.org/"}

@@ -12,20 +12,22 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dotr.languages.turtle.graphs import read_turtle
 from dotr.model.stream import DeadLetter, Element, Reason
 from dotr.model.terms import Triple
 from dotr.model.time import LAST_MICRO, Micros
-from dotr.runtimes.spark.inputs import admit, range_files
-from dotr.runtimes.spark.planner import END, Offset, plan
-from dotr.runtimes.spark.task import InputRange, Task
-from dotr.sources import csv_rows, json_records, ndjson
-from dotr.sources.csv_map import compile_map
-from dotr.sources.json_map import compile_map_of
-from dotr.sources.lateness import TimeFilter
-from dotr.sources.merge import merged
-from dotr.sources.reading import Reader
-from dotr.sources.records import Format, InputFile, Position
+from dotr.runtimes.spark.exchange.task import InputRange, Task
+from dotr.runtimes.spark.planning.planner import END, Offset, plan
+from dotr.runtimes.spark.tasks.inputs import admit, range_files
+from dotr.streams.formats.csv import rows as csv_rows
+from dotr.streams.formats.csv.map import compile_map
+from dotr.streams.formats.json import lines as ndjson
+from dotr.streams.formats.json import records as json_records
+from dotr.streams.formats.json.map import compile_map_of
+from dotr.streams.formats.reading import Reader
+from dotr.streams.lateness import TimeFilter
+from dotr.streams.merge.bounded import merged
+from dotr.streams.records import Format, InputFile, Position
+from dotr.syntax.turtle.graphs import read_turtle
 from tests.support.judged_inputs import BROKEN, GOOD, TIMELESS, expected_reasons, written
 
 pytestmark = pytest.mark.core

@@ -12,14 +12,14 @@ from hypothesis import strategies as st
 
 from dotr.model.stream import DeadLetter, Element
 from dotr.model.time import LAST_MICRO
-from dotr.runtimes.spark.inputs import admit
-from dotr.runtimes.spark.live_batches import GrowingPlan, ScannedInput
-from dotr.runtimes.spark.planner import END, Cut, Offset
-from dotr.runtimes.spark.task import InputRange, Task
-from dotr.sources.feeds import FilesFeed, InputPoint, OneFile
-from dotr.sources.file_journal import NAME, SPOOL_END, Journal, SpooledInput
-from dotr.sources.rate_limits import NoRateLimit
-from dotr.sources.records import Format, InputFile, Record
+from dotr.runtimes.spark.exchange.task import InputRange, Task
+from dotr.runtimes.spark.planning.live_batches import GrowingPlan, ScannedInput
+from dotr.runtimes.spark.planning.planner import END, Cut, Offset
+from dotr.runtimes.spark.tasks.inputs import admit
+from dotr.streams.merge.feeds import FilesFeed, InputPoint, OneFile
+from dotr.streams.merge.journal import NAME, SPOOL_END, Journal, SpooledInput
+from dotr.streams.merge.rate_limits import NoRateLimit
+from dotr.streams.records import Format, InputFile, Record
 from tests.oracle.arrivals import Ends, Input, Outcome, Step, outcome
 from tests.support.scripts import ScriptedFeed, Stopped, World, record_of, worlds
 

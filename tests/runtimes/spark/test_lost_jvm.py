@@ -13,7 +13,7 @@ from py4j.protocol import Py4JError, Py4JNetworkError  # type: ignore[import-unt
 from pyspark import SparkContext
 
 from dotr.runtimes.spark import run
-from dotr.runtimes.spark.session import drop_lost_session, start
+from dotr.runtimes.spark.start.session import drop_lost_session, start
 from tests.conftest import Project
 
 pytestmark = pytest.mark.spark

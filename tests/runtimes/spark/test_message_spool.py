@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 from dotr.errors.diagnostics import Refused
-from dotr.runtimes.spark.message_spool import MessageSpool
-from dotr.sources.feeds import BEGIN, InputPoint
-from dotr.sources.message_segments import (
+from dotr.runtimes.spark.checkpoint.message_spool import MessageSpool
+from dotr.streams.connectors.receivers import MessageQueue, deliver
+from dotr.streams.formats.segments import (
     MAGIC,
     PUBLISHED,
     RECEIVED,
@@ -28,8 +28,8 @@ from dotr.sources.message_segments import (
     segment_names,
     spool_folder,
 )
-from dotr.sources.receivers import MessageQueue, deliver
-from dotr.sources.records import Format, InputFile, Message, Record
+from dotr.streams.merge.feeds import BEGIN, InputPoint
+from dotr.streams.records import Format, InputFile, Message, Record
 
 pytestmark = pytest.mark.core
 

@@ -15,10 +15,10 @@ from pathlib import Path
 
 import pytest
 
-from dotr.config import read_config
 from dotr.model.stream import Reason
-from dotr.runtimes.local import run_local
-from dotr.runtimes.pipeline import Pipeline, build
+from dotr.runtimes.local.run import run_local
+from dotr.runtimes.pipeline.build import Pipeline, build
+from dotr.runtimes.pipeline.reading import read_config
 from tests.support.outputs import joined
 from tests.support.paths import ROOT
 

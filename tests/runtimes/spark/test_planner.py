@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dotr.model.time import LAST_MICRO, Micros
-from dotr.runtimes.spark.keys import bucket_keys, hash_partition
-from dotr.runtimes.spark.planner import BEGINNING, END, ORDINARY_BYTES, Cut, InputPosition, Offset, plan
+from dotr.runtimes.spark.exchange.keys import bucket_keys, hash_partition
+from dotr.runtimes.spark.planning.planner import BEGINNING, END, ORDINARY_BYTES, Cut, InputPosition, Offset, plan
 
 Input = list[Micros | None]
 

@@ -15,15 +15,15 @@ from hypothesis import strategies as st
 
 pytest.importorskip("pyspark")
 
-from dotr.config import read_config
-from dotr.datalog.entailment import Entailment
 from dotr.engine.program import compile_program
 from dotr.engine.spec import ProgramSpec
-from dotr.languages.turtle.graphs import read_graph
+from dotr.instant.datalog.entailment import Entailment
 from dotr.model.places import Document
 from dotr.model.stream import FedGraph, Firing, output_order
-from dotr.runtimes.local import run_local
-from dotr.runtimes.pipeline import build
+from dotr.runtimes.local.run import run_local
+from dotr.runtimes.pipeline.build import build
+from dotr.runtimes.pipeline.reading import read_config
+from dotr.syntax.turtle.graphs import read_graph
 from tests.runtimes.spark.test_unit_steps import by_one_engine
 from tests.support.layered_batches import Instants, in_layers
 from tests.support.properties import examples

@@ -10,16 +10,16 @@ from pathlib import Path
 
 import pytest
 
-from dotr.cli import main
-from dotr.config import read_config
+from dotr.commands import main
+from dotr.engine.state.migration import StateFate
+from dotr.engine.state.schema import state_schema
 from dotr.errors.diagnostics import Refused
-from dotr.monitoring.progress import RunProgress
-from dotr.monitoring.totals import Totals
-from dotr.runtimes.local import run_local
-from dotr.runtimes.pipeline import build
-from dotr.runtimes.spark.checkpoint import Checkpoint, required_layout
-from dotr.state.state_migration import StateFate
-from dotr.state.state_schema import state_schema
+from dotr.runtimes.local.run import run_local
+from dotr.runtimes.monitoring.progress import RunProgress
+from dotr.runtimes.monitoring.totals import Totals
+from dotr.runtimes.pipeline.build import build
+from dotr.runtimes.pipeline.reading import read_config
+from dotr.runtimes.spark.checkpoint.folder import Checkpoint, required_layout
 from tests.runtimes.spark.test_spark_run import WHOLE, pipeline, results, write_inputs
 from tests.support.stored_program import HOME
 from tests.support.stored_spark_folders import project, unpack

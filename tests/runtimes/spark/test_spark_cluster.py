@@ -14,9 +14,9 @@ from pathlib import Path
 
 import pytest
 
-from dotr.cli import main
-from dotr.runtimes.spark.checkpoint import last_number
-from dotr.workbench.bundle import bundle
+from dotr.commands import main
+from dotr.commands.bundle_archive import bundle
+from dotr.runtimes.spark.checkpoint.folder import last_number
 from tests.support.outputs import joined
 from tests.support.paths import ROOT
 from tests.support.standalone import SPARK_HOME, clean_environment, cluster

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from dotr.config import read_config
-from dotr.runtimes.local import run_local
-from dotr.runtimes.pipeline import build
+from dotr.runtimes.local.run import run_local
+from dotr.runtimes.pipeline.build import build
+from dotr.runtimes.pipeline.reading import read_config
 from tests.support.faults import PATCHES
 from tests.support.paths import ROOT
 

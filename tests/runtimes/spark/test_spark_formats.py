@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from dotr.cli import main
+from dotr.commands import main
 
 pytestmark = pytest.mark.spark
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from dotr.runtimes.spark import index_scans
+from dotr.runtimes.spark.planning import index_scans
 from tests.conftest import Project
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("spark")]

@@ -13,11 +13,11 @@ from pathlib import Path
 
 import pytest
 
-from dotr.cli import main
-from dotr.config import read_config
-from dotr.monitoring.totals import Totals
-from dotr.runtimes.local import run_local
-from dotr.runtimes.pipeline import Pipeline, build
+from dotr.commands import main
+from dotr.runtimes.local.run import run_local
+from dotr.runtimes.monitoring.totals import Totals
+from dotr.runtimes.pipeline.build import Pipeline, build
+from dotr.runtimes.pipeline.reading import read_config
 from tests.runtimes.spark.test_spark_watch import RULES, until
 
 pytestmark = pytest.mark.spark

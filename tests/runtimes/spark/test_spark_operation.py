@@ -22,13 +22,13 @@ from pyspark.sql.streaming.listener import (
     StreamingQueryProgress,
 )
 
-from dotr.cli import main
-from dotr.config import read_config
+from dotr.commands import main
 from dotr.errors.diagnostics import Refused
 from dotr.model.time import LAST_MICRO
-from dotr.monitoring.progress import RunProgress
-from dotr.monitoring.totals import Totals
-from dotr.runtimes.pipeline import build
+from dotr.runtimes.monitoring.progress import RunProgress
+from dotr.runtimes.monitoring.totals import Totals
+from dotr.runtimes.pipeline.build import build
+from dotr.runtimes.pipeline.reading import read_config
 from tests.support.paths import ROOT
 
 pytestmark = pytest.mark.spark
@@ -50,7 +50,7 @@ spark: { master: "local[2]", checkpoint: out/checkpoint, batch: 40, conf: { spar
 CONF = """
 import sys
 from pathlib import Path
-from dotr.runtimes.spark.session import start
+from dotr.runtimes.spark.start.session import start
 session = start("conf", None, {"spark.sql.streaming.numRecentProgressUpdates": "7"}, Path("spark.log"))
 keys = ["numRecentProgressUpdates", "minBatchesToRetain", "stateStore.providerClass", "metricsEnabled"]
 values = [session.conf.get("spark.sql.streaming." + key).split(".")[-1] for key in keys]
@@ -212,7 +212,7 @@ class TestStatusWithoutSpark:
         assert "Totals: none stored." in output
 
     def test_missing_worker_python_is_refused(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        from dotr.runtimes.spark.session import start
+        from dotr.runtimes.spark.start.session import start
 
         monkeypatch.setenv("PYSPARK_PYTHON", "./env/bin/python")
         monkeypatch.chdir(tmp_path)

@@ -20,10 +20,10 @@ from typing import Final
 import pytest
 from hypothesis import HealthCheck, Phase, given, seed, settings
 
-from dotr.expressions.times import format_time
+from dotr.evaluation.expressions.values.times import format_time
 from dotr.model.stream import Element
 from dotr.model.time import UNITS
-from dotr.runtimes.local import run_local
+from dotr.runtimes.local.run import run_local
 from tests.runtimes.spark.test_spark_cases import pipeline, text
 from tests.support.properties import MOST, compiled
 from tests.support.running import run_engine

@@ -18,24 +18,24 @@ pytest.importorskip("pyspark")
 from py4j.protocol import Py4JNetworkError  # type: ignore[import-untyped]
 from pyspark.errors import PySparkException
 
-from dotr.config import read_config
 from dotr.errors.diagnostics import Diagnostic, Refused
 from dotr.model.places import Document
 from dotr.model.stream import DeadLetter, Reason
 from dotr.model.time import Clock
-from dotr.monitoring.totals import RunFailed, Totals
-from dotr.runtimes.pipeline import build
+from dotr.runtimes.monitoring.totals import RunFailed, Totals
+from dotr.runtimes.pipeline.build import build
+from dotr.runtimes.pipeline.reading import read_config
 from dotr.runtimes.spark import query
+from dotr.runtimes.spark.checkpoint.standard_input_spool import NEXT, copied_lines, spooling
 from dotr.runtimes.spark.display_paths import DisplayPaths
-from dotr.runtimes.spark.planner import Offset
-from dotr.runtimes.spark.rows import RowKind, encode_totals
-from dotr.runtimes.spark.session import _silence_python
+from dotr.runtimes.spark.exchange.errors import encode_diagnostics
+from dotr.runtimes.spark.exchange.rows import RowKind, encode_totals
+from dotr.runtimes.spark.planning.planner import Offset
 from dotr.runtimes.spark.sink import Sink
-from dotr.runtimes.spark.spark_errors import encode_diagnostics
-from dotr.runtimes.spark.standard_input_spool import NEXT, copied_lines, spooling
-from dotr.sources.file_journal import SEGMENT, SPOOL, SPOOL_END
-from dotr.sources.lines import standard_bytes
-from dotr.sources.records import ElementMap, Format, InputFile
+from dotr.runtimes.spark.start.session import _silence_python
+from dotr.streams.formats.lines import standard_bytes
+from dotr.streams.merge.journal import SEGMENT, SPOOL, SPOOL_END
+from dotr.streams.records import ElementMap, Format, InputFile
 
 
 def sink() -> Sink:

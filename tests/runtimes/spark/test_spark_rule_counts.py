@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from dotr.cli import main
-from dotr.config import read_config
-from dotr.runtimes.local import run_local
-from dotr.runtimes.pipeline import build
-from dotr.runtimes.spark.totals_file import read_totals
+from dotr.commands import main
+from dotr.runtimes.local.run import run_local
+from dotr.runtimes.pipeline.build import build
+from dotr.runtimes.pipeline.reading import read_config
+from dotr.runtimes.spark.checkpoint.figures import read_totals
 from tests.support.outputs import joined
 
 pytestmark = pytest.mark.spark

@@ -13,12 +13,12 @@ from pathlib import Path
 
 import pytest
 
-from dotr.config import read_config
 from dotr.errors.diagnostics import Refused
 from dotr.model.stream import Reason
-from dotr.monitoring.totals import RunFailed, Totals
-from dotr.runtimes.local import run_local
-from dotr.runtimes.pipeline import Pipeline, build
+from dotr.runtimes.local.run import run_local
+from dotr.runtimes.monitoring.totals import RunFailed, Totals
+from dotr.runtimes.pipeline.build import Pipeline, build
+from dotr.runtimes.pipeline.reading import read_config
 from tests.support.outputs import joined
 from tests.support.paths import ROOT
 

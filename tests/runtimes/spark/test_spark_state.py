@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from dotr.config import read_config
-from dotr.monitoring.totals import Totals
-from dotr.runtimes.local import run_local
-from dotr.runtimes.pipeline import Pipeline, build
+from dotr.runtimes.local.run import run_local
+from dotr.runtimes.monitoring.totals import Totals
+from dotr.runtimes.pipeline.build import Pipeline, build
+from dotr.runtimes.pipeline.reading import read_config
 
 pytestmark = pytest.mark.spark
 
@@ -53,7 +53,7 @@ def lines(out: str, rule: str) -> list[str]:
 
 @pytest.mark.usefixtures("spark")
 def test_logs_are_reloaded_shown_in_status_and_moved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from dotr.runtimes.spark.checkpoint_status import status_of, stored_summary
+    from dotr.runtimes.spark.figures.status import status_of, stored_summary
     from dotr.runtimes.spark.run import run_spark
 
     monkeypatch.chdir(tmp_path)
@@ -90,8 +90,8 @@ def test_logs_are_reloaded_shown_in_status_and_moved(tmp_path: Path, monkeypatch
 def test_large_output_equals_in_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A few hundred elements of two keys are paired with each other: more than one sorted run for
     each key."""
+    from dotr.runtimes.spark.exchange.spilled_rows import RUN_SIZE
     from dotr.runtimes.spark.run import run_spark
-    from dotr.runtimes.spark.spilled_rows import RUN_SIZE
 
     monkeypatch.chdir(tmp_path)
     count = 350

@@ -10,14 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from dotr.cli import main
-from dotr.config import read_config
-from dotr.layout.layers import Layout
-from dotr.monitoring.progress import RunProgress
-from dotr.monitoring.totals import Totals
-from dotr.runtimes.local import run_local
-from dotr.runtimes.pipeline import Pipeline, build
-from dotr.runtimes.spark.checkpoint import Checkpoint
+from dotr.commands import main
+from dotr.runtimes.local.run import run_local
+from dotr.runtimes.monitoring.progress import RunProgress
+from dotr.runtimes.monitoring.totals import Totals
+from dotr.runtimes.pipeline.build import Pipeline, build
+from dotr.runtimes.pipeline.reading import read_config
+from dotr.runtimes.spark.checkpoint.folder import Checkpoint
+from dotr.temporal.layout.layers import Layout
 from tests.runtimes.spark.test_spark_run import pipeline, results, write_inputs
 
 pytestmark = pytest.mark.spark
@@ -99,8 +99,8 @@ def test_stateless_output_is_the_same_after_a_crash(batch: int, tmp_path: Path, 
 @pytest.mark.usefixtures("spark")
 def test_large_stateless_output_is_spilled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """350 elements of one instant are paired with each other."""
+    from dotr.runtimes.spark.exchange.spilled_rows import RUN_SIZE
     from dotr.runtimes.spark.run import run_spark
-    from dotr.runtimes.spark.spilled_rows import RUN_SIZE
 
     monkeypatch.chdir(tmp_path)
     pairs = "rule Pairs define Pair = [ [] :sum ?sum ] from Reading as Now and each Reading as Other within [0, 0] from Now\n"

@@ -12,8 +12,8 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from dotr.model.stream import DeadLetter, Firing
 from dotr.model.time import Clock
+from dotr.runtimes.spark.exchange.rows import RowKind, encode_firings
 from dotr.runtimes.spark.query import _finish_batch, _Interrupts
-from dotr.runtimes.spark.rows import RowKind, encode_firings
 from dotr.runtimes.spark.sink import BatchAbandoned, Sink
 
 

@@ -15,10 +15,10 @@ from pathlib import Path
 
 import pytest
 
-from dotr.config import read_config
 from dotr.errors.diagnostics import Refused
-from dotr.monitoring.totals import Totals
-from dotr.runtimes.pipeline import build
+from dotr.runtimes.monitoring.totals import Totals
+from dotr.runtimes.pipeline.build import build
+from dotr.runtimes.pipeline.reading import read_config
 from tests.support.paths import ROOT
 
 pytestmark = pytest.mark.spark

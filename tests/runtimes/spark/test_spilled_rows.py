@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dotr.model.stream import DeadLetter, Firing, Reason, output_order
-from dotr.runtimes.spark.job import Job
-from dotr.runtimes.spark.rows import RowKind, decode_firings
-from dotr.runtimes.spark.spilled_rows import (
+from dotr.runtimes.spark.exchange.job import Job
+from dotr.runtimes.spark.exchange.rows import RowKind, decode_firings
+from dotr.runtimes.spark.exchange.spilled_rows import (
     DEAD_LETTERS,
     FIRINGS,
     SpillBuffer,

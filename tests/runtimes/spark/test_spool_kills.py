@@ -16,8 +16,8 @@ from collections import Counter
 from http.client import HTTPConnection, HTTPException
 from pathlib import Path
 
-from dotr.sources.message_segments import Segments, SegmentsFeed
-from dotr.sources.records import Format, InputFile
+from dotr.streams.formats.segments import Segments, SegmentsFeed
+from dotr.streams.records import Format, InputFile
 from tests.support.paths import ROOT
 from tests.support.ports import free_port
 

@@ -12,18 +12,18 @@ from hypothesis import strategies as st
 
 from dotr.model.places import Document
 from dotr.model.stream import DeadLetter, Element
-from dotr.runtimes.spark.inputs import admit, range_files
-from dotr.runtimes.spark.live_batches import GrowingPlan, ScannedInput
-from dotr.runtimes.spark.message_spool import MessageSpool
-from dotr.runtimes.spark.planner import Cut, Offset
-from dotr.runtimes.spark.task import Task
-from dotr.sources.feeds import InputPoint
-from dotr.sources.lateness import Lateness
-from dotr.sources.message_segments import Segments, SegmentsFeed
-from dotr.sources.messages import message_decoder
-from dotr.sources.rate_limits import NoRateLimit
-from dotr.sources.receivers import deliver
-from dotr.sources.records import ElementMap, Format, InputFile, Message
+from dotr.runtimes.spark.checkpoint.message_spool import MessageSpool
+from dotr.runtimes.spark.exchange.task import Task
+from dotr.runtimes.spark.planning.live_batches import GrowingPlan, ScannedInput
+from dotr.runtimes.spark.planning.planner import Cut, Offset
+from dotr.runtimes.spark.tasks.inputs import admit, range_files
+from dotr.streams.connectors.receivers import deliver
+from dotr.streams.formats.messages import message_decoder
+from dotr.streams.formats.segments import Segments, SegmentsFeed
+from dotr.streams.lateness import Lateness
+from dotr.streams.merge.feeds import InputPoint
+from dotr.streams.merge.rate_limits import NoRateLimit
+from dotr.streams.records import ElementMap, Format, InputFile, Message
 from tests.support.properties import examples
 
 LAST = 1_000_000

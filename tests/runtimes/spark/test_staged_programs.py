@@ -18,11 +18,11 @@ import pytest
 from dotr.engine.program import compile_program
 from dotr.engine.spec import ProgramSpec
 from dotr.errors.diagnostics import Refused
-from dotr.expressions.times import format_time
+from dotr.evaluation.expressions.values.times import format_time
 from dotr.model.places import Document
 from dotr.model.stream import Element
 from dotr.model.time import Clock
-from dotr.runtimes.local import run_local
+from dotr.runtimes.local.run import run_local
 from tests.runtimes.spark.test_spark_cases import pipeline, text
 from tests.support.running import run_engine
 from tests.support.staged_programs import BACKGROUND, random_program

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from dotr.config import read_config
-from dotr.runtimes.local import run_local
-from dotr.runtimes.pipeline import Pipeline, build
+from dotr.runtimes.local.run import run_local
+from dotr.runtimes.pipeline.build import Pipeline, build
+from dotr.runtimes.pipeline.reading import read_config
 
 pytestmark = pytest.mark.spark
 

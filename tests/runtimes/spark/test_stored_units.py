@@ -9,9 +9,9 @@ import pytest
 
 pytest.importorskip("pyspark")
 
-from dotr.runtimes.local import run_local
-from dotr.runtimes.spark.checkpoint import Checkpoint
-from dotr.state.state_migration import StateFate
+from dotr.engine.state.migration import StateFate
+from dotr.runtimes.local.run import run_local
+from dotr.runtimes.spark.checkpoint.folder import Checkpoint
 from tests.support.stored_spark_folders import UNITS_FOLDER, project, unpack
 from tests.support.stored_units import LABELS, UNITS
 

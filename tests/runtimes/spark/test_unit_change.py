@@ -9,12 +9,12 @@ import pytest
 
 pytest.importorskip("pyspark")
 
-from dotr.config import read_config
-from dotr.monitoring.totals import Totals
-from dotr.runtimes.local import run_local
-from dotr.runtimes.pipeline import Pipeline, build
-from dotr.workbench.plan import plan
-from dotr.workbench.status import status
+from dotr.commands.plan_text import plan
+from dotr.commands.status.text import status
+from dotr.runtimes.local.run import run_local
+from dotr.runtimes.monitoring.totals import Totals
+from dotr.runtimes.pipeline.build import Pipeline, build
+from dotr.runtimes.pipeline.reading import read_config
 
 pytestmark = pytest.mark.spark
 

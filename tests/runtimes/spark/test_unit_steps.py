@@ -13,17 +13,20 @@ from hypothesis import strategies as st
 
 pytest.importorskip("pyspark")
 
-from dotr.datalog.entailment import Entailment
 from dotr.engine.driver import Engine
 from dotr.engine.program import compile_program
 from dotr.engine.spec import ProgramSpec
+from dotr.engine.state import bucket as bucket_state
+from dotr.engine.state import pages as paged_state
+from dotr.engine.state import segments as segment_store
+from dotr.engine.state import units as unit_state
 from dotr.errors.diagnostics import Refused
-from dotr.languages.turtle.graphs import read_graph
+from dotr.instant.datalog.entailment import Entailment
 from dotr.model.places import Document
 from dotr.model.stream import FedGraph, Firing
 from dotr.model.terms import Triple
 from dotr.model.time import LAST_MICRO, Clock, Micros
-from dotr.state import bucket_state, paged_state, segment_store, unit_state
+from dotr.syntax.turtle.graphs import read_graph
 from tests.support.crashes import lines_after_a_crash
 from tests.support.layered_batches import Instants, LayeredRun, in_layers
 from tests.support.properties import examples

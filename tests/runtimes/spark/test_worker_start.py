@@ -14,10 +14,10 @@ import pytest
 
 pytest.importorskip("pyspark")
 
-from dotr.runtimes.spark import session
-from dotr.runtimes.spark.class_archive import spark_home
-from dotr.runtimes.spark.rows import SparkRow, record_batch
-from dotr.runtimes.spark.unpacked_python import spark_home_at, starts_locally, unpacked_home
+from dotr.runtimes.spark.exchange.rows import SparkRow, record_batch
+from dotr.runtimes.spark.start import session
+from dotr.runtimes.spark.start.class_archive import spark_home
+from dotr.runtimes.spark.start.unpacked_python import spark_home_at, starts_locally, unpacked_home
 from tests.support.paths import ROOT
 
 
@@ -151,13 +151,13 @@ def test_nothing_that_starts_threads_is_imported_before_a_fork() -> None:
     modules = found["modules"]
     assert found["threads"] == 1
     assert {"pandas", "numpy", "pyarrow", "rdflib", "pyspark.worker"}.isdisjoint(modules)
-    assert {"dotr.engine.driver", "dotr.runtimes.spark.stage_one_task", "dotr.runtimes.spark.worker"} <= set(modules)
+    assert {"dotr.engine.driver", "dotr.runtimes.spark.tasks.stage_one_task", "dotr.runtimes.spark.buckets.worker"} <= set(modules)
 
 
 ROWS = """
 import json, sys
-from dotr.runtimes.spark.pandas_probe import OWN_WORKERS, suppress_pandas_probe
-from dotr.runtimes.spark.rows import SparkRow, record_batch
+from dotr.runtimes.spark.start.pandas_probe import OWN_WORKERS, suppress_pandas_probe
+from dotr.runtimes.spark.exchange.rows import SparkRow, record_batch
 record_batch([SparkRow(1, 2, 3, b"x")])
 after_rows = "pandas" in sys.modules
 suppress_pandas_probe()

@@ -1,0 +1,285 @@
+"""Check of a configuration against its data: `dotr check --data`.
+
+Idea: the first records of each input are read as in a run. Differences from what the rules and the
+configuration expect are warnings. Nothing is written.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import Final
+
+from dotr.commands.check.sample import InputSample, ObjectTexts, sample_files, sample_standard_input, sample_topics
+from dotr.engine.program import CompiledProgram
+from dotr.engine.stream_terms import MOST_TERMS, StreamTerms, TermDependencies
+from dotr.errors.diagnostics import Diagnostic, Refused, Severity
+from dotr.evaluation.expressions.values.times import format_time
+from dotr.model.algebra import Select
+from dotr.model.places import Document, Span
+from dotr.model.rules import FactSource
+from dotr.model.terms import Prefixes, Term
+from dotr.model.time import UNITS, Clock
+from dotr.runtimes.pipeline.inputs import Inputs, read_inputs
+from dotr.runtimes.pipeline.reading import Config
+from dotr.runtimes.pipeline.sections import InputSection
+from dotr.syntax import scan
+from dotr.syntax.rendering import duration_text, term_text
+from dotr.temporal.layout.retention import roles
+
+_MOST_LISTED: Final = 10
+
+
+@dataclass(frozen=True, slots=True)
+class DataChecked:
+    """Warnings about data, and a line about each input."""
+
+    warnings: tuple[Diagnostic, ...]
+    lines: tuple[str, ...]
+
+
+def check_data(config: Config, program: CompiledProgram, most: int) -> DataChecked:
+    """Read the first records of each input of a configuration.
+
+    Args:
+        config: the configuration.
+        program: its compiled program.
+        most: the number of records that are read of each input.
+
+    Raises:
+        Refused: an input cannot be read.
+    """
+    problems: list[Diagnostic] = []
+    inputs = read_inputs(config, problems)
+    if problems:
+        raise Refused(problems)
+    warnings: list[Diagnostic] = []
+    lines: list[str] = []
+    samples: list[InputSample] = []
+    streamed: dict[str, frozenset[Term]] = {}
+    for number, section in enumerate(config.settings.input):
+        sample = InputSample(StreamTerms(()), most)
+        reason = _read(sample, section, inputs)
+        if reason:
+            lines.append(f"Input {section.name}: {reason}")
+            continue
+        samples.append(sample)
+        if len(sample.terms.terms) < MOST_TERMS:
+            streamed[section.name] = frozenset(sample.terms.terms)
+        checked = _CheckedInput(config, section, number, sample, program.rules.prefixes)
+        warnings += checked.warnings()
+        lines.append(checked.line())
+    if any(sample.count for sample in samples):
+        complete = len(samples) == len(config.settings.input) and all(sample.ended for sample in samples)
+        warnings += _missing_terms(program, samples, complete=complete)
+        if program.queries:
+            from dotr.languages.continuous.stream_check import missing_in_windows
+
+            warnings += missing_in_windows(program, streamed, _nearest, complete=complete)
+    return DataChecked(tuple(warnings), tuple(lines))
+
+
+def _read(sample: InputSample, section: InputSection, inputs: Inputs) -> str:
+    """Read the available records of an input; returns the reason if there are none, else empty."""
+    standard = next((each.like for each in inputs.growing if each.standard and each.like.input == section.name), None)
+    if standard is not None:
+        if sys.stdin is None or sys.stdin.isatty():
+            return "standard input is a terminal and was not read: send it some records (cat FILE | dotr check --data …)."
+        sample_standard_input(sample, standard)
+        return "" if sample.files and (sample.count or sample.unreadable.count) else "standard input has no records now."
+    topics = next((each for each in inputs.topics if each.name == section.name), None)
+    if topics is not None:
+        sample_topics(sample, topics)
+        return "" if sample.count or sample.unreadable.count else "its topics have no records."
+    if any(each.source is not None and each.like.input == section.name for each in inputs.growing):
+        return "its messages are received in a run, and none are there to be read now."
+    files = [file for file in inputs.files if file.input == section.name]
+    if not files:
+        return f"no file matches {section.path} yet."
+    sample_files(sample, files)
+    return "" if sample.count or sample.unreadable.count else f"{files[0].path} has no records."
+
+
+@dataclass(frozen=True, slots=True)
+class _CheckedInput:
+    """An input with its sample."""
+
+    config: Config
+    section: InputSection
+    number: int
+    sample: InputSample
+    prefixes: Prefixes
+
+    def _warning(self, code: str, message: str, hint: str, *key: str) -> Diagnostic:
+        """A warning with the place of a key of the input, or of the input."""
+        tree = self.config.files.tree
+        span = self.config.span("input", self.number, *key)
+        if key and key[0] not in self.section.model_fields_set:
+            span = tree.span(("input", self.number, "name"))
+        return Diagnostic(code, f"input {self.section.name}: {message}", span, hint, Severity.WARNING)
+
+    def _counted(self, number: int) -> str:
+        """A number of records, with the noun."""
+        return f"{number:,} {'row' if self.section.format == 'csv' else 'record'}{'' if number == 1 else 's'}"
+
+    @property
+    def _lateness(self) -> str:
+        """The declared lateness as text."""
+        declared = self.section.lateness
+        return declared if isinstance(declared, str) and not declared.isdecimal() else f"{declared} {self._unit}"
+
+    @property
+    def _unit(self) -> str:
+        return self.config.settings.time.unit
+
+    def warnings(self) -> Iterator[Diagnostic]:
+        """The warnings about the input."""
+        sample, total = self.sample, self.sample.count + self.sample.unreadable.count
+        if sample.unreadable.count:
+            message = f"{sample.unreadable.count:,} of {self._counted(total)} cannot be read; {sample.unreadable.first}: {sample.reason}"
+            yield self._warning("I112", message, "Each becomes a dead letter.")
+        if sample.late or sample.repeated:
+            yield self._of_lateness()
+        if sample.far.count:
+            message = f"integer times lie beyond the year 3000, as seconds ({sample.far.first})"
+            yield self._warning("I106", message, "If they are milliseconds, write time: { unit: ms }")
+        yield from self._of_zones()
+        for predicate, texts in sorted(sample.texts.items()):
+            if texts.numbers * 2 > texts.count:
+                yield self._of_texts(predicate, texts)
+
+    def _of_lateness(self) -> Diagnostic:
+        sample = self.sample
+        if self.section.one_per_instant:
+            message = (
+                f"one_per_instant loses {sample.late + sample.repeated:,} of {self._counted(sample.count)}: {sample.late:,} behind "
+                f"a later one, {sample.repeated:,} of the same time"
+            )
+            return self._warning("I107", message, "Leave one_per_instant out, and write a lateness.", "one_per_instant")
+        needed = duration_text(sample.behind)
+        message = f"lateness: {self._lateness} loses {sample.late:,} of {self._counted(sample.count)}, {needed} none"
+        hint = f"Write lateness: {needed} to lose none of them; instants close that much later."
+        return self._warning("I107", message, hint, "lateness")
+
+    def _of_zones(self) -> Iterator[Diagnostic]:
+        zoned, zoneless = self.sample.zoned, self.sample.zoneless
+        if not zoneless.count:
+            return
+        if self.section.format in ("csv", "json"):
+            hint = "Name their zone, as in time_zone: Europe/Berlin or time_zone: UTC; without it they are read as UTC."
+        else:
+            hint = "They are read as UTC; write the zone into the times, as in 2024-03-01T07:00:00Z or …+01:00."
+        if zoned.count:
+            message = f"times without a zone ({zoneless.count:,}, as in {zoneless.first}) and with one ({zoned.count:,}, {zoned.first})"
+            yield self._warning("I109", message, hint, "time")
+        else:
+            yield self._warning("I110", f"its times have no zone ({zoneless.first})", hint, "time")
+
+    def _of_texts(self, predicate: Term, texts: ObjectTexts) -> Diagnostic:
+        name = term_text(predicate, self.prefixes)
+        many = "all its" if texts.numbers == texts.count else f"{texts.numbers:,} of {texts.count:,}"
+        message = f'text that looks like a number: {name} "{texts.example}" ({many} texts)'
+        cast = "or cast it where a query reads it: xsd:decimal(?value)"
+        if texts.comma:
+            if self.section.format == "csv" and self.section.decimal != ",":
+                return self._warning("I108", message, 'Write decimal: ",".', "map")
+            hint = 'A number has a dot: correct the data, or cast it where a query reads it: xsd:decimal(REPLACE(?value, ",", "."))'
+            return self._warning("I108", message, hint, "map")
+        if self.section.format == "csv":
+            return self._warning("I108", message, f"Write its cell in the map without quotes, as in {{column}}; {cast}", "map")
+        if self.section.format == "json":
+            return self._warning("I108", message, f'Write its cell in the map with a type, as in "{{path}}"^^xsd:decimal; {cast}', "map")
+        return self._warning("I108", message, f"Write it without quotes in the data; {cast}")
+
+    def line(self) -> str:
+        """A line about the input: its records, their times, and the least lateness without late
+        records."""
+        sample, total = self.sample, self.sample.count + self.sample.unreadable.count
+        files = "" if self.section.path == "-" else f" of {sample.files:,} file{'' if sample.files == 1 else 's'}"
+        first = "the first " if sample.full else ""
+        text = f"Input {self.section.name}: {first}{self._counted(total)}{files}"
+        if not sample.count:
+            return f"{text}, none of them readable."
+        clock = Clock(UNITS[self._unit], bool(sample.zoned.count or sample.zoneless.count or self._has_zone))
+        text += f", from {format_time(sample.least, clock)} to {format_time(sample.greatest, clock)}; "
+        if self.section.one_per_instant:
+            return f"{text}one_per_instant loses {f'{sample.late + sample.repeated:,}' if sample.late or sample.repeated else 'none'}."
+        needed = duration_text(sample.behind) if sample.behind else "0 s"
+        if sample.late:
+            return f"{text}lateness: {self._lateness} loses {sample.late:,}, {needed} none."
+        declared_longer = needed != self._lateness and bool(self.section.lateness) and self.section.lateness != "0 s"
+        return f"{text}lateness: {self._lateness} loses none{f', {needed} neither' if declared_longer else ''}."
+
+    @property
+    def _has_zone(self) -> bool:
+        return self.section.time_zone is not None or self.section.time_format is not None
+
+
+def _missing_terms(program: CompiledProgram, samples: Sequence[InputSample], *, complete: bool) -> Iterator[Diagnostic]:
+    """Warning for each predicate and class of a query that occurs in no record."""
+    streamed = frozenset[Term]().union(*[sample.terms.terms for sample in samples])
+    if any(len(sample.terms.terms) >= MOST_TERMS for sample in samples):
+        return
+    prefixes = program.rules.prefixes
+    dependencies = TermDependencies(program)
+    texts = sorted(term_text(term, prefixes) for term in streamed)
+    by_predicate = program.knowledge.background.by_subject
+    known = sorted({*streamed, *by_predicate} if len(by_predicate) < MOST_TERMS else streamed)
+    reported: set[Term] = set()
+    for query, span in _queries(program):
+        for term in dependencies.missing(query, streamed):
+            if term in reported:
+                continue
+            reported.add(term)
+            text = term_text(term, prefixes)
+            records = "record" if complete else "record that was read"
+            closest = _nearest(term, known, prefixes)
+            listed = ", ".join(texts[:_MOST_LISTED]) + (f" and {len(texts) - _MOST_LISTED:,} more" if len(texts) > _MOST_LISTED else "")
+            hint = f"Did you mean {closest}?" if closest else f"They bring {listed}."
+            place = _place_of(text, term, (*program.spec.rules, *program.spec.datalog)) or span
+            yield Diagnostic("I111", f"a query asks for {text}, and no {records} brings it", place, hint, Severity.WARNING)
+
+
+def _queries(program: CompiledProgram) -> Iterator[tuple[Select, Span]]:
+    """The queries of a program, each with the place that names it."""
+    found: dict[Select, Span] = {shared.query: shared.span for shared in program.rules.queries}
+    for rule in program.rules.rules:
+        for role in roles(rule):
+            if isinstance(role.source, FactSource) and role.source.period is None:
+                found.setdefault(role.source.query, role.span)
+    return iter(found.items())
+
+
+def _nearest(term: Term, known: Iterable[Term], prefixes: Prefixes) -> str:
+    """The known term that is spelt most like another: of the same local name, or nearly so; empty
+    if none is.
+
+    >>> _nearest("<http://e/Smok>", ["<http://e/Smoke>", "<http://e/Heat>"], {"": "http://e/"})
+    ':Smoke'
+    >>> _nearest("<http://e/speed>", ["<http://other/Speed>"], {})
+    '<http://other/Speed>'
+    """
+    local = _local_name(term).lower()
+    by_name: dict[str, Term] = {}
+    for each in known:
+        if each != term:
+            by_name.setdefault(_local_name(each).lower(), each)
+    close = get_close_matches(local, by_name, n=1, cutoff=0.7)
+    return term_text(by_name[close[0]], prefixes) if close else ""
+
+
+def _local_name(term: Term) -> str:
+    """The part of an IRI behind its last `#`, `/` or `:`."""
+    return re.split("[#/:]", term.strip("<>"))[-1]
+
+
+def _place_of(text: str, term: Term, documents: Iterable[Document]) -> Span | None:
+    """The first place of a term in rule files or Datalog files, outside of comments."""
+    for document in documents:
+        for found in scan.tokens(Span(document, 0, len(document.text))):
+            if found[0] in (text, term):
+                return Span(document, *found.span())
+    return None

@@ -1,0 +1,424 @@
+"""`dotr check`: all problems of rule files, Datalog files, configurations and rule tests.
+
+A rule file named by a checked configuration or test is checked as part of that program, with its
+prefixes and the labels of its other files; a file of a folder also where a configuration of the
+workspace, else a rule test, names it (`claims.py`). Any other rule file is checked alone, or with
+the remaining ones where it needs their labels. Programs without errors are reported with their
+retained state.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final, TypeAlias
+
+from dotr.commands.check.allowed import AllowedWarnings, entry_spans
+from dotr.commands.check.claims import YAML, claimants, claimed_files, files_in
+from dotr.commands.check.data import check_data
+from dotr.commands.check.expectations import unknown_names
+from dotr.commands.check.misspelt_names import StreamTexts, misspelt_names, texts_of_inputs
+from dotr.commands.check.retained_state import RetainedState, shown_prefixes, state
+from dotr.commands.test.cases import read_cases, unplaced_elements
+from dotr.commands.test.files import TestFile, is_test, read_file
+from dotr.engine.multi_query import share_queries
+from dotr.engine.program import CompiledProgram, compile_program
+from dotr.engine.spec import ProgramSpec
+from dotr.errors.diagnostics import Diagnostic, Refused, Severity, refuse
+from dotr.instant.datalog.background.compiled_cache import CachePolicy
+from dotr.instant.datalog.background.knowledge import problems_of
+from dotr.languages.allowances import allowances, allowances_above
+from dotr.languages.declarations import nothing_said
+from dotr.languages.registry import RuleLanguage, extension_problem
+from dotr.languages.rules import RuleCode, RuleSet, compile_rules
+from dotr.languages.rules.never_true import StreamObjects, never_true, objects_of_graphs, objects_of_inputs
+from dotr.languages.rules.spread_warnings import spread_warnings
+from dotr.model.places import Document, Span
+from dotr.model.terms import Prefixes
+from dotr.runtimes.pipeline.build import check_files
+from dotr.runtimes.pipeline.config import matching_files, read_document
+from dotr.runtimes.pipeline.reading import read_config
+from dotr.runtimes.pipeline.sections import Settings
+from dotr.syntax.datalog import parse_datalog
+from dotr.syntax.yaml import read_tree
+from dotr.temporal.layout.layers import lay_out
+from dotr.temporal.layout.units import StreamUnit
+
+_RULE_FILES: Final = tuple(language.value for language in RuleLanguage)
+_KINDS: Final = (".dotr", ".rspql", ".lars", ".epsparql", ".dlog", *YAML)
+_OF_OTHER_FILES: Final = (RuleCode.UNBOUND_LABEL, RuleCode.UNKNOWN_EVENT)
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """Result of a check.
+
+    - `diagnostics`: every problem once.
+    - `file_count`: number of checked files; `skipped_count`: number of YAML files of other
+      programs.
+    - `states`: retained state of each program.
+    - `accepted_count`: number of warnings accepted by configurations (`report.accept`) and
+      comments.
+    - `inputs`: a line about the data of each input.
+    """
+
+    diagnostics: tuple[Diagnostic, ...]
+    file_count: int
+    skipped_count: int
+    states: tuple[RetainedState, ...]
+    accepted_count: int = 0
+    inputs: tuple[str, ...] = ()
+
+
+def check(paths: Sequence[str], data: int | None = None) -> Checked:
+    """Check files, and the files of known kinds below folders.
+
+    Args:
+        paths: files and folders.
+        data: the number of records that are checked of each input of a configuration; None: no
+            data is read.
+    """
+    problems: list[Diagnostic] = []
+    files: dict[str, None] = {}
+    named: set[str] = set()
+    below: set[str] = set()
+    skipped_count = 0
+    for path in paths:
+        try:
+            for file in _files_below(path) if Path(path).is_dir() else [_checked_file(path)]:
+                if Path(path).is_dir() and not _is_dotr_yaml(file):
+                    skipped_count += 1
+                else:
+                    files.setdefault(file)
+                    (below if Path(path).is_dir() else named).add(file)
+        except Refused as refused:
+            problems += refused.diagnostics
+    programs: _Programs = {}
+    accepted: list[Diagnostic] = []
+    allowed = AllowedWarnings()
+    inputs: list[str] = []
+    sample = _DataCheck(data, inputs)
+    of_programs = [_check_yaml(file, programs, accepted, allowed, sample) for file in files if Path(file).suffix in YAML]
+    covered = {file for each in of_programs for file in each.files}
+    in_folders = {os.path.realpath(file) for file in below if Path(file).suffix not in YAML} - covered
+    if in_folders:
+        folders = [path for path in paths if Path(path).is_dir()]
+        claiming = claimants(folders, in_folders, {os.path.realpath(file) for file in files})
+        problems += claiming.problems
+        asked = {os.path.realpath(file) for file in files}
+        of_programs += [_check_yaml(path, programs, accepted, allowed, None).in_files(asked) for path in claiming.paths]
+        covered.update(file for each in of_programs for file in each.files)
+    problems += _together(of_programs)
+    rest = [file for file in files if os.path.realpath(file) not in covered]
+    rule_files = [file for file in rest if Path(file).suffix in _RULE_FILES]
+    problems += [problem for file in rule_files if (problem := extension_problem(file))]
+    rule_files = [file for file in rule_files if extension_problem(file) is None]
+    together = [file for file in rule_files if file in named]
+    if all(file.endswith(".dotr") for file in together):
+        together = []
+    elif together:
+        problems += _check_units(together, allowed)
+    alone = [file for file in rule_files if file not in together]
+    problems += _check_rules([file for file in alone if file.endswith(".dotr")], programs, allowed)
+    for file in alone:
+        if not file.endswith(".dotr"):
+            problems += _check_units([file], allowed)
+    for file in rest:
+        if file.endswith(".dlog"):
+            problems += _check_datalog(file, allowed)
+    problems += allowed.problems()
+    unique = {str(diagnostic): diagnostic for diagnostic in problems}
+    accepted_count = len({str(each) for each in (*accepted, *allowed.silenced)})
+    return Checked(tuple(unique.values()), len(files), skipped_count, tuple(programs.values()), accepted_count, tuple(inputs))
+
+
+def _files_below(folder: str) -> list[str]:
+    """Files of known kinds below a folder."""
+    files = list(files_in(folder, _KINDS))
+    if not files:
+        raise refuse("C303", f"there is nothing below {folder} that dotr checks", None, f"It checks {', '.join(_KINDS)}.")
+    return files
+
+
+def _checked_file(path: str) -> str:
+    (file, *_) = matching_files(path, None, "Is the path right? Relative paths are relative to the working directory.")
+    if Path(file).suffix not in _KINDS:
+        raise refuse("C303", f"{path} is nothing that dotr checks", None, f"It checks {', '.join(_KINDS)}.")
+    return file
+
+
+def _is_dotr_yaml(file: str) -> bool:
+    """True if a file in a folder belongs to dotr; a YAML file may belong to another program."""
+    if Path(file).suffix not in YAML:
+        return True
+    try:
+        data = read_tree(read_document(file)).data
+    except Refused:
+        return True
+    own = set(Settings.model_fields) - {"name", "time", "engine", "prefixes"}
+    return is_test(data) or (isinstance(data, dict) and not own.isdisjoint(data))
+
+
+_Programs: TypeAlias = dict[frozenset[str], RetainedState]
+"""Retained state of the programs without errors, keyed by the names of their rule files."""
+
+
+@dataclass(frozen=True, slots=True)
+class _DataCheck:
+    """The number of records that are read of each input (None: no data), and the lines about
+    them."""
+
+    records: int | None
+    lines: list[str]
+
+
+@dataclass(frozen=True, slots=True)
+class _ProgramProblems:
+    """Problems of a configuration or rule test and of its program.
+
+    - `path`: the YAML file; `is_test`: it is a rule test.
+    - `files`: the real paths of the program's files of rules and Datalog.
+    - `is_whole`: the program has all files that it names.
+    """
+
+    path: str
+    problems: Sequence[Diagnostic]
+    files: frozenset[str] = frozenset()
+    is_test: bool = False
+    is_whole: bool = True
+
+    def in_files(self, asked: Collection[str]) -> _ProgramProblems:
+        """Those for the check of some files of the program, by their real paths: the errors of its
+        files, and the warnings in these files. An incomplete program has no warnings."""
+        errors = [each for each in self.problems if each.severity is Severity.ERROR and _file_of(each) in self.files]
+        warnings = [each for each in self.problems if each.severity is Severity.WARNING and self.is_whole and _file_of(each) in asked]
+        return replace(self, problems=[each for each in self.problems if each in errors or each in warnings])
+
+
+def _file_of(diagnostic: Diagnostic) -> str:
+    """The real path of the file of a diagnostic; empty without a place."""
+    return os.path.realpath(diagnostic.span.document.name) if diagnostic.span is not None else ""
+
+
+def _together(programs: Sequence[_ProgramProblems]) -> Iterator[Diagnostic]:
+    """The problems of several programs, each once.
+
+    In a file that several configurations name, a problem of some of them names these; a problem of
+    the file that a rule test shares with a configuration is the configuration's.
+    """
+    configurations = [each for each in programs if not each.is_test]
+    found = {each.path: set(map(str, each.problems)) for each in configurations}
+    told: set[str] = set()
+    for program in programs:
+        for problem in program.problems:
+            text, file = str(problem), _file_of(problem)
+            naming = [each.path for each in configurations if file in each.files and (each.is_whole or problem.severity is Severity.ERROR)]
+            having = [path for path in naming if text in found[path]]
+            if text in told:
+                continue
+            told.add(text)
+            is_shared = len(having) in (0, len(naming))
+            yield problem if is_shared else replace(problem, message=f"{problem.message} (in {', '.join(having)})")
+
+
+def _check_yaml(
+    path: str, programs: _Programs, accepted: list[Diagnostic], allowed: AllowedWarnings, data: _DataCheck | None
+) -> _ProgramProblems:
+    """Problems of a configuration or rule test and of its program.
+
+    Adds the warnings that the configuration accepts to `accepted`, and lines about its data to
+    `data.lines`. Without `data` the file is not checked itself, but for files that it names.
+    """
+    try:
+        tree = read_tree(read_document(path))
+        comments = list(allowances_above(tree.document, entry_spans(tree))) if data and "dotr:" in tree.document.text else []
+        if is_test(tree.data):
+            test, problems = read_file(path)
+            is_whole = not problems
+            graphs = [graph for case in read_cases(test, problems) for graphs in case.elements.values() for graph in graphs]
+            found = _check_program(
+                path, test.spec, problems, programs, objects_of_graphs(graphs), StreamTexts(graphs=tuple(graphs)), allowed, test
+            )
+            kept = allowed.kept([*problems, *found], comments)
+            if not _errors(kept):
+                allowed.judge(comments, with_data=True)
+            return _ProgramProblems(path, kept, claimed_files(test.spec), is_test=True, is_whole=is_whole)
+        config = read_config(path)
+        spec, problems = config.spec()
+        is_whole = not problems
+        objects, texts = objects_of_inputs(config), texts_of_inputs(config)
+        formats = frozenset(section.format for section in config.settings.output)
+        found = _check_program(path, spec, problems, programs, objects, texts, allowed, cache_policy=config.cache_policy(), formats=formats)
+        every = allowed.kept([*problems, *found, *(check_files(config) if data else ())], comments)
+        if data and data.records is not None and not _errors(every):
+            checked = check_data(config, compile_program(spec, config.cache_policy()), data.records)
+            every += allowed.kept(checked.warnings, comments)
+            data.lines.extend(checked.lines)
+        if not _errors(every):
+            allowed.judge(comments, with_data=True)
+        accepted_here = [d for d in every if d.severity is Severity.WARNING and d.code in config.settings.report.accept]
+        accepted += accepted_here
+        return _ProgramProblems(path, [d for d in every if d not in accepted_here], claimed_files(spec), is_whole=is_whole)
+    except Refused as refused:
+        return _ProgramProblems(path, refused.diagnostics)
+
+
+def _check_program(
+    path: str,
+    spec: ProgramSpec,
+    missing: Sequence[Diagnostic],
+    programs: _Programs,
+    stream_objects: StreamObjects,
+    texts: StreamTexts,
+    allowed: AllowedWarnings,
+    test: TestFile | None = None,
+    cache_policy: CachePolicy | None = None,
+    formats: frozenset[str] = frozenset(["ndjson"]),
+) -> list[Diagnostic]:
+    """Problems of a program, of the names that a test uses, and of outputs of these `formats`.
+
+    Problems that are only consequences of missing files are left out."""
+    try:
+        program = compile_program(spec, cache_policy)
+        comments = [each for document in (*spec.rules, *spec.datalog) for each in allowances(document)]
+        found = [*never_true(program, stream_objects), *misspelt_names(program, texts)]
+        if program.queries:
+            from dotr.languages.continuous.background_blocks import of_the_background
+
+            found += of_the_background(program, stream_objects)
+        with_data = allowed.kept(found, comments)
+        problems = [*program.warnings, *program.notices, *with_data, *_unshown_events(program, formats)]
+        allowed.note(program.silenced)
+        allowed.judge(comments, with_data=test is None)
+        _add_state(path, spec.rules, program.rules, programs, program.units, shown_prefixes(spec))
+        if test is not None:
+            problems += [*unknown_names(test, program), *unplaced_elements(test, program)]
+    except Refused as refused:
+        problems = [*refused.diagnostics]
+        for document in spec.datalog:
+            problems += _safety(document, spec)
+    return [d for d in problems if not (missing and d.code in _OF_OTHER_FILES)]
+
+
+def _unshown_events(program: CompiledProgram, formats: frozenset[str]) -> list[Diagnostic]:
+    """A warning (C238) for each label of a unit whose events have no graph, where no output shows
+    such events."""
+    return [
+        Diagnostic(
+            "C238",
+            f"no output shows the events of {made.label}: they have no graph",
+            made.span,
+            "Add an output of the format ndjson; the others leave events without a graph out.",
+            Severity.WARNING,
+        )
+        for unit in program.units
+        for made in unit.makes
+        if "ndjson" not in formats and not made.has_graphs
+    ]
+
+
+def _add_state(
+    title: str,
+    documents: Iterable[Document],
+    rules: RuleSet,
+    programs: _Programs,
+    units: Sequence[StreamUnit] = (),
+    prefixes: Prefixes | None = None,
+) -> None:
+    files = frozenset(os.path.realpath(document.name) for document in documents)
+    if files and files not in programs:
+        programs[files] = state(title, rules, units, prefixes)
+
+
+def _safety(document: Document, spec: ProgramSpec) -> list[Diagnostic]:
+    try:
+        return problems_of(parse_datalog(document, spec.prefixes))
+    except Refused:
+        return []  # reported already, by the compilation of the program
+
+
+def _check_rules(paths: Sequence[str], programs: _Programs, allowed: AllowedWarnings) -> list[Diagnostic]:
+    """Problems of rule files that no checked configuration or test names."""
+    problems: list[Diagnostic] = []
+    documents: list[Document] = []
+    for path in paths:
+        try:
+            documents.append(read_document(path))
+        except Refused as refused:
+            problems += refused.diagnostics
+    all_rules = compile_rules(documents, {}) if len(documents) > 1 else RuleSet((), (), ())
+    for document in documents:
+        own_rules = compile_rules([document], {})
+        alone = [*own_rules.diagnostics, *filter(None, [nothing_said(document)])]
+        comments = allowances(document)
+        if not own_rules.errors:
+            _add_state(document.name, [document], own_rules, programs)
+            alone += _partitions(own_rules)
+        elif any(d.code in _OF_OTHER_FILES for d in alone):
+            with_others = [d for d in all_rules.diagnostics if d.span is not None and d.span.document is document]
+            if len(documents) > 1 and _errors(with_others) < _errors(alone):
+                alone = with_others
+                if not all_rules.errors:
+                    alone += [d for d in _partitions(all_rules) if d.span is not None and d.span.document is document]
+                    _add_state(", ".join(d.name for d in documents), documents, all_rules, programs)
+        if not _errors(alone):
+            allowed.judge(comments, with_data=False)
+        problems += allowed.kept(_prefixes_once(alone, "prefix" in document.text.lower()), comments)
+    return problems
+
+
+def _check_units(paths: Sequence[str], allowed: AllowedWarnings) -> list[Diagnostic]:
+    """Problems of rule files of several languages as one program, which no configuration names."""
+    try:
+        documents = tuple(map(read_document, paths))
+        program = compile_program(ProgramSpec(documents))
+    except Refused as refused:
+        declares = any("prefix" in each.span.document.text.lower() for each in refused.diagnostics if each.span)
+        return _prefixes_once(refused.diagnostics, declares)
+    comments = [each for document in documents for each in allowances(document)]
+    allowed.note(program.silenced)
+    allowed.judge(comments, with_data=False)
+    return [*program.warnings, *program.notices]
+
+
+def _partitions(rules: RuleSet) -> list[Diagnostic]:
+    return spread_warnings(lay_out(share_queries(rules.rules), cut=True), rules.diagnostics)
+
+
+def _errors(diagnostics: Iterable[Diagnostic]) -> int:
+    return sum(d.severity is Severity.ERROR for d in diagnostics)
+
+
+def _prefixes_once(diagnostics: Iterable[Diagnostic], declares: bool) -> list[Diagnostic]:
+    """Keep each unknown prefix once in a file that declares none; its configuration may declare
+    them."""
+    kept_problems: list[Diagnostic] = []
+    reported: set[str] = set()
+    for diagnostic in diagnostics:
+        if declares or not diagnostic.message.startswith("unknown prefix"):
+            kept_problems.append(diagnostic)
+        elif diagnostic.message not in reported:
+            reported.add(diagnostic.message)
+            prefix = _prefix(diagnostic.span)
+            hint = (
+                f"Declare it here (PREFIX {prefix} <…>), or check the file with the configuration that names it and declares its prefixes."
+            )
+            kept_problems.append(replace(diagnostic, hint=hint))
+    return kept_problems
+
+
+def _prefix(span: Span | None) -> str:
+    return span.text.partition(":")[0] + ":" if span else ":"
+
+
+def _check_datalog(path: str, allowed: AllowedWarnings) -> list[Diagnostic]:
+    try:
+        document = read_document(path)
+        allowed.kept([], allowances(document))
+        rules = parse_datalog(document, {})
+    except Refused as refused:
+        declares = "prefix" in "".join(d.span.document.text.lower() for d in refused.diagnostics[:1] if d.span)
+        return _prefixes_once(refused.diagnostics, declares)
+    return [*problems_of(rules), *filter(None, [nothing_said(document)])]

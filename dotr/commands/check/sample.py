@@ -1,0 +1,202 @@
+"""Sample of an input: statistics of its first records, in bounded memory."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import Final
+
+from dotr.engine.stream_terms import MOST_TERMS, StreamTerms
+from dotr.model.stream import Element, Reason
+from dotr.model.terms import Term, unescaped
+from dotr.model.time import LAST_MICRO, Micros, Unit
+from dotr.streams.connectors.kafka.topics import KafkaInput
+from dotr.streams.formats.reading import Reader
+from dotr.streams.lateness import Lateness
+from dotr.streams.merge.feeds import StandardInput
+from dotr.streams.records import InputFile, Record
+from dotr.streams.times import date_times_in
+
+_SILENCE: Final = 2.0
+"""Seconds without a record after which reading of standard input ends."""
+
+_NUMBER: Final = re.compile(r"[+-]?(?:0|[1-9][0-9]*)(?:[.,][0-9]+)?(?:[eE][+-]?[0-9]+)?")
+_YEAR_3000: Final = 32_503_680_000 * Unit.SECOND.value
+
+
+@dataclass(slots=True)
+class ObjectTexts:
+    """Texts among the objects of a predicate: their number, and that of those that look like
+    numbers, with an example; `comma`: the example has a decimal comma.
+    """
+
+    count: int = 0
+    numbers: int = 0
+    example: str = ""
+    comma: bool = False
+
+    def add(self, text: str) -> None:
+        """Count a text."""
+        self.count += 1
+        if _NUMBER.fullmatch(text):
+            self.numbers += 1
+            if not self.example or ("," in text and not self.comma):
+                self.example, self.comma = text, "," in text
+
+
+@dataclass(slots=True)
+class SampledTime:
+    """Number of records with one kind of time, and the place of the first one."""
+
+    count: int = 0
+    first: str = ""
+
+    def add(self, file: InputFile, record: Record) -> None:
+        """Count a record."""
+        self.count += 1
+        self.first = self.first or place_of(file, record)
+
+
+@dataclass(slots=True)
+class InputSample:
+    """The first records of an input.
+
+    - `count`: records with a time; `files`: files that were opened; `ended`: there are no more.
+    - `least`, `greatest`: the first and the last time, in µs since 1970.
+    - `late`: records that are late under the declared lateness; `behind`: the least lateness in µs
+      under which none is.
+    - `repeated`: records of the time of one before, where every element is an instant.
+    - `unreadable`: records that cannot be read; `reason`: that of the first.
+    - `zoned`, `zoneless`, `far`: date-times with and without a zone, and integers that are beyond
+      the year 3000.
+    - `texts`: the texts of each predicate; predicates beyond 1,000 are left out.
+    """
+
+    terms: StreamTerms
+    most: int
+    count: int = 0
+    files: int = 0
+    ended: bool = False
+    least: Micros = LAST_MICRO
+    greatest: Micros = -LAST_MICRO
+    late: int = 0
+    behind: Micros = 0
+    repeated: int = 0
+    unreadable: SampledTime = field(default_factory=SampledTime)
+    reason: str = ""
+    zoned: SampledTime = field(default_factory=SampledTime)
+    zoneless: SampledTime = field(default_factory=SampledTime)
+    far: SampledTime = field(default_factory=SampledTime)
+    texts: dict[Term, ObjectTexts] = field(default_factory=dict)
+    _times: tuple[bytes, dict[Micros, bool]] = (b"", {})
+
+    @property
+    def full(self) -> bool:
+        """True if the requested number of records was read."""
+        return self.count + self.unreadable.count >= self.most
+
+    def read(self, file: InputFile, records: Iterator[Record]) -> None:
+        """Count the records of a file until the sample is full. Lateness is relative to the same
+        file."""
+        self.files += 1
+        lateness = Lateness(file.delay, single=file.single)
+        while not self.full:
+            record = next(records, None)
+            if record is None:
+                return
+            if record.reason is Reason.EMPTY:
+                continue
+            if record.time is None or record.element is None:
+                self.unreadable.add(file, record)
+                self.reason = self.reason or record.why
+            else:
+                self._add(file, record, record.time, record.element, lateness)
+
+    def _add(self, file: InputFile, record: Record, micros: Micros, element: Element, lateness: Lateness) -> None:
+        self.count += 1
+        self.least, self.greatest = min(self.least, micros), max(self.greatest, micros)
+        verdict = lateness.verdict(micros)
+        self.behind = max(self.behind, lateness.greatest - micros)
+        self.late += verdict is Reason.LATE
+        self.repeated += verdict is Reason.SECOND
+        self._add_time(file, record, micros)
+        self.terms.note((element,))
+        for _, predicate, value in element.triples:
+            if value.startswith('"') and (predicate in self.texts or len(self.texts) < MOST_TERMS):
+                counted = self.texts.setdefault(predicate, ObjectTexts())
+                if value.endswith('"'):
+                    counted.add(unescaped(value[1:-1]))
+
+    def _add_time(self, file: InputFile, record: Record, micros: Micros) -> None:
+        """Count a time as a date-time with or without a zone, or as a large integer."""
+        zone = file.map.time_zone if file.map else None
+        form = file.map.time_format if file.map else None
+        if form is not None:
+            if zone is None and "%z" not in form.lower():
+                self.zoneless.add(file, record)
+            return
+        if self._times[0] is not record.raw:  # the items of a JSON message share its text
+            self._times = record.raw, date_times_in(record.decoded(file.map.encoding if file.map else "utf-8"))
+        has_zone = self._times[1].get(micros)
+        if has_zone is not None:
+            if has_zone or zone is None:
+                (self.zoned if has_zone else self.zoneless).add(file, record)
+        elif file.unit is Unit.SECOND and micros >= _YEAR_3000 and zone is None:
+            self.far.add(file, record)
+
+
+def sample_files(sample: InputSample, files: list[InputFile]) -> None:
+    """Read the first records of files; raises `Refused` where one cannot be opened."""
+    for file in files:
+        if sample.full:
+            return
+        with Reader(file) as reader:
+            sample.read(file, reader.records())
+    sample.ended = not sample.full
+
+
+def sample_topics(sample: InputSample, topics: KafkaInput) -> None:
+    """Read the first records of each partition, equally many of each. Raises `Refused` if the
+    broker does not answer or refuses access.
+    """
+    from dotr.streams.connectors.kafka.bounded import BoundedTopics
+
+    bounded = BoundedTopics(topics)
+    files = bounded.files
+    share = -(-sample.most // max(1, len(files)))
+    has_more = False
+    for file in files:
+        records = bounded.records(file)
+        sample.read(file, islice(records, share))
+        has_more = has_more or next(records, None) is not None
+        records.close()
+    sample.ended = not has_more
+
+
+def sample_standard_input(sample: InputSample, like: InputFile, sleep: Callable[[float], None] = time.sleep) -> None:
+    """Read the available records of standard input, up to its end or a pause of two seconds. Raises
+    `Refused` if it cannot be read.
+    """
+    feed = StandardInput(like)
+    sample.read(like, _waiting_records(feed, sample.most, sleep))
+    sample.ended = feed.ended and not sample.full
+
+
+def _waiting_records(feed: StandardInput, most: int, sleep: Callable[[float], None]) -> Iterator[Record]:
+    waited = 0.0
+    while waited < _SILENCE and not feed.ended:
+        found = feed.read(most)
+        if found is None:
+            sleep(0.05)
+            waited += 0.05
+        else:
+            waited = 0.0
+            yield from found.records
+
+
+def place_of(file: InputFile, record: Record) -> str:
+    """The file and line of a record, for messages."""
+    return f"{file.path}:{record.line}"

@@ -1,0 +1,322 @@
+"""Execution plan of a program as data for text and drawing: queries, and rules with sources, state
+and events."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+
+from dotr.commands.check.retained_state import link_text, shown_prefixes
+from dotr.commands.explain.placement import Reasons, aggregate_evaluation
+from dotr.engine.program import CompiledProgram
+from dotr.instant.datalog.dependencies import relevant_rules
+from dotr.instant.queries import QueryPlan, canonical, plan
+from dotr.languages.continuous.description import ContinuousExplanation, DrawnUnit, explained_queries
+from dotr.languages.epsparql.description import IntervalExplanation, explained_intervals
+from dotr.languages.lars.description import LarsExplanation, explained_files
+from dotr.model.algebra import Select
+from dotr.model.rules import Absent, Aggregate, Choose, Clause, FactSource, Mode, Role, Rule
+from dotr.model.terms import Label, Term
+from dotr.model.time import Micros
+from dotr.syntax.datalog import parse_datalog
+from dotr.syntax.rendering import bound_text, constraint_text, duration_text, expression_text, predicate_text, scope_text, term_text
+from dotr.temporal.layout.layers import Layer, PlacedRule
+from dotr.temporal.layout.retention import longest_chain, lookbacks, roles, scope_of
+from dotr.temporal.matching.rule_templates import group_rules
+
+
+@dataclass(frozen=True, slots=True)
+class QueryExplanation:
+    """Plan of a query.
+
+    `labels` and `rules` use its answers; `how`: evaluation; `triggers`: kinds of triples that cause
+    an evaluation; `datalog`: rules that derive such triples; `static`: number of static answers. A
+    query of ticks has no triggers.
+    """
+
+    number: int
+    labels: tuple[Label, ...]
+    rules: tuple[str, ...]
+    how: str
+    triggers: tuple[str, ...]
+    datalog: tuple[str, ...]
+    static: str
+
+
+@dataclass(frozen=True, slots=True)
+class ClauseExplanation:
+    """Plan of one role of a rule.
+
+    `source`: number of a query, an event, or None for ticks of the clock; `scope`: window;
+    `answer`: evaluation of an aggregate; `state`: stored events; `consumed`: effect of `consuming`.
+    """
+
+    selection: str
+    label: Label
+    source: int | Label | None
+    scope: str
+    timer: str
+    constraints: tuple[str, ...]
+    answer: str
+    state: str
+    consumed: str
+
+    def written(self, source: str = "") -> str:
+        """Role in one line, with the text of its source."""
+        words = [self.selection, self.label, source, self.scope]
+        return " ".join(filter(None, words)) + (f", {self.timer}" if self.timer else "")
+
+
+@dataclass(frozen=True, slots=True)
+class StageExplanation:
+    """Plan of a stage of a rule that has several: the labels of its roles, its partition and its
+    layer, each with a reason."""
+
+    labels: tuple[Label, ...]
+    partition: str
+    placement: str
+
+
+@dataclass(frozen=True, slots=True)
+class RuleExplanation:
+    """Plan of a rule: its roles in order, assignments, partition and layer (of several stages the
+    last one's); `same_template` rules share its matcher."""
+
+    name: str
+    documentation: str
+    event: Label
+    layer: int
+    steps: tuple[ClauseExplanation, ...]
+    condition: str
+    assignments: tuple[str, ...]
+    partition: str
+    placement: str
+    recursion: str
+    same_template: tuple[str, ...]
+    stages: tuple[StageExplanation, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """Plan of a program: background, number of stateful layers, queries, rules by layer, shared
+    queries without a reader, continuous queries by layer."""
+
+    title: str
+    knowledge: str
+    stateful: int
+    queries: tuple[QueryExplanation, ...]
+    rules: tuple[RuleExplanation, ...]
+    unread: tuple[Label, ...]
+    continuous: tuple[ContinuousExplanation, ...] = ()
+    files: tuple[LarsExplanation, ...] = ()
+    intervals: tuple[IntervalExplanation, ...] = ()
+
+    @property
+    def drawn(self) -> tuple[DrawnUnit, ...]:
+        """Queries and LARS files, as a drawing shows them."""
+        return (*(query.drawn for query in self.continuous), *(file.drawn for file in self.files))
+
+
+def explanation(title: str, program: CompiledProgram) -> Explanation:
+    """Explanation of a compiled program."""
+    return _Explainer(program).explanation(title)
+
+
+class _Explainer:
+    def __init__(self, program: CompiledProgram) -> None:
+        self.program = program
+        self.prefixes = shown_prefixes(program.spec)
+        self.datalog = [rule for document in program.spec.datalog for rule in parse_datalog(document, program.spec.prefixes)]
+        self.reasons = Reasons(program.layout)
+        self.numbers: dict[tuple[Select, bool], int] = {}
+        for source in program.layout.streams:
+            if not _is_clock(source):
+                self.numbers.setdefault((canonical(source.query), source.period is not None), len(self.numbers) + 1)
+
+    def explanation(self, title: str) -> Explanation:
+        """Explanation of the program."""
+        knowledge = self.program.knowledge
+        text = (
+            f"{knowledge.loaded:,} triples, and {knowledge.background.visible_count() - knowledge.loaded:,} derived from them once; "
+            f"entailment {self.program.spec.entailment.value}; {len(self.datalog)} Datalog rule{'' if len(self.datalog) == 1 else 's'}"
+        )
+        every = [(layer, placed) for layer in self.program.layout.layers for placed in layer.rules]
+        rules = [self.rule(layer, placed) for layer, placed in every if placed.stage.is_last]
+        queries = tuple(self.queries())
+        read = {label for query in queries for label in query.labels}
+        unread = tuple(shared.label for shared in self.program.rules.queries if shared.label not in read)
+        continuous, files = explained_queries(self.program), explained_files(self.program, self.prefixes)
+        intervals = explained_intervals(self.program)
+        stateful = self.program.layout.stateful_operators
+        return Explanation(title, text, stateful, queries, tuple(rules), unread, continuous, files, intervals)
+
+    def queries(self) -> Iterable[QueryExplanation]:
+        """Plans of the queries that rules read, by number."""
+        users: dict[int, list[tuple[str, Label]]] = {}
+        first: dict[int, FactSource] = {}
+        placed = sorted((p.rule for layer in self.program.layout.layers for p in layer.rules), key=lambda rule: rule.name)
+        for rule in placed:
+            for role in roles(rule):
+                if isinstance(role.source, FactSource) and not _is_clock(role.source):
+                    number = self.number(role.source)
+                    users.setdefault(number, []).append((rule.name, role.origin))
+                    first.setdefault(number, role.source)
+        for number, source in sorted(first.items()):
+            planned = plan(source.query, self.program.knowledge.background)
+            labels = tuple(dict.fromkeys(label for _, label in users[number]))
+            rules = tuple(dict.fromkeys(name for name, _ in users[number]))
+            answers = f"{len(planned.static):,} answer{'' if len(planned.static) == 1 else 's'}"
+            datalog = relevant_rules(source.query, self.datalog)
+            if source.period is not None:
+                ticks = f"{answers}, each a tick" if planned.static else "no answer, so that it never ticks"
+                how = f"once, of the background alone: {ticks}"
+                yield QueryExplanation(number, labels, rules, how, (), datalog, "")
+            else:
+                triggers = ("any triple",) if planned.reads is None else tuple(sorted(map(self.kind, planned.reads)))
+                static = f"{answers} of the background alone, at every instant" if planned.static else ""
+                yield QueryExplanation(number, labels, rules, _how(planned), triggers or ("every instant",), datalog, static)
+
+    def number(self, source: FactSource) -> int:
+        """Number of a query; equal queries share one."""
+        return self.numbers[canonical(source.query), source.period is not None]
+
+    def kind(self, kind: tuple[Term, Term | None]) -> str:
+        """Text of a kind of triples: predicate and object (None: any)."""
+        predicate, value = kind
+        return predicate_text(predicate, self.prefixes) + (f" {term_text(value, self.prefixes)}" if value is not None else "")
+
+    def rule(self, layer: Layer, placed: PlacedRule) -> RuleExplanation:
+        """Plan of a rule, with its last stage."""
+        rule = placed.rule
+        answers = aggregate_evaluation(rule, tuple(range(len(roles(rule)))), self.program.attributes[rule.event], self.prefixes)
+        clauses: tuple[Clause | None, ...] = (None, *rule.clauses)
+        steps = [
+            self.step(rule, role, clause, answer, self.state(rule, position))
+            for position, (role, clause, answer) in enumerate(zip(roles(rule), clauses, answers, strict=True))
+        ]
+        return RuleExplanation(
+            rule.name,
+            rule.documentation,
+            rule.event,
+            layer.number,
+            tuple(steps),
+            "" if rule.condition is None else expression_text(rule.condition, self.prefixes),
+            tuple(f"{rule.event}.?{a.variable} = {expression_text(a.expression, self.prefixes)}" for a in rule.assignments),
+            self.reasons.partition(placed),
+            self.reasons.layer(placed),
+            self.reasons.recursion(placed),
+            self.same_template[rule.name],
+            () if placed.stage.is_whole else tuple(self.stage(each) for _, each in self.stages[rule.name]),
+        )
+
+    def stage(self, placed: PlacedRule) -> StageExplanation:
+        """Plan of a stage of a rule that has several."""
+        labels = tuple(role.label for role, _ in placed.roles)
+        return StageExplanation(labels, self.reasons.partition(placed), self.reasons.layer(placed))
+
+    @cached_property
+    def stages(self) -> dict[str, list[tuple[Layer, PlacedRule]]]:
+        """The stages of each rule in order, with their layers."""
+        found: dict[str, list[tuple[Layer, PlacedRule]]] = {}
+        for layer in self.program.layout.layers:
+            for placed in layer.rules:
+                found.setdefault(placed.rule.name, []).append((layer, placed))
+        return found
+
+    @cached_property
+    def same_template(self) -> dict[str, tuple[str, ...]]:
+        """Other rules with the same matcher, by rule."""
+        others: dict[str, tuple[str, ...]] = {}
+        numbers: dict[tuple[int, int], int] = {}
+        by_places: dict[object, list[tuple[int, Rule, tuple[int, ...], tuple[str, ...]]]] = {}
+        for stages in self.stages.values():
+            rule = stages[0][1].rule
+            ports = tuple(numbers.setdefault((layer.number, port), len(numbers)) for layer, placed in stages for _, port in placed.roles)
+            places = tuple((layer.number, placed.depth) for layer, placed in stages)
+            group = by_places.setdefault(places, [])
+            group.append((len(group), rule, ports, self.program.attributes[rule.event]))
+        for group in by_places.values():
+            for same_template in group_rules(group):
+                names = [group[number][1].name for number in same_template.numbers]
+                others |= {name: tuple(other for other in names if other != name) for name in names}
+        return others
+
+    def step(self, rule: Rule, role: Role, clause: Clause | None, answer: str, state: str) -> ClauseExplanation:
+        """Plan of a role."""
+        if not isinstance(role.source, FactSource):
+            source: int | Label | None = role.source.event
+        else:
+            source = None if _is_clock(role.source) else self.number(role.source)
+        aggregates = [each.role.label for each in rule.clauses if isinstance(each, Aggregate)]
+        constraints = tuple(constraint_text(constraint, aggregates, self.prefixes) for constraint in role.constraints)
+        scope = "" if clause is None else scope_text(scope_of(clause))
+        consumed = _consumed(clause) if role.label in rule.consuming else ""
+        return ClauseExplanation(_selection(clause), role.label, source, scope, _timer(role), constraints, answer, state, consumed)
+
+    def state(self, rule: Rule, position: int) -> str:
+        """State of a role: stored attributes, retention, and the rule that needs a longer one."""
+        role = roles(rule)[position]
+        layer, port = next((layer, port) for layer, placed in self.stages[rule.name] for own, port in placed.roles if own is role)
+        attributes = ", ".join(f"?{name}" for name in role.source.attributes) or "no attributes"
+        if not position:
+            return f"{attributes}: wait {duration_text(rule.anchor.delay)}" if rule.anchor.delay else ""
+        own, retention = lookbacks(rule)[position].far, layer.retention[port]
+        links = longest_chain(rule, rule.clauses[position - 1])
+        way = f" ({', '.join(map(link_text, links))})" if len(links) > 1 else ""
+        more = ""
+        if retention is not None and retention > max(own, 0):  # the look-back of an empty interval is negative
+            others = [other.rule.name for other in layer.rules if _lookback(other, port) == retention]
+            more = f", and {bound_text(retention)} for {'this rule' if others[0] == rule.name else 'rule ' + others[0]}"
+            if others[0] == rule.name:
+                more += "'s other events of that kind"
+        return f"{attributes}: kept {bound_text(own) if own > 0 else 'for their instant'}{way}{more}"
+
+
+def _lookback(placed: PlacedRule, port: int) -> Micros:
+    """Greatest lookback of a rule over the events of a port, in µs; -1 without one."""
+    reaches = lookbacks(placed.rule)[placed.stage.first + 1 : placed.stage.end + 1]
+    return max((reach.far for other, reach in zip(placed.ports[1:], reaches, strict=True) if other == port), default=-1)
+
+
+def _is_clock(source: FactSource) -> bool:
+    """True for ticks without a query."""
+    return source.period is not None and not source.query.projection and not source.attributes
+
+
+def _how(planned: QueryPlan) -> str:
+    if not planned.is_incremental:
+        return f"in full, at the cost of the background: {planned.reason}"
+    return "from what the instant brings" + (f", by operators: {planned.reason}" if planned.reason else "")
+
+
+def _selection(clause: Clause | None) -> str:
+    match clause:
+        case None:
+            return "from"
+        case Choose(_, mode, _, count):
+            return mode.value if count is None or mode is Mode.EACH else f"{mode.value} {count}"
+        case Absent():
+            return "not"
+        case Aggregate(variable, function, distinct, attribute):
+            return f"?{variable} = {function}({'distinct ' if distinct else ''}{'*' if attribute is None else f'?{attribute}'}) of"
+
+
+def _timer(role: Role) -> str:
+    """Text of an anchor's timer; empty without one."""
+    if role.delay:
+        return f"delayed by {duration_text(role.delay)}: looked at that much after it held"
+    if isinstance(role.source, FactSource) and role.source.period is not None:
+        each = "" if _is_clock(role.source) else ", a tick for each answer"
+        return f"every {duration_text(role.source.period)}{each}"
+    return ""
+
+
+def _consumed(clause: Clause | None) -> str:
+    match clause:
+        case None | Absent():
+            return "no effect"
+        case Choose():
+            return "the event of a match is used up for this rule"
+        case Aggregate(variable):
+            return f"all that ?{variable} is made of is used up for this rule"

@@ -1,0 +1,84 @@
+"""`dotr kb`: compilation and summary of a configuration's background knowledge."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from dotr.engine.program import CompiledProgram, compile_program
+from dotr.errors.diagnostics import Diagnostic
+from dotr.instant.datalog.background.compiled_store import CompiledStore
+from dotr.instant.datalog.closure.bulk import HIDDEN_TRIPLES
+from dotr.runtimes.pipeline.reading import read_config
+
+_TEXT = "text"
+_OF_TERMS = ("ends", "high", "buckets", "marks", "numbers")
+
+
+@dataclass(frozen=True, slots=True)
+class CompiledBackground:
+    """Program of a configuration over a compiled background.
+
+    `store`: None where it cannot be written, for the reason in `notices`; `is_new`: compiled by
+    this call; `open_seconds`: time to open the store.
+    """
+
+    program: CompiledProgram
+    store: CompiledStore | None
+    is_new: bool
+    open_seconds: float
+    notices: tuple[Diagnostic, ...]
+
+
+def compiled_background(config: str, options: Sequence[str] = (), *, fresh: bool = False) -> CompiledBackground:
+    """Compile a configuration's background unless the compiled one is current; `fresh` compiles it
+    in any event.
+
+    Raises `Refused` with the program's problems.
+    """
+    settings = read_config(config, options)
+    program = compile_program(settings.program(), settings.cache_policy(0, fresh=fresh))
+    if program.store is None:
+        return CompiledBackground(program, None, False, 0.0, program.notices)
+    start = time.perf_counter()
+    file = program.store.file
+    store = CompiledStore(file.path, file.key, shared=file.shared)
+    return CompiledBackground(program, store, program.store_made, time.perf_counter() - start, program.notices)
+
+
+def summary_lines(background: CompiledBackground, store: CompiledStore) -> Iterator[str]:
+    """Lines of a summary: triples, terms, derivations by rule, static answers, sizes and times."""
+    about, file = store.summary, store.file
+    knowledge = background.program.knowledge
+    sizes = {name: section.length for name, section in file.sections.items()}
+    terms = sum(sizes[name] for name in _OF_TERMS)
+    visible = store.index.visible_count()
+    yield f"triples    {visible:,}: {about.loaded:,} loaded, {visible - about.loaded:,} derived"
+    yield f"terms      {about.terms:,}"
+    by_rule = {rule: count for rule, count in about.by_rule.items() if count and rule != HIDDEN_TRIPLES}
+    yield f"derived    {'by rule' if by_rule else 'nothing'}"
+    width = max(map(len, by_rule), default=0)
+    for rule, count in sorted(by_rule.items(), key=lambda item: (-item[1], item[0])):
+        yield f"  {rule:<{width}}  {count:>12,}"
+    if knowledge.contradictions:
+        yield f"contradictions  {len(knowledge.contradictions):,}"
+    answers = [len(plan.static) for plan in background.program.stage_one.plans if plan.static]
+    yield f"answers    {sum(answers):,} of {len(answers)} quer{'y' if len(answers) == 1 else 'ies'}, by the background alone"
+    yield (
+        f"size       {_bytes(file.size)}: {sizes['triples'] / max(1, len(store.index)):.1f} bytes a triple, "
+        f"{terms / max(1, about.terms):.1f} a term, {_bytes(sizes[_TEXT])} of text"
+    )
+    yield f"time       {about.seconds:.2f} s to read and close, {background.open_seconds * 1e3:.1f} ms to open"
+    yield f"file       {file.path}"
+
+
+def _bytes(count: int) -> str:
+    """
+    >>> _bytes(999), _bytes(16_000_000)
+    ('999 bytes', '16.0 MB')
+    """
+    for unit, size in (("GB", 1e9), ("MB", 1e6), ("KB", 1e3)):
+        if count >= size:
+            return f"{count / size:.1f} {unit}"
+    return f"{count} bytes"

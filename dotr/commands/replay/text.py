@@ -1,0 +1,214 @@
+"""Output of a comparison of two programs: text, JSON, and the reasons of single events.
+
+`Jam: 247 -> 96 events, 0 new, 151 gone. Wave: 3 -> 0 (it reads Jam). Quiet: the same 137.`
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+from typing import Final
+
+from dotr.commands.replay.comparison import ProgramPair, RuleDifference
+from dotr.evaluation.expressions.values.times import format_time
+from dotr.explanations.replay.stream import RejectedElement, Replay, ReplayedInstant
+from dotr.explanations.why import EventQuestion, WhyExplainer
+from dotr.explanations.why_not.rule import Question, why_not
+from dotr.explanations.why_not.unit_why_not import UnitWhyNot, is_answered, why_no_event
+from dotr.model.algebra import Attribute
+from dotr.model.rules import Rule
+from dotr.model.stream import Firing
+from dotr.model.terms import Variable
+from dotr.model.time import Micros
+from dotr.streams.formats.writing import ntriples
+from dotr.syntax.term_writer import TermWriter
+
+_LINE: Final = 140
+"""The number of characters up to which all sentences are on one line."""
+
+
+def summary(found: Sequence[RuleDifference], *, hint: bool) -> str:
+    """The differences of all rules, a sentence each: those with a difference of their own, those
+    that read them, those without a difference.
+
+    Args:
+        found: the differences.
+        hint: add the option that shows the events.
+
+    >>> jam = RuleDifference("Jam", "Jam", "Jam", before=247, after=96, new=0, gone=151)
+    >>> wave = RuleDifference("Wave", "Wave", "Wave", before=3, after=0, new=0, gone=3, read=("Jam",))
+    >>> print(summary([jam, wave, RuleDifference("Quiet", "Quiet", "Quiet", before=137, after=137)], hint=False))
+    Jam: 247 -> 96 events, 0 new, 151 gone. Wave: 3 -> 0 (it reads Jam). Quiet: the same 137.
+    """
+    own = [each for each in found if each.differs and not each.read]
+    sentences = [_own_sentence(each, hint=hint) for each in own]
+    for read in dict.fromkeys(each.read for each in found if each.read):
+        readers = [each for each in found if each.read == read]
+        verb = "it reads" if len(readers) == 1 else "they read"
+        sentences.append(f"{', '.join(map(_short, readers))} ({verb} {_listed(read)}).")
+    sentences += [_same_sentence(each) for each in found if not each.differs]
+    text = " ".join(sentences)
+    return text if len(text) <= _LINE else "\n".join(sentences)
+
+
+def _own_sentence(each: RuleDifference, *, hint: bool) -> str:
+    remarks = []
+    if each.older is None:
+        remarks.append("a new rule")
+    elif each.newer is None:
+        remarks.append("the rule is removed")
+    if hint:
+        reasons = [*(["why"] if each.new and each.newer else []), *(["why not"] if each.gone and each.newer else [])]
+        remarks.append(f"--show 5: which{', and ' if reasons else ''}{' or '.join(reasons)}")
+    noun = "event" if each.after == 1 else "events"
+    remark = f" ({'; '.join(remarks)})" if remarks else ""
+    return f"{_name(each)}: {each.before:,} -> {each.after:,} {noun}, {each.new:,} new, {each.gone:,} gone{remark}."
+
+
+def _short(each: RuleDifference) -> str:
+    both = f" with {each.new:,} new and {each.gone:,} gone" if each.new and each.gone else ""
+    return f"{each.rule}: {each.before:,} -> {each.after:,}{both}"
+
+
+def _same_sentence(each: RuleDifference) -> str:
+    if each.before == each.after:
+        return f"{_name(each)}: the same {each.after:,}."
+    return f"{_name(each)}: {each.before:,} -> {each.after:,}, the others by other rules."
+
+
+def _name(each: RuleDifference) -> str:
+    renamed = each.older is not None and each.newer is not None and each.older != each.newer
+    return f"{each.rule} ({each.older} before)" if renamed else each.rule
+
+
+def _listed(names: Sequence[str]) -> str:
+    """
+    >>> _listed(["Jam"]), _listed(["Jam", "Rush", "Dirt"])
+    ('Jam', 'Jam, Rush and Dirt')
+    """
+    return " and ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
+
+
+# --- single events ---
+
+
+class DifferenceExplainer:
+    """Reasons of single events: why the changed program makes a new event, or no longer makes one.
+
+    Args:
+        pair: the two programs with their inputs.
+    """
+
+    def __init__(self, pair: ProgramPair) -> None:
+        self._pair = pair
+        self._why: WhyExplainer | None = None
+        self._before = {rule.name: rule for rule in pair.before.program.rules.rules}
+        self._after = {rule.name: rule for rule in pair.after.program.rules.rules}
+
+    def lines(self, found: Iterable[RuleDifference]) -> Iterator[str]:
+        """The events to be shown of all rules, each with its reason."""
+        for each in found:
+            for firing in each.first_gone:
+                yield f"gone: {self._event(firing, self._before.get(firing.rule), self._pair.before)}"
+                if (reason := self.why_not(each, firing)) is not None:
+                    yield from (f"  {line}" for line in reason.lines())
+            for firing in each.first_new:
+                yield f"new: {self._event(firing, self._after.get(firing.rule), self._pair.after)}"
+                yield from (f"  {line}" for line in self.why(firing))
+
+    def why_not(self, each: RuleDifference, firing: Firing) -> UnitWhyNot | None:
+        """The reason why the changed program does not make an event; None where its rule is
+        removed.
+
+        The question is restricted to anchors at the event's time whose attributes equal those that
+        the rule copied from its anchor.
+        """
+        if each.newer is None or not is_answered(self._pair.after.program, each.newer):
+            return None
+        rule, older = self._after.get(each.newer), self._before.get(firing.rule)
+        if rule is None or older is None:
+            at = Question(firing.time, firing.time)
+            return why_no_event(_until(self._pair.after, firing.time), each.newer, at)
+        time = firing.time - older.anchor.delay
+        where = tuple(
+            (copied.name, term)
+            for name, term in firing.attributes
+            for copied in _copied(older, name)
+            if copied.label == older.anchor.label and copied.name in rule.anchor.source.attributes and not term.startswith("_:")
+        )
+        return why_not(_until(self._pair.after, time + rule.anchor.delay), rule.name, Question(time, time, where))
+
+    def why(self, firing: Firing) -> Sequence[str]:
+        """The reason of a new event, in lines of text."""
+        if self._why is None:
+            self._why = WhyExplainer(self._pair.after)
+        if not is_answered(self._pair.after.program, firing.rule):
+            return ()
+        named = tuple((name, term) for name, term in firing.attributes if not term.startswith("_:"))
+        tree = self._why.answer(EventQuestion(None, firing.rule, firing.time, named)).tree
+        return () if tree is None else tree.lines(1)
+
+    def to_json(self, each: RuleDifference) -> dict[str, object]:
+        """The events of a rule to be shown, with their reasons."""
+        gone = []
+        for firing in each.first_gone:
+            reason = self.why_not(each, firing)
+            gone.append({**_event_json(firing, self._pair.before), "why_not": None if reason is None else reason.to_json()})
+        new = [{**_event_json(firing, self._pair.after), "why": list(self.why(firing))} for firing in each.first_new]
+        return {"gone": gone, "new": new}
+
+    def _event(self, firing: Firing, rule: Rule | None, replay: Replay) -> str:
+        terms, values = TermWriter(replay.prefixes), dict(firing.attributes)
+        order = [] if rule is None else [assignment.variable for assignment in rule.assignments]
+        attributes = [f"{name} {terms.text(values[name])}" for name in dict.fromkeys([*order, *values]) if name in values]
+        at = f"{firing.rule} at {format_time(firing.time, replay.clock)}"
+        return f"{at}: {', '.join(attributes)}" if attributes else at
+
+
+def _until(replay: Replay, time: Micros) -> Replay:
+    """A replay up to the first instant after a time, which fires the timers due before it."""
+
+    def read(on_reject: Callable[[RejectedElement], None]) -> Iterator[ReplayedInstant]:
+        for instant in replay.read(on_reject):
+            yield instant
+            if instant.time > time:
+                return
+
+    return replace(replay, read=read)
+
+
+def _copied(rule: Rule, name: Variable) -> Iterator[Attribute]:
+    """The attribute that `with` copies to an attribute of the event, if it copies one."""
+    for assignment in rule.assignments:
+        if assignment.variable == name and isinstance(assignment.expression, Attribute):
+            yield assignment.expression
+
+
+def _event_json(firing: Firing, replay: Replay) -> dict[str, object]:
+    return {
+        "time": format_time(firing.time, replay.clock),
+        "rule": firing.rule,
+        "event": firing.event,
+        "attributes": dict(firing.attributes),
+        "graph": ntriples(firing.graph),
+    }
+
+
+def comparison_json(found: Sequence[RuleDifference], explainer: DifferenceExplainer | None) -> dict[str, object]:
+    """The differences of all rules as a JSON object; with an `explainer`, also the events to be
+    shown."""
+    rules = [
+        {
+            "rule": each.rule,
+            "older_name": each.older,
+            "newer_name": each.newer,
+            "before": each.before,
+            "after": each.after,
+            "new": each.new,
+            "gone": each.gone,
+            "reads": list(each.read),
+            **({} if explainer is None else {"events": explainer.to_json(each)}),
+        }
+        for each in found
+    ]
+    return {"differs": any(each.differs for each in found), "rules": rules}

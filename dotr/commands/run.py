@@ -1,0 +1,199 @@
+"""Command `dotr run`: run a pipeline."""
+
+from __future__ import annotations
+
+import argparse
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from typing import TYPE_CHECKING
+
+from dotr.commands.common import Commands, PrintMessage, add_config, count_noun, not_negative, positive, print_json, print_notices
+from dotr.errors.diagnostics import Diagnostic, Refused, refuse
+from dotr.errors.terminal import print_stderr
+
+if TYPE_CHECKING:
+    from dotr.runtimes.monitoring.latest_figures import LatestFigures
+    from dotr.runtimes.monitoring.totals import ReportTotals, Totals
+    from dotr.runtimes.pipeline.build import Pipeline
+    from dotr.runtimes.pipeline.reading import Config
+    from dotr.streams.sinks.destinations import Destination
+
+
+def add_parser(commands: Commands) -> None:
+    """Add the command to those of the command line."""
+    run = commands.add_parser("run", help="run a pipeline to the end of its input, or until stopped")
+    add_config(run)
+    run.add_argument("--engine", choices=("spark", "local"), help="Spark, or in this process, without Java")
+    run.add_argument("--fresh", action="store_true", help="remove this pipeline's output and checkpoint first")
+    run.add_argument("--quiet", action="store_true", help="no progress on stderr")
+    run.add_argument("--progress", choices=("text", "json"), default="text", help="text (default), or a JSON object a line, on stderr")
+    run.add_argument("--head", type=positive, metavar="N", help="stop after N elements, at the end of the N-th one's instant (in process)")
+    run.add_argument(
+        "--last-written",
+        type=not_negative,
+        metavar="N",
+        help="the number of the last batch that is in an output whose broker has forgotten it (S122; on Spark)",
+    )
+    run.add_argument("--rules", action="store_true", help="end with a line for every rule, not only for those without an event")
+
+
+def execute(options: argparse.Namespace) -> int:
+    """Run a pipeline; returns the exit code."""
+    from dotr.runtimes.monitoring.latest_figures import LatestFigures
+    from dotr.runtimes.monitoring.totals import RunFailed
+    from dotr.runtimes.pipeline.build import build
+    from dotr.runtimes.pipeline.output_locks import OutputLocks
+    from dotr.runtimes.pipeline.reading import read_config
+
+    print_message = print_json if options.progress == "json" else print_stderr
+    stopped, figures, dead_letters = "Stopped before anything was read.", LatestFigures("", ""), None
+    with _sigterm_interrupts(), ExitStack() as stack:
+        try:
+            config = read_config(options.config, options.options)
+            engine = _engine(options.engine, config, print_message)
+            if options.head is not None and engine == "spark":
+                hint = "On Spark several tasks read at once, and a batch is written as a whole. Run with --engine local."
+                raise refuse("S115", "--head stops a run in process only, and this one runs on Spark", None, hint)
+            figures = LatestFigures(config.settings.name, engine)
+            if config.settings.metrics.prometheus is not None:
+                from dotr.runtimes.monitoring.prometheus import serve_metrics
+
+                place = config.span("metrics", "prometheus")
+                stack.enter_context(serve_metrics(config.settings.metrics.prometheus, figures.read, place))
+            pipeline = build(config, fresh=options.fresh, on_spark=engine == "spark", locks=stack.enter_context(OutputLocks()))
+            figures.clock, dead_letters = pipeline.clock, pipeline.dead_letters
+            figures.rules = pipeline.program.unit_names
+            print_notices([*pipeline.program.notices, *pipeline.notices], print_message)
+            warnings = sum(warning.code not in config.settings.report.accept for warning in pipeline.program.warnings)
+            if warnings and not options.quiet:
+                print_message(f"{count_noun(warnings, 'warning')} of the rules: dotr check {options.config} shows them.")
+            if engine == "spark":
+                stopped = "Stopped: the output holds all batches so far; the same command goes on from the checkpoint (without --fresh)."
+            totals = _run_engine(pipeline, engine, figures, options)
+        except RunFailed as failure:
+            if print_message is print_stderr:
+                print_message(f"The run failed: {failure}")
+            else:
+                print_json(f"The run failed: {failure}", "error")
+            return 1
+        except KeyboardInterrupt:
+            if not options.quiet:
+                print_message(stopped)
+            return _exit_code(figures.read().totals, dead_letters, print_message)
+    if not options.quiet and options.progress == "text":
+        print_stderr(summary(totals, pipeline))
+        overall = _overall_totals(pipeline) if engine == "spark" else totals
+        if overall.elements or options.rules:
+            from dotr.runtimes.monitoring.rule_summary import unit_lines
+
+            for each in unit_lines(pipeline.program, overall, options.config, every=options.rules):
+                print_stderr(each)
+    return _exit_code(totals, pipeline.dead_letters, print_message)
+
+
+def _exit_code(totals: Totals, dead_letters: Destination | None, print_message: PrintMessage) -> int:
+    """Exit code of a finished or stopped run: 1 where every element was rejected."""
+    from dotr.runtimes.monitoring.display import dead_letters_line
+
+    if not totals.all_rejected:
+        return 0
+    way_out = f"{dead_letters} holds them" if dead_letters else "name a file as dead_letter to keep them"
+    text = f"The run failed: it rejected every element that it read ({dead_letters_line(totals)}); {way_out}."
+    if print_message is print_stderr:
+        print_message(text)
+    else:
+        print_json(text, "error")
+    return 1
+
+
+@contextmanager
+def _sigterm_interrupts() -> Iterator[None]:
+    """Context in which SIGTERM raises KeyboardInterrupt, in the main thread."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _engine(requested: str | None, config: Config, print_message: PrintMessage) -> str:
+    """Engine of a run: `local` where Spark cannot run and only the configuration names it."""
+    engine = requested or config.settings.engine
+    if engine == "local":
+        return engine
+    from dotr.runtimes.spark.start.java import java_problem, pyspark_problem
+
+    problem, hint = java_problem(), "Install Java 17 or later, or run with --engine local."
+    if problem is None:
+        problem, hint = pyspark_problem(), "Install Spark for Python with pip install 'dotr[spark]', or run with --engine local."
+    if problem is None:
+        return engine
+    if requested:
+        raise Refused([Diagnostic("S101", f"Spark cannot run here: {problem}", None, hint)])
+    print_message(f"Spark cannot run here: {problem}. So the run goes on in this process, as with --engine local.")
+    return "local"
+
+
+def _run_engine(pipeline: Pipeline, engine: str, figures: LatestFigures, options: argparse.Namespace) -> Totals:
+    from dotr.runtimes.monitoring.display import json_progress, progress_line
+    from dotr.runtimes.monitoring.totals import ignore_activity
+
+    quiet, as_json = options.quiet, options.progress == "json"
+    with ExitStack() as stack:
+        reports: list[ReportTotals] = [figures.update_totals]
+        report_activity: PrintMessage = ignore_activity
+        if as_json and not quiet:
+            stack.enter_context(json_progress(figures))
+        else:
+            line = stack.enter_context(progress_line(pipeline.name, quiet=quiet))
+            reports.append(line)
+            report_activity = line.report_activity
+
+        def report(totals: Totals) -> None:
+            for each in reports:
+                each(totals)
+
+        if engine == "spark":
+            from dotr.runtimes.spark.run import run_spark
+
+            return run_spark(pipeline, report, figures.update_progress, report_activity, options.last_written)
+        from dotr.runtimes.local.run import run_local
+
+        return run_local(pipeline, report, figures.update_progress, options.head)
+
+
+def _overall_totals(pipeline: Pipeline) -> Totals:
+    """Totals of all runs on Spark since the checkpoint was created: a rule may have fired in an
+    earlier run.
+    """
+    from dotr.runtimes.monitoring.totals import Totals
+    from dotr.runtimes.spark.checkpoint.figures import read_totals
+    from dotr.runtimes.spark.checkpoint.folder import Checkpoint
+
+    stored = read_totals(Checkpoint(pipeline.spark.checkpoint).folder)
+    return Totals() if stored is None else stored.totals
+
+
+def summary(totals: Totals, pipeline: Pipeline) -> str:
+    """Summary of a finished run, in a few lines."""
+    from dotr.runtimes.monitoring.display import count_text, dead_letters_line
+
+    lines = [
+        f"{count_text(totals.elements, 'element')}, {count_text(totals.instants, 'instant')}, {count_text(totals.facts, 'fact')}, "
+        f"{count_text(totals.events, 'event')} -> {', '.join(str(output.destination) for output in pipeline.outputs)}"
+    ]
+    if any(totals.dead_letters.values()):
+        lines.append(
+            f"Dead letters: {dead_letters_line(totals)} -> {pipeline.dead_letters or 'not kept (no dead_letter in the configuration)'}"
+        )
+    if totals.inconsistent:
+        lines.append(f"{count_text(totals.inconsistent, 'instant')} contradicted the background or themselves.")
+    if totals.dropped:
+        triples = f"{count_text(totals.dropped, 'output triple')} {'was' if totals.dropped == 1 else 'were'}"
+        lines.append(f"{triples} dropped: a variable was unbound, or a literal stood as subject or predicate.")
+    return "\n".join(lines)

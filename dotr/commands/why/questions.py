@@ -1,0 +1,151 @@
+"""Questions about a rule as the command line writes them: a rule, times, and attributes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Final
+
+from dotr.errors.diagnostics import did_you_mean, refuse
+from dotr.explanations.replay.stream import Replay
+from dotr.explanations.why_not.rule import Question
+from dotr.explanations.why_not.unit_why_not import question_attributes
+from dotr.model.algebra import Select
+from dotr.model.places import Document, Span
+from dotr.model.rules import Rule
+from dotr.model.terms import WELL_KNOWN, Prefixes, Term, Triple, Variable
+from dotr.model.time import Micros
+from dotr.streams.times import parse_time
+from dotr.syntax.sparql import parse_select, scan_references
+from dotr.syntax.turtle.graphs import Misread, read_graph
+from dotr.temporal.layout.units import StreamUnit, units_by_label
+
+_VARIABLE: Final = re.compile(r"\?(\w+)")
+_BLANK: Final = re.compile(r"(?<![\w:])_:[\w-]+")
+
+
+def rule_named(replay: Replay, name: str) -> Rule | StreamUnit:
+    """The rule of a name, or the unit that makes events of that label; raises `Refused`."""
+    rules = {rule.name: rule for rule in replay.program.rules.rules}
+    units = units_by_label(replay.program.units)
+    found = rules.get(name) or units.get(name)
+    if found is None:
+        names = [*rules, *units]
+        hint = did_you_mean(name, names) or (f"The program has {', '.join(sorted(names))}." if names else "The program has no rules.")
+        raise refuse("C219", f"there is no {'rule or query' if units else 'rule'} {name}", None, hint)
+    return found
+
+
+def time_of(replay: Replay, text: str, option: str) -> Micros:
+    """The time in µs since 1970 of a text in the form of element times; raises `Refused`."""
+    try:
+        return parse_time(text, replay.clock.unit)
+    except ValueError as error:
+        example = "2024-03-01T07:00:00Z" if replay.clock.dated else "1200, or 2024-03-01T07:00:00Z"
+        raise refuse("C219", f"{option}: {error}", None, f"Write a time as an element may have it: {example}.") from None
+
+
+def times_of(
+    replay: Replay, *, at: str | None = None, first: str | None = None, last: str | None = None
+) -> tuple[Micros | None, Micros | None]:
+    """The first and the last time of a question in µs since 1970, None without a bound; raises
+    `Refused`.
+    """
+    if at is not None:
+        if first is not None or last is not None:
+            raise refuse("C219", "--at is one time, --from and --to are a range", None, "Leave one of them out.")
+        time = time_of(replay, at, "--at")
+        return time, time
+    since = None if first is None else time_of(replay, first, "--from")
+    return since, None if last is None else time_of(replay, last, "--to")
+
+
+def query_of(replay: Replay, text: str) -> Select:
+    """The ad hoc query of a text; raises `Refused` with the place in the text.
+
+    The prefixes of the rule files and the configuration are declared.
+    """
+    span = Span(Document("--query", text), 0, len(text))
+    select = parse_select(span, {**WELL_KNOWN, **replay.prefixes})
+    reference = next(iter(scan_references(span)), None)
+    if reference is not None:
+        hint = "It asks what holds at one instant: leave out M.?v and time(M)."
+        raise refuse("C219", "an ad hoc query has no events of a rule", reference.span, hint)
+    return select
+
+
+def conditions_of(replay: Replay, texts: Sequence[str], attributes: Sequence[Variable], label: str) -> tuple[tuple[Variable, Term], ...]:
+    """The attributes and terms of `--where`; raises `Refused`.
+
+    Args:
+        replay: gives the prefixes of the terms.
+        texts: such as `room=:lab`.
+        attributes: the names of the event's attributes.
+        label: the label of the event that has them.
+    """
+    found = []
+    for text in texts:
+        name, equals, term = text.partition("=")
+        name = name.strip().removeprefix("?")
+        if not equals:
+            raise refuse("C219", f"--where {text} has no =", None, "Write the name of an attribute and a term, such as room=:lab.")
+        if name not in attributes:
+            has = f"{label} has {', '.join(attributes)}." if attributes else f"{label} has no attributes."
+            raise refuse("C219", f"{label} has no attribute {name}", None, did_you_mean(name, attributes) or has)
+        found.append((name, _term(term.strip(), replay.prefixes, replay.program.spec.limits.nesting)))
+    return tuple(found)
+
+
+def triple_of(replay: Replay, text: str) -> Triple:
+    """The triple of a text in Turtle, with its blank nodes as they are written; raises `Refused`.
+
+    A variable of the text is a blank node of its name.
+    """
+    prefixes, nesting = replay.prefixes, replay.program.spec.limits.nesting
+    for written in (text, _VARIABLE.sub(r"_:\1", text)):
+        try:
+            triples = read_graph(f"{written.strip().removesuffix('.')}\n.", prefixes, nesting)
+        except (Misread, ValueError):
+            continue
+        if len(triples) == 1:
+            labels = {f"_:{number}": label for number, label in enumerate(dict.fromkeys(_BLANK.findall(written)))}
+            subject, predicate, value = (labels.get(term, term) for term in triples[0])
+            return subject, predicate, value
+    raise refuse("C219", f"{text or 'nothing'} is no triple", None, "Write subject, predicate and object in Turtle: ':r :in :lab'.")
+
+
+def question_of(
+    replay: Replay,
+    rule: str,
+    where: Sequence[str],
+    *,
+    at: str | None = None,
+    first: str | None = None,
+    last: str | None = None,
+    every: bool = False,
+) -> Question:
+    """The question of the options of `why-not`; raises `Refused`.
+
+    Args:
+        replay: gives the rules, the form of times and the prefixes.
+        rule: the name of a rule, or the label of a unit's events.
+        where: texts such as `room=:lab`.
+        at: a time; excludes `first` and `last`.
+        first, last: times, both included.
+        every: explain every anchor that did not fire.
+    """
+    named = rule_named(replay, rule)
+    since, until = times_of(replay, at=at, first=first, last=last)
+    label = named.anchor.label if isinstance(named, Rule) else rule
+    return Question(since, until, conditions_of(replay, where, question_attributes(replay, rule), label), every)
+
+
+def _term(text: str, prefixes: Prefixes, nesting: int) -> Term:
+    """The term of a text in Turtle; raises `Refused`."""
+    try:
+        triples = read_graph(f"<urn:x> <urn:x> {text}\n.", prefixes, nesting)
+    except (Misread, ValueError):
+        triples = ()
+    if len(triples) != 1:
+        raise refuse("C219", f"{text or 'nothing'} is no term", None, f"Write it in Turtle: :name, 5, or '\"{text}\"' for a text.")
+    return triples[0][2]

@@ -1,5 +1,0 @@
-"""Entailment rule sets as data."""
-
-from dotr.datalog.entailment.rule_sets import Entailment, rule_set
-
-__all__ = ["Entailment", "rule_set"]

@@ -1,0 +1,457 @@
+"""Migration of state from one program to another: the fate of each rule's state, and its places in
+the new layout.
+
+Meaning: an unchanged rule keeps its state; a changed or new rule starts empty and reads no event
+before the change; the state of a removed rule is dropped. So unchanged rules produce the output of
+the old program, uninterrupted, and the others that of the new program started at the change.
+Changed background knowledge changes no rule: stored events were extracted at their instants and
+are kept.
+
+Invariant: a store shared by unchanged and other rules is split (`Port.since`), so that no new rule
+reads an old event. The stores are merged again at the first change after the windows of the new
+rules have passed.
+Cost: once per change, proportional to the state.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass, replace
+from enum import Enum
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from dotr.engine.multi_query import movable_filters, share_queries
+from dotr.engine.program import CompiledProgram
+from dotr.engine.router import bucket_of, own_test
+from dotr.engine.state.event_blocks import EventBlock, united
+from dotr.engine.state.moves import MovedState
+from dotr.engine.state.schema import (
+    ANY_PARTITION,
+    EVERY_PARTITION,
+    KnowledgeDigests,
+    RuleState,
+    StateOfUnit,
+    StateSchema,
+    knowledge_digests,
+    state_schema,
+)
+from dotr.engine.state.segments import SegmentMap
+from dotr.engine.state.units import NO_SEGMENTS, UnitSnapshot, UnitsValue
+from dotr.model.event_order import tie_key
+from dotr.model.rules import FactSource, Role
+from dotr.model.time import Clock, Micros
+from dotr.temporal.layout.keys import bucket
+from dotr.temporal.layout.layers import Layer, Layout, PlacedRule, Port, lay_out
+from dotr.temporal.layout.retention import lookbacks, roles
+from dotr.temporal.matching.event_store import EventTest
+from dotr.temporal.matching.events import StoredEvent
+from dotr.temporal.matching.matcher.emitter import event_test
+from dotr.temporal.matching.state import StateError, StateSnapshot
+
+if TYPE_CHECKING:  # loaded where a program has units
+    from dotr.engine.unit_runs import UnitContext
+    from dotr.temporal.layout.units import StreamUnit
+
+
+class StateFate(Enum):
+    """The fate of a rule's state."""
+
+    KEPT = "kept"
+    EMPTY = "starts empty"
+    DROPPED = "dropped"
+
+
+_NEW: Final = "it is new"
+
+
+@dataclass(frozen=True, slots=True)
+class RuleVerdict:
+    """The fate of the state of a rule or another unit, and the reason. `moved`: it is stored in
+    another place. `kind` is the noun of the unit."""
+
+    rule: str
+    fate: StateFate
+    why: str = ""
+    moved: bool = False
+    kind: str = "rule"
+
+    @property
+    def is_new(self) -> bool:
+        """True for a rule that the program before did not have."""
+        return self.fate is StateFate.EMPTY and self.why == _NEW
+
+    def __str__(self) -> str:
+        """
+        >>> print(RuleVerdict("Fire", StateFate.EMPTY, "it has changed"))
+        rule Fire starts empty: it has changed
+        """
+        fate = {StateFate.KEPT: "keeps its state", StateFate.EMPTY: "starts empty", StateFate.DROPPED: "is dropped"}[self.fate]
+        where = "in another layer or under another key" if self.moved else ""
+        return ": ".join(filter(None, [f"{self.kind} {self.rule} {fate}" + (f", {where}" if where else ""), self.why]))
+
+
+@dataclass(frozen=True, slots=True)
+class StateChange:
+    """The fate of every rule, in order of name; `since`, the start of the new program's rules (µs;
+    `ProgramSpec.since`); and the schemas before and after."""
+
+    verdicts: tuple[RuleVerdict, ...]
+    since: Mapping[str, Micros]
+    before: StateSchema
+    after: StateSchema
+
+    @property
+    def moves(self) -> bool:
+        """True if the state has to be rewritten, since its places have changed."""
+        before, after = self.before, self.after
+        return (before.rules, before.keys, before.units, before.groups) != (after.rules, after.keys, after.units, after.groups)
+
+    @property
+    def knowledge_warning(self) -> str | None:
+        """A warning for the user where the background knowledge has changed; None otherwise."""
+        if self.before.knowledge == self.after.knowledge:
+            return None
+        kept = any(verdict.fate is StateFate.KEPT for verdict in self.verdicts)
+        return "The background knowledge, or a setting of it, has changed" + (
+            ": events that are kept were extracted with the old one, and stay as they are." if kept else "."
+        )
+
+
+def state_change(before: StateSchema, program: CompiledProgram, now: Micros, knowledge: KnowledgeDigests | None = None) -> StateChange:
+    """The change from the state of one program to another at the time `now` (µs). `knowledge` has
+    the digests of the program's background (None: they are computed)."""
+    rules, cut, groups = share_queries(program.rules.rules), program.spec.cut, program.spec.groups
+    plain = lay_out(rules, units=program.units, cut=cut, groups=groups)
+    knowledge = knowledge or knowledge_digests(program)
+    if before.knowledge == knowledge.with_places:
+        before = replace(before, knowledge=knowledge.meaning)
+    required = state_schema(program, plain, knowledge.meaning)
+    meanings = before.meanings
+    unchanged = {name for name, meaning in required.meanings.items() if meanings.get(name) == meaning}
+    since = _since(plain, unchanged, before.since, now)
+    after = state_schema(program, lay_out(rules, since, program.units, cut=cut, groups=groups), required.knowledge)
+    verdicts = [_verdict(each, before, after, unchanged) for each in after.states]
+    new_names = {each.name for each in after.states}
+    dropped = [
+        RuleVerdict(each.name, StateFate.DROPPED, f"the program no longer has the {_kind(each)}", kind=_kind(each))
+        for each in before.states
+        if each.name not in new_names
+    ]
+    return StateChange(tuple(sorted([*verdicts, *dropped], key=lambda verdict: verdict.rule)), since, before, after)
+
+
+def _since(layout: Layout, unchanged: set[str], before: Mapping[str, Micros], now: Micros) -> dict[str, Micros]:
+    """The start (µs) of each rule that is younger than its lookback and shares a store with older
+    rules."""
+    found: dict[str, Micros] = {}
+    places: dict[str, list[tuple[int, int]]] = defaultdict(list)
+    for layer in layout.layers:
+        for placed in layer.rules:
+            name = placed.rule.name
+            places[name] += [(layer.number, port) for port in _storing_ports(placed)]
+            if name not in unchanged:
+                found[name] = now
+            elif name in before and now - before[name] <= _lookback(placed):
+                found[name] = before[name]
+    readers: dict[tuple[int, int], set[Micros | None]] = defaultdict(set)
+    for name, of_rule in places.items():
+        for place in of_rule:
+            readers[place].add(found.get(name))
+    for name, of_rule in places.items():
+        if name not in unchanged and all(readers[place] == {now} for place in of_rule):
+            del found[name]
+    return found
+
+
+def _lookback(placed: PlacedRule) -> Micros:
+    """The lookback of a rule, in µs."""
+    return max(reach.far for reach in lookbacks(placed.rule))
+
+
+def _storing_ports(placed: PlacedRule) -> Sequence[int]:
+    """The ports at which a stage of a rule stores events: its clauses', and a delayed anchor's."""
+    return placed.ports if placed.delay else placed.ports[1:]
+
+
+def _kind(state: RuleState | StateOfUnit) -> str:
+    return "rule" if isinstance(state, RuleState) else state.kind
+
+
+def _verdict(state: RuleState | StateOfUnit, before: StateSchema, after: StateSchema, unchanged: set[str]) -> RuleVerdict:
+    old_states: dict[str, RuleState | StateOfUnit] = {each.name: each for each in before.states}
+    new_states: dict[str, RuleState | StateOfUnit] = {each.name: each for each in after.states}
+    name, kind, old = state.name, _kind(state), old_states.get(state.name)
+    if old is None or type(old) is not type(state):
+        return RuleVerdict(name, StateFate.EMPTY, _NEW, kind=kind)
+    if name in unchanged:
+        return RuleVerdict(name, StateFate.KEPT, moved=_is_moved(old, state, before, after), kind=kind)
+    if old.digest != state.digest:
+        return RuleVerdict(name, StateFate.EMPTY, "it has changed", kind=kind)
+    for other in sorted({*old.reads, *state.reads}):
+        if other not in new_states:
+            why = f"it reads what {_kind(old_states[other])} {other} made, which was removed"
+        elif other not in old_states:
+            why = f"it reads what {_kind(new_states[other])} {other} makes, which is new"
+        elif old_states[other].digest != new_states[other].digest:
+            why = f"it reads what {_kind(new_states[other])} {other} makes, which has changed"
+        else:
+            continue
+        return RuleVerdict(name, StateFate.EMPTY, why, kind=kind)
+    return RuleVerdict(name, StateFate.EMPTY, "what it reads has changed", kind=kind)
+
+
+def _is_moved(old: RuleState | StateOfUnit, now: RuleState | StateOfUnit, before: StateSchema, after: StateSchema) -> bool:
+    """True if the state is in another layer, or under another key."""
+    if isinstance(old, RuleState) and isinstance(now, RuleState):
+        keys = [[schema.keys[layer][port] for layer, port in rule.places] for schema, rule in ((before, old), (after, now))]
+        layers = [[layer for layer, _ in rule.places] for rule in (old, now)]
+        return layers[0] != layers[1] or keys[0] != keys[1]
+    if isinstance(old, StateOfUnit) and isinstance(now, StateOfUnit):
+        return (old.layer, old.key) != (now.layer, now.key)
+    return True
+
+
+@dataclass(slots=True)
+class _PartialState:
+    """A part of the new state of one partition."""
+
+    events: list[list[EventBlock]]
+    consumed: list[list[tuple[Micros, int]]]
+    waiting: list[list[EventBlock]]
+
+
+class _Target(NamedTuple):
+    """The place of stored or waiting events in the new layout: a layer, and in it a store or queue,
+    and the port whose key is theirs. `test` passes those that are still facts of the role's stream
+    (None: all)."""
+
+    layer: int
+    slot: int
+    port: int
+    test: EventTest | None
+
+
+class StateMigrator:
+    """Redistributes the old state, one bucket at a time, for a program compiled with the change's
+    `since`. `old_buckets` is the number of buckets before (None: as many as now)."""
+
+    def __init__(
+        self, before: StateSchema, after: StateSchema, program: CompiledProgram, clock: Clock, buckets: int, old_buckets: int | None = None
+    ) -> None:
+        self._layers = program.layout.layers
+        assert tuple(map(len, after.keys)) == tuple(len(layer.ports) for layer in self._layers), "the layout differs from the examined one"
+        self._buckets = buckets
+        self._old_buckets = old_buckets or buckets
+        self._keys = before.keys, after.keys
+        old_meanings, new_meanings = before.meanings, after.meanings
+        self._clock, self._program = clock, program
+        self._old_keys = {unit.name: unit.key for unit in before.units}
+        self._units = {unit.name: unit for unit in after.units if old_meanings.get(unit.name) == new_meanings[unit.name]}
+        self._placed_units = {placed.unit.name: placed.unit for placed in program.layout.units}
+        self._consuming: dict[int, list[tuple[RuleState, PlacedRule, Layer, int]]] = defaultdict(list)
+        self._stores: dict[tuple[int, int], dict[tuple[int, int], _Target]] = defaultdict(dict)
+        self._queues: dict[tuple[int, int], dict[tuple[int, int], _Target]] = defaultdict(dict)
+        self._sources: dict[tuple[int, int], set[tuple[int, int]]] = defaultdict(set)
+        written = {rule.name: rule for rule in program.rules.rules}
+        places = {placed.rule.name: placed for layer in self._layers for placed in layer.rules if placed.stage.is_first}
+        old_rules = {rule.name: rule for rule in before.rules if old_meanings[rule.name] == new_meanings.get(rule.name)}
+        for rule in after.rules:
+            if rule.name in old_rules:
+                self._find_places(old_rules[rule.name], rule, places[rule.name], roles(written[rule.name]))
+
+    def _find_places(self, old: RuleState, rule: RuleState, placed: PlacedRule, written: Sequence[Role]) -> None:
+        """Note the old and the new places of an unchanged rule's state."""
+        if placed.rule.consuming:
+            self._consuming[old.layer].append((old, placed, self._layers[rule.layer], rule.first_consumed))
+        for number, (role, shared) in enumerate(zip(written, roles(placed.rule), strict=True)):
+            test = _role_test(role, shared, self._clock)
+            (old_layer, old_port), (new_layer, new_port) = old.places[number], rule.places[number]
+            if number:
+                self._stores[old_layer, old_port][new_layer, new_port] = _Target(new_layer, new_port, new_port, test)
+                self._sources[new_layer, new_port].add((old_layer, old_port))
+            elif old.queue is not None and rule.queue is not None:
+                self._queues[old_layer, old.queue][new_layer, rule.queue] = _Target(new_layer, rule.queue, new_port, test)
+
+    @cached_property
+    def _context(self) -> UnitContext:
+        return self._program.unit_context(self._clock)
+
+    def kept_order(self, layer: int) -> frozenset[int]:
+        """The ports of a new layer at which simultaneous events of one key come from one store of
+        one bucket, in their order."""
+        before, now = self._keys
+
+        def is_kept(port: int) -> bool:
+            sources = self._sources[layer, port]
+            old = [before[number][place] for number, place in sources]
+            return len(sources) == 1 and old[0] != ANY_PARTITION and (old[0] in (None, EVERY_PARTITION) or old[0] == now[layer][port])
+
+        return frozenset(port for port in range(len(now[layer])) if is_kept(port))
+
+    def redistribute_units(self, bucket: int, value: UnitsValue, segments: SegmentMap) -> dict[tuple[int, int], UnitsValue]:
+        """The state of the units of a bucket as parts by (new layer, new bucket), without those
+        that start empty. Raises StateError."""
+        found: dict[tuple[int, int], UnitsValue] = {}
+        for name, snapshot in value.snapshots(segments).items():
+            if name in self._units:
+                for target, (rest, entries) in self._parts_of_unit(name, bucket, snapshot).items():
+                    part = UnitsValue(value.passed, [(name, rest, len(entries))], entries, None)
+                    place = self._units[name].layer, target
+                    found[place] = merge_units([found[place], part], value.passed) if place in found else part  # of other units
+        return found
+
+    def _parts_of_unit(self, name: str, bucket: int, snapshot: UnitSnapshot) -> Mapping[int, UnitSnapshot]:
+        """The state of a unit in an old bucket, by new bucket. The state stays in its bucket where
+        the unit is spread over the same number of buckets as before, and is divided by the unit's
+        key where the unit is newly spread, or over another number.
+        """
+        before, now = self._old_keys[name], self._units[name]
+        if not now.key and not before:
+            return {now.partition % self._buckets: snapshot}
+        if before == now.key and self._old_buckets == self._buckets:
+            return {bucket: snapshot}
+        if before not in ((), now.key):
+            raise StateError(f"that of {name} was divided by another key ({', '.join(before)})")
+        from dotr.languages.epsparql.division import divided_unit  # loaded where a state is divided
+
+        was_in = (bucket, self._old_buckets) if before else None
+        return dict(enumerate(divided_unit(self._placed_units[name], snapshot, self._context, self._buckets, was_in)))
+
+    def redistribute(self, layer: int, bucket: int, state: StateSnapshot) -> dict[tuple[int, int], StateSnapshot]:
+        """The state of a bucket of an old layer as parts by (new layer, new bucket)."""
+        return {place: part.snapshot for place, part in self.divide(layer, bucket, MovedState.of_snapshot(state)).items()}
+
+    def divide(self, layer: int, bucket: int, state: MovedState) -> dict[tuple[int, int], MovedState]:
+        """The state of a bucket of an old layer, as blocks, as parts by (new layer, new bucket).
+        Events that every bucket has are moved from bucket 0."""
+        found: dict[tuple[int, int], _PartialState] = {}
+
+        def part_at(number: int, target: int) -> _PartialState:
+            if (number, target) not in found:
+                new = self._layers[number]
+                sets = new.first_consumed[-1]
+                found[number, target] = _PartialState([[] for _ in new.ports], [[] for _ in range(sets)], [[] for _ in new.queues])
+            return found[number, target]
+
+        for store, blocks in enumerate(state.events):
+            if bucket and self._keys[0][layer][store] == EVERY_PARTITION:
+                continue
+            for target in self._stores[layer, store].values():
+                for block in blocks:
+                    for place, part in self._parts_of(block, target):
+                        part_at(target.layer, place).events[target.slot].append(part)
+        for queue, blocks in enumerate(state.waiting):
+            for target in self._queues[layer, queue].values():
+                for block in blocks:
+                    for place, part in self._parts_of(block, target):
+                        part_at(target.layer, place).waiting[target.slot].append(part)
+        for old, placed, new, first in self._consuming[layer]:
+            labels = [role.label for role in roles(placed.rule)]
+            places = sorted({place for label in placed.rule.consuming if (place := labels.index(label))})
+            for number, place in enumerate(places):
+                consumed = set(state.consumed[old.first_consumed + number])
+                for block in state.events[old.ports[place]] if consumed else ():
+                    consumed_at = [at for at, event in enumerate(zip(block.times, block.ordinals, strict=True)) if event in consumed]
+                    for target_bucket, part in self._parts_of(block.chosen(consumed_at), _Target(new.number, 0, placed.ports[place], None)):
+                        part_at(new.number, target_bucket).consumed[first + number] += zip(part.times, part.ordinals, strict=True)
+        return {place: MovedState(part.events, part.consumed, part.waiting, state.passed) for place, part in found.items()}
+
+    def _parts_of(self, block: EventBlock, target: _Target) -> Iterator[tuple[int, EventBlock]]:
+        """The parts of a block by new bucket."""
+        if target.test is not None:
+            block = block.chosen([at for at, (time, _, values) in enumerate(block.events()) if target.test(time, values)])
+        if not block.times:
+            return
+        port = self._layers[target.layer].ports[target.port]
+        if port.is_replicated:
+            passes = own_test(self._layers[target.layer], target.port) if self._buckets > 1 else None
+            if passes is not None:
+                block = block.chosen([at for at, values in enumerate(block.rows()) if passes(values)])
+            yield from ((number, block) for number in range(self._buckets) if block.times)
+            return
+        if self._buckets == 1:
+            yield 0, block
+            return
+        if port.key is None and not port.spread:
+            yield bucket_of(port, (), self._buckets, None), block
+            return
+        by_bucket: dict[int, list[int]] = {}
+        for at, number in enumerate(self._buckets_of(block, port)):
+            by_bucket.setdefault(number, []).append(at)
+        for number, places in sorted(by_bucket.items()):
+            yield number, block if len(places) == len(block.times) else block.chosen(places)
+
+    def _buckets_of(self, block: EventBlock, port: Port) -> Sequence[int]:
+        """The bucket of each event of a block at a port that is keyed or spread."""
+        buckets, key = self._buckets, port.key_position
+        if key is None:
+            return [bucket_of(port, row, buckets, time) for row, time in zip(block.rows(), block.times, strict=True)]
+        shift = port.shift(buckets)
+        return block.buckets_by(key, lambda term: (bucket(term, buckets) + shift) % buckets)
+
+
+def merge_units(parts: Iterable[UnitsValue], passed: Micros | None, units_of: Iterable[StreamUnit] = ()) -> UnitsValue:
+    """The state of a bucket of units, united from its parts, after the instant `passed` (µs). The
+    parts of one unit are those of different keys; `units_of` has these units."""
+    by_name = {unit.name: unit for unit in units_of}
+    found: dict[str, list[UnitSnapshot]] = {}
+    for part in parts:
+        for name, snapshot in part.snapshots(NO_SEGMENTS).items():
+            found.setdefault(name, []).append(snapshot)
+    units: list[tuple[str, str, int]] = []
+    inside: list[Sequence[StoredEvent]] = []
+    for name, snapshots in found.items():
+        if len(snapshots) > 1:
+            from dotr.languages.epsparql.division import united_unit  # loaded where a state is divided
+
+            snapshots = [united_unit(by_name[name], snapshots)]
+        [(rest, entries)] = snapshots
+        units.append((name, rest, len(entries)))
+        inside += entries
+    return UnitsValue(passed, units, inside, None)
+
+
+def _role_test(role: Role, shared: Role, clock: Clock) -> EventTest | None:
+    """A test whether a stored event is still a fact of the role's stream; None: always.
+
+    Filters that became constraints of the role are tested by the matcher. Filters inside the shared
+    query are the same for all readers of the stream.
+    """
+    if not isinstance(role.source, FactSource):
+        return None
+    moved = movable_filters(role.source)
+    if not moved or len(shared.constraints) == len(moved) + len(role.constraints):
+        return None
+    return event_test(moved, role.source.attributes, clock)
+
+
+def merge_parts(layer: Layer, parts: Iterable[StateSnapshot], passed: Micros | None) -> StateSnapshot:
+    """The state of a partition as the union of its parts, which may overlap."""
+    return merge_blocks(layer, map(MovedState.of_snapshot, parts), passed).snapshot
+
+
+def merge_blocks(layer: Layer, parts: Iterable[MovedState], passed: Micros | None, kept_order: Set[int] = frozenset()) -> MovedState:
+    """The state of a partition as the union of its parts, which may overlap, in order of time.
+
+    Args:
+        layer: that of the partition.
+        parts: the parts, whose blocks are in order of time.
+        passed: the last time up to which ticks have fired in it (µs).
+        kept_order: the ports at which events of one time are in order already, and in one part each
+            (`StateMigrator.kept_order`).
+    """
+    parts = list(parts)
+
+    def union(logs: Iterable[Sequence[EventBlock]], port: int, *, is_kept: bool) -> list[EventBlock]:
+        tie_order = None if is_kept else partial(tie_key, layer.ports[port].attributes)
+        block = united([block for log in logs for block in log], tie_order, overlap=not is_kept)
+        return [block] if block.times else []
+
+    return MovedState(
+        [union((part.events[number] for part in parts), number, is_kept=number in kept_order) for number in range(len(layer.ports))],
+        [sorted({pair for part in parts for pair in part.consumed[number]}) for number in range(layer.first_consumed[-1])],
+        [union((part.waiting[queue] for part in parts), port, is_kept=False) for (port, _), queue in layer.queues.items()],
+        passed,
+    )

@@ -1,0 +1,378 @@
+"""State of a bucket in a worker: one partition, or many small pages of which the recent ones are
+decoded.
+
+Idea: in a layer, a match has events of one partition key, beside those of replicated ports. So a
+large bucket is cut into *pages*, each the whole state of some keys. A batch visits the pages that
+it touches, one after the other. The most recently used pages stay decoded, up to a bound for the
+worker; the others are texts in its temporary database (`dotr.engine.state.spill`). The texts stay
+when a page is decoded. When the page is spilled again, its additions become one more text; at
+`MAX_TEXTS` texts a page gets one text instead. A layer with timers, where every partition may
+change without an arrival, has one page.
+Invariant: pages are a function of the logs and of the number of pages; nothing that is written
+depends on which of them are decoded. The texts of a page hold all its events up to some time and
+none later, without those that were expired at the last `SpilledText.closed`.
+Cost: the pages that a batch touches, and their events. Memory: the bound, plus any single page
+above a quarter of it, and the events of replicated ports (`shared_stores`).
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from operator import itemgetter
+from typing import Final, TypeAlias, TypeVar
+from zlib import crc32
+
+from dotr.engine.state.log import Consumption, LogDelta, added_since, track_consumption
+from dotr.engine.state.page_codec import PagePart, decode_parts, encode_part
+from dotr.engine.state.shared_stores import SharedStores, replicated_ports
+from dotr.engine.state.spill import SpillDatabase, SpilledText, SpilledTexts
+from dotr.evaluation.expressions import equality_key
+from dotr.model.event_order import AttributeValues
+from dotr.model.time import Micros
+from dotr.temporal.layout.layers import Layer
+from dotr.temporal.matching.event_store import PortStore
+from dotr.temporal.matching.events import StoredEvent
+from dotr.temporal.matching.state import State
+
+MAX_PAGES: Final = 1 << 16
+"""Most pages of a bucket."""
+
+PAGE_EVENTS: Final = 32
+"""Intended events per page; a bucket gets another number of pages at four times as many."""
+
+MAX_UNPAGED: Final = 65_536
+"""Most events of a bucket of one page."""
+
+MAX_DECODED: Final = 800_000
+"""Most decoded events of a worker, over all its buckets."""
+
+MAX_TEXTS: Final = 8
+"""Texts of a page at which they are replaced by one."""
+
+_LOAD_EVENTS: Final = 200_000
+
+_SWEEP_PAGES: Final = 256
+
+_NEVER: Final = -1 << 62
+
+Work = TypeVar("Work")
+
+PageOf: TypeAlias = Callable[[int, AttributeValues], int]
+"""`page_of(port, values)`: the page of an event."""
+
+
+def pages_for(events: int, page_count: int) -> int:
+    """The number of pages for a number of events, given the present number of pages.
+
+    >>> pages_for(65_536, 1), pages_for(65_537, 1), pages_for(260_000, 2048), pages_for(300_000, 2048), pages_for(100, 2048)
+    (1, 4096, 2048, 16384, 1)
+    """
+    if events <= (MAX_UNPAGED if page_count == 1 else MAX_UNPAGED // 8):
+        return 1
+    if page_count > 1 and events <= 4 * PAGE_EVENTS * page_count:
+        return page_count
+    return min(MAX_PAGES, 1 << (events // PAGE_EVENTS).bit_length())
+
+
+def page_of(layer: Layer, buckets: int, page_count: int) -> PageOf:
+    """A function from a port and an event's values to the event's page: the quotient of the hash
+    whose remainder is the bucket, modulo the number of pages."""
+    positions = [None if port.spread else port.key_position for port in layer.ports]
+
+    def page(port: int, values: AttributeValues) -> int:
+        position = positions[port]
+        if position is None or (value := values[position]) is None:
+            return 0
+        return crc32(equality_key(value).encode()) // buckets % page_count
+
+    return page
+
+
+@dataclass(slots=True)
+class _DecodedPage:
+    """A decoded page. Its `text_count` texts hold `text_events` events, all up to the time
+    `spilled_until`; `consumed` is the consumption that is not in a text yet. Events are expired as
+    of `closed`."""
+
+    state: State
+    spilled_until: Micros
+    closed: Micros
+    text_count: int
+    text_events: int
+    consumed: list[Consumption] = field(default_factory=list)
+
+
+class PagedState:
+    """The pages of one bucket. `start` makes the empty state of a page, with the given stores in
+    the place of new ones: those of replicated ports, which all pages share."""
+
+    def __init__(
+        self,
+        layer: Layer,
+        start: Callable[[Mapping[int, PortStore]], State],
+        buckets: int,
+        page_count: int,
+        spill_database: Callable[[], SpillDatabase],
+    ) -> None:
+        self.page_count = page_count
+        self.page_of = page_of(layer, buckets, page_count)
+        self._event_counts = [0] * len(layer.ports)
+        self.decoded_events = 0
+        self._start = start
+        self._consumed_at = layer.consumed_ports
+        self._only = start({}) if page_count == 1 else None
+        self._shared = SharedStores(layer, start({}).stores) if page_count > 1 and replicated_ports(layer) else None
+        self._borrowed = {} if self._shared is None else self._shared.borrowed
+        self._decoded: dict[int, _DecodedPage] = {}
+        self._texts = spill_database().new_bucket() if page_count > 1 else None
+        self._retention = max((each for each in layer.retention if each is not None), default=0)
+        self._closed = _NEVER
+        self._swept: Micros | None = None
+        self._added: list[list[tuple[int, Sequence[StoredEvent]]]] = [[] for _ in (*layer.ports, *layer.queues)]
+        self._pairs: list[Consumption] = []
+
+    @property
+    def single(self) -> State:
+        """The state of a bucket of one page."""
+        assert self._only is not None
+        return self._only
+
+    @property
+    def event_counts(self) -> list[int]:
+        """The number of events of each port."""
+        if self._only is not None:
+            return self._only.event_counts
+        counts = list(self._event_counts)
+        for port, count in self._shared.event_counts.items() if self._shared is not None else ():
+            counts[port] = count
+        return counts
+
+    @property
+    def has_shared_ports(self) -> bool:
+        """True if the events of some ports are in no page."""
+        return self._shared is not None
+
+    def share(self, port: int, time: Micros, arrivals: Sequence[tuple[int, AttributeValues]], after: Micros) -> bool:
+        """Store the arrivals at a replicated port, in a batch of times later than `after` (µs).
+        False for any other port, whose arrivals belong to pages."""
+        if self._shared is None or port not in self._shared:
+            return False
+        self._added[port].append((0, self._shared.add_arrivals(port, time, arrivals, after)))
+        return True
+
+    def set_single(self, state: State) -> None:
+        """Replace the state of a bucket of one page."""
+        self._only = state
+
+    def visit(self, jobs: Mapping[int, Work], after: Micros, closed: Micros, max_decoded: int) -> Iterator[tuple[int, State, Work]]:
+        """Yield each page of `jobs` with its state and job; the caller updates the state.
+
+        Additions, which are later than `after`, are collected for `drain_additions`; events are
+        then expired as of `closed`. Decoded pages come first. More than `max_decoded` decoded
+        events are spilled.
+        """
+        self._closed = after
+        for page in [*(page for page in jobs if page in self._decoded), *sorted(page for page in jobs if page not in self._decoded)]:
+            each = self._load_page(page)
+            state, before = each.state, each.state.event_counts
+            yield page, state, jobs[page]
+            self._expire(each, before, closed)
+            self._gather(each, page, after)
+            if self.decoded_events > max_decoded + max_decoded // 8:
+                self._spill(max_decoded)
+        self._spill(max_decoded)
+        if self._shared is not None:
+            self._shared.expire(closed)
+
+    def drain_additions(self) -> LogDelta:
+        """The additions since the last call, in order of time, and of pages within one time."""
+        logs: list[list[StoredEvent]] = []
+        for additions in self._added:
+            additions.sort(key=itemgetter(0))
+            events = [event for _, page_events in additions for event in page_events]
+            events.sort(key=itemgetter(0))
+            logs.append(events)
+        self._pairs.sort(key=itemgetter(3))
+        delta = LogDelta(logs, self._pairs)
+        self._added, self._pairs = [[] for _ in logs], []
+        return delta
+
+    def load(self, log: Iterable[tuple[int, StoredEvent]], consumed: Iterable[Consumption]) -> None:
+        """Fill an empty bucket from its logs: pairs of port and event, in the order of each log."""
+        sets_of: dict[int, dict[tuple[Micros, int], list[int]]] = defaultdict(dict)
+        for number, time, ordinal, _ in consumed:
+            sets_of[self._consumed_at[number]].setdefault((time, ordinal), []).append(number)
+        parts: dict[int, PagePart] = {}
+        for many, (port, event) in enumerate(log, 1):
+            if self._shared is not None and port in self._shared:
+                self._shared.load(port, event)
+                continue
+            self._event_counts[port] += 1
+            page = self.page_of(port, event[2])
+            events, pairs = parts.get(page) or parts.setdefault(page, ({}, []))
+            events.setdefault(port, []).append(event)
+            if port in sets_of:
+                pairs += [(number, *event[:2], page) for number in sets_of[port].get(event[:2], ())]
+            if many % _LOAD_EVENTS == 0:
+                self._append_texts(parts)
+                parts = {}
+        self._append_texts(parts)
+
+    def apply_additions(self, log: Iterable[tuple[int, StoredEvent]], consumed: Iterable[Consumption], closed: Micros) -> None:
+        """Add the events and consumption that another worker has written up to `closed`."""
+        parts: dict[int, PagePart] = {}
+        for port, event in log:
+            if self._shared is not None and port in self._shared:
+                self._shared.load(port, event)
+                continue
+            page = self.page_of(port, event[2])
+            (parts.get(page) or parts.setdefault(page, ({}, [])))[0].setdefault(port, []).append(event)
+        for pair in consumed:
+            (parts.get(pair[3]) or parts.setdefault(pair[3], ({}, [])))[1].append(pair)
+        spilled: dict[int, PagePart] = {}
+        for page, part in parts.items():
+            each = self._decoded.get(page)
+            if each is None:
+                spilled[page] = part
+                for port, events in part[0].items():
+                    self._event_counts[port] += len(events)
+                continue
+            before = each.state.event_counts
+            _add_part(each.state, *part)
+            each.consumed += part[1]
+            self._expire(each, before, closed)
+        self._append_texts(spilled)
+        if self._shared is not None:
+            self._shared.expire(closed)
+
+    def expire_untouched(self, closed: Micros) -> None:
+        """Expire old events of untouched pages, once in an eighth of the retention."""
+        if self._shared is not None:
+            self._shared.expire(closed)
+        if self._swept is None:
+            self._swept = closed
+        if closed - self._swept <= self._retention // 8:
+            return
+        self._swept = closed
+        for each in self._decoded.values():
+            self._expire(each, each.state.event_counts, closed)
+            each.consumed = [pair for pair in each.consumed if pair[1] > closed - self._retention]
+        removed = [page for page, each in self._decoded.items() if not len(each.state)]
+        for page in removed:
+            del self._decoded[page]
+        self._spilled.replace(removed, [])
+        old = [page for page in self._spilled.pages_with_expired(closed + 1 - self._retention) if page not in self._decoded]
+        for start in range(0, len(old), _SWEEP_PAGES):
+            chunk = old[start : start + _SWEEP_PAGES]
+            left = [_full_text(page, each) for page in chunk if len((each := self._decode(page, closed)).state)]
+            self._spilled.replace(chunk, left)
+
+    def discard(self) -> None:
+        """Release the pages and their texts; the bucket is not used again."""
+        self._decoded.clear()
+        if self._texts:
+            self._texts.drop()
+
+    @property
+    def _spilled(self) -> SpilledTexts:
+        assert self._texts is not None
+        return self._texts
+
+    def _expire(self, each: _DecodedPage, before: Sequence[int], closed: Micros) -> None:
+        """Expire old events of a page, and update the counts from `before`, the page's former
+        events of each port."""
+        each.state.expire(closed + 1)
+        each.closed = closed
+        counts = self._event_counts
+        for port, (old, new) in enumerate(zip(before, each.state.event_counts, strict=True)):
+            if old != new:
+                counts[port] += new - old
+                self.decoded_events += new - old
+
+    def _gather(self, each: _DecodedPage, page: int, after: Micros) -> None:
+        events, consumed = added_since(each.state, after, page)
+        for additions, new_events in zip(self._added, events, strict=True):
+            if new_events:
+                additions.append((page, new_events))
+        each.consumed += consumed
+        self._pairs += consumed
+
+    def _load_page(self, page: int) -> _DecodedPage:
+        each = self._decoded.pop(page, None)
+        if each is None:
+            each = self._decode(page, self._closed)
+            self.decoded_events += len(each.state)
+        self._decoded[page] = each
+        return each
+
+    def _decode(self, page: int, closed: Micros) -> _DecodedPage:
+        """A page from its texts, without the events that are expired as of `closed`."""
+        texts = self._spilled.read(page)
+        events, pairs = decode_parts([body for _, body in texts])
+        counted = max([closed for closed, _ in texts], default=_NEVER)
+        closed = max(closed, counted)
+        state = track_consumption(self._start(self._borrowed))
+        each = _DecodedPage(state, closed, closed, len(texts), sum(map(len, events.values())))
+        for port, port_events in events.items():
+            retention = state.stores[port].retention
+            first = bisect_left(port_events, (closed + 1 - retention,))
+            if first:
+                self._event_counts[port] -= first - bisect_left(port_events, (counted + 1 - retention,))
+                del port_events[:first]
+        _add_part(
+            state,
+            {port: port_events for port, port_events in events.items() if port_events},
+            [pair for pair in pairs if pair[1] > closed - state.retention],
+        )
+        return each
+
+    def _spill(self, max_decoded: int) -> None:
+        """Spill the least recently used pages until at most `max_decoded` events are decoded."""
+        if self.decoded_events <= max_decoded:
+            return
+        removed: list[int] = []
+        texts: list[SpilledText] = []
+        for page, each in list(self._decoded.items()):
+            size = len(each.state)
+            if self.decoded_events <= max_decoded - max_decoded // 8:
+                break
+            if size > max_decoded // 4:
+                continue  # a large page is costly to decode and likely needed again
+            del self._decoded[page]
+            self.decoded_events -= size
+            if size and each.text_count < MAX_TEXTS and each.text_events <= 2 * size:
+                texts.append(_text(page, each.closed, _by_port(added_since(each.state, each.spilled_until)), each.consumed))
+            else:
+                removed.append(page)
+                texts += [_full_text(page, each)] if size else []
+        self._spilled.replace(removed, texts)
+
+    def _append_texts(self, parts: Mapping[int, PagePart]) -> None:
+        """Append parts to pages that are not decoded; the events are counted already."""
+        self._spilled.replace((), [_text(page, _NEVER, *part) for page, part in parts.items()])
+
+
+def _full_text(page: int, each: _DecodedPage) -> SpilledText:
+    """One text of a whole page."""
+    delta = added_since(each.state, None, page)
+    return _text(page, each.closed, _by_port(delta), delta.consumed)
+
+
+def _by_port(delta: LogDelta) -> Mapping[int, Sequence[StoredEvent]]:
+    return {port: events for port, events in enumerate(delta.events) if events}
+
+
+def _text(page: int, closed: Micros, events: Mapping[int, Sequence[StoredEvent]], pairs: Sequence[Consumption]) -> SpilledText:
+    until = max([closed, *(port_events[-1][0] for port_events in events.values()), *(pair[1] for pair in pairs)])
+    return SpilledText(page, until, closed, encode_part(events, pairs))
+
+
+def _add_part(state: State, events: Mapping[int, Sequence[StoredEvent]], pairs: Iterable[Consumption]) -> None:
+    """Add a part to a page without recording its consumption as new."""
+    for port, port_events in events.items():
+        state.stores[port].extend(port_events)
+    for number, time, ordinal, _ in pairs:
+        set.add(state.consumed[number], (time, ordinal))

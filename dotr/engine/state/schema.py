@@ -1,0 +1,396 @@
+"""Schema of the state of stage two: the rule behind each store, set and queue, and the meaning of
+that rule.
+
+Slots of the state are positional: numbered stores, sets and queues of a layer. The schema records
+which rule and role uses each slot, so that the layout of another program can be filled from it
+(`dotr.engine.state.migration`). It is data, stored beside the state.
+
+A rule is identified by name, and compared by a digest of its meaning, independent of its spelling.
+The meaning includes the rules whose events it reads, directly or not. Background knowledge is
+excluded: stored events were extracted at their instants with the knowledge of that time.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from enum import Enum
+from hashlib import blake2b
+from typing import Any, Final, NamedTuple, assert_never
+
+from dotr.engine.program import CompiledProgram
+from dotr.engine.state.forms import FACTS, FORMS, MEMBERS, WrittenForm
+from dotr.evaluation.expressions import query_without_lengths
+from dotr.instant.queries.canonical_query import canonical
+from dotr.languages.continuous.unit import MergedGraphs, query_of
+from dotr.languages.epsparql.component import IntervalComponent
+from dotr.languages.epsparql.unit import IntervalUnit
+from dotr.languages.lars.unit import LarsUnit
+from dotr.model.datalog import DatalogRule
+from dotr.model.places import Span
+from dotr.model.rules import EventSource, FactSource
+from dotr.model.time import Micros
+from dotr.model.units import FedGraphs, InstantTriples, IntervalEvents, MadeGraphs, UnitStream
+from dotr.temporal.layout.layers import Layer, Layout, PlacedRule, Port
+from dotr.temporal.layout.stages import BindingStream
+from dotr.temporal.layout.unit_spread import unit_key_names
+from dotr.temporal.layout.units import ProgramUnit, StreamQuery, StreamUnit, labels_made, noun_of, readings
+
+ANY_PARTITION: Final = -1
+"""In the place of the key of a port: an event is in the partition of its values."""
+
+EVERY_PARTITION: Final = -2
+"""In the place of the key of a port: an event is in every partition."""
+
+NOTHING_KEPT: Final = -3
+"""In the place of the key of a port at which bindings arrive: none of them is stored."""
+
+
+@dataclass(frozen=True, slots=True)
+class RuleState:
+    """The slots of a rule: layer, port of each role (the anchor's first), number of its first set
+    of consumed events, and queue of its delayed anchors. `digest` is the digest of the rule's text,
+    `reads` names the rules that it reads from, and `since` is its start amid the stream (µs).
+    `layers` are those of the roles, where they differ: consumed events and queue are in the first.
+    """
+
+    name: str
+    digest: str
+    reads: tuple[str, ...]
+    layer: int
+    ports: tuple[int, ...]
+    first_consumed: int
+    queue: int | None
+    since: Micros | None
+    layers: tuple[int, ...] = ()
+
+    @property
+    def places(self) -> tuple[tuple[int, int], ...]:
+        """The layer and port of each role."""
+        return tuple(zip(self.layers or [self.layer] * len(self.ports), self.ports, strict=True))
+
+    def to_json(self) -> dict[str, object]:
+        """JSON with fixed names of members: one layer, or, where there are several, the places."""
+        return {
+            "name": self.name,
+            "text": self.digest,
+            "reads": self.reads,
+            **({"places": self.places} if self.layers else {"layer": self.layer, "ports": self.ports}),
+            "consumed": self.first_consumed,
+            "queue": self.queue,
+            "since": self.since,
+        }
+
+    @staticmethod
+    def of_json(data: Mapping[str, Any]) -> RuleState:
+        """The inverse of `to_json`. Raises TypeError, ValueError or KeyError."""
+        places = data.get("places")
+        layers, ports = ((data["layer"],), data["ports"]) if places is None else zip(*places, strict=True)
+        return RuleState(
+            name=data["name"],
+            digest=data["text"],
+            reads=tuple(data["reads"]),
+            layer=layers[0],
+            ports=tuple(ports),
+            layers=() if places is None else tuple(layers),
+            first_consumed=data["consumed"],
+            queue=data["queue"],
+            since=data["since"],
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class StateOfUnit:
+    """The place of the state of a unit (a continuous query, a LARS file, an EP-SPARQL unit): its
+    layer, and the number of its partition there.
+
+    `kind` is its noun in messages. `digest` is that of its meaning and of its streams, `reads`
+    names the rules and units that it reads from, directly or not. `key` has the variables that key
+    a unit with a part in every bucket; empty for one with one partition.
+    """
+
+    name: str
+    kind: str
+    digest: str
+    reads: tuple[str, ...]
+    layer: int
+    partition: int
+    key: tuple[str, ...] = ()
+
+    def to_json(self) -> dict[str, object]:
+        """JSON with fixed names of members."""
+        return {
+            "name": self.name,
+            "kind": self.kind,
+            **({"key": self.key} if self.key else {}),
+            "text": self.digest,
+            "reads": self.reads,
+            "layer": self.layer,
+            "partition": self.partition,
+        }
+
+    @staticmethod
+    def of_json(data: Mapping[str, Any]) -> StateOfUnit:
+        """The inverse of `to_json`. Raises TypeError or KeyError."""
+        reads, key = tuple(data["reads"]), tuple(data.get("key", ()))
+        return StateOfUnit(data["name"], data["kind"], data["text"], reads, data["layer"], data["partition"], key)
+
+
+@dataclass(frozen=True, slots=True)
+class StateSchema:
+    """The schema of a program's state. `knowledge` is the digest of the background and of the
+    settings that apply to all rules. `keys` gives for each port of each layer the attribute that
+    keys it (None: one partition; `ANY_PARTITION`, `EVERY_PARTITION`; `NOTHING_KEPT`). `units` are
+    the continuous queries, LARS files and EP-SPARQL units. `groups` has `Port.group` of each port;
+    empty where there is one group."""
+
+    knowledge: str
+    rules: tuple[RuleState, ...]
+    keys: tuple[tuple[int | None, ...], ...]
+    units: tuple[StateOfUnit, ...] = ()
+    groups: tuple[tuple[tuple[int, int], ...], ...] = ()
+
+    @property
+    def meanings(self) -> dict[str, tuple[str, ...]]:
+        """The digests of each rule or unit and of all those that it reads from."""
+        texts = {each.name: each.digest for each in self.states}
+        return {each.name: (each.digest, *sorted(texts[other] for other in each.reads)) for each in self.states}
+
+    @property
+    def states(self) -> tuple[RuleState | StateOfUnit, ...]:
+        """The states of all rules and units."""
+        return (*self.rules, *self.units)
+
+    @property
+    def is_of_whole_programs(self) -> bool:
+        """True for a schema of an earlier release that stored the state of a program with queries
+        as one value. It lists no units, so some port belongs to no rule."""
+        of_rules = {place for rule in self.rules for place in rule.places}
+        return not self.units and len(of_rules) < sum(key != NOTHING_KEPT for keys in self.keys for key in keys)
+
+    @property
+    def has_places(self) -> bool:
+        """True if the roles of some rule are in several layers, or events in every partition, which
+        earlier releases cannot read."""
+        return bool(self.groups) or any(rule.layers for rule in self.rules) or any(EVERY_PARTITION in keys for keys in self.keys)
+
+    @property
+    def since(self) -> dict[str, Micros]:
+        """The start of each rule that was added amid the stream (µs)."""
+        return {rule.name: rule.since for rule in self.rules if rule.since is not None}
+
+    def to_json(self) -> dict[str, object]:
+        """JSON with fixed names of members."""
+        units = {"units": tuple(unit.to_json() for unit in self.units)} if self.units else {}
+        groups = {"groups": self.groups} if self.groups else {}
+        return {"knowledge": self.knowledge, "rules": tuple(rule.to_json() for rule in self.rules), "keys": self.keys, **units, **groups}
+
+    @staticmethod
+    def of_json(data: Mapping[str, object]) -> StateSchema:
+        """The inverse of `to_json`, also for data from another process or from a release with
+        further digests. Raises TypeError, KeyError or ValueError."""
+        plain = json.loads(json.dumps(data))
+        keys = tuple(tuple(keys) for keys in plain["keys"])
+        return StateSchema(
+            knowledge=str(plain["knowledge"]),
+            rules=tuple(map(RuleState.of_json, plain["rules"])),
+            keys=keys,
+            units=tuple(map(StateOfUnit.of_json, plain.get("units", ()))),
+            groups=tuple(tuple((number, count) for number, count in ports) for ports in plain.get("groups", ())),
+        )
+
+
+def state_schema(program: CompiledProgram, layout: Layout | None = None, knowledge: str | None = None) -> StateSchema:
+    """The schema of a program's state in a layout (None: the program's own). Reads the graphs for
+    their digest unless `knowledge` is given."""
+    layout = layout or program.layout
+    placed_rules = {placed.rule.name for layer in layout.layers for placed in layer.rules}
+    written = {rule.name: rule for rule in program.rules.rules if rule.name in placed_rules}
+    digests = {name: digest_of([plain_data(rule)]) for name, rule in written.items()}
+    makers: dict[str, list[str]] = {}
+    every: list[ProgramUnit] = [*written.values(), *program.units]
+    for unit in every:
+        for label in labels_made(unit):
+            makers.setdefault(label, []).append(unit.name)
+    needs = {unit.name: {name for reading in readings(unit) for name in makers.get(reading.label, ())} for unit in every}
+    knowledge = knowledge or knowledge_digests(program).meaning
+    stages: dict[str, list[tuple[Layer, PlacedRule, int]]] = {}
+    for layer in layout.layers:
+        for placed, consumed in zip(layer.rules, layer.first_consumed, strict=False):
+            stages.setdefault(placed.rule.name, []).append((layer, placed, consumed))
+    rule_states = []
+    for name, of_rule in stages.items():
+        of_rule.sort(key=lambda each: each[1].stage.number)
+        (layer, placed, consumed), *_ = of_rule
+        places = [(here.number, port) for here, stage, _ in of_rule for _, port in stage.roles]
+        layers = tuple(number for number, _ in places)
+        queue = layer.queues[placed.ports[0], placed.delay] if placed.delay else None
+        rule_states.append(
+            RuleState(
+                name,
+                digests[name],
+                tuple(sorted(_all_sources(name, needs))),
+                layer.number,
+                tuple(port for _, port in places),
+                consumed,
+                queue,
+                layer.ports[placed.ports[0]].since,
+                layers if len(set(layers)) > 1 else (),
+            )
+        )
+    keys = tuple(tuple(map(_written_key, layer.ports)) for layer in layout.layers)
+    units = [
+        StateOfUnit(
+            placed.unit.name,
+            noun_of(query_of(placed.unit) or placed.unit),
+            unit_digest(query_of(placed.unit) or placed.unit, program.spec.origin),
+            tuple(sorted(_all_sources(placed.unit.name, needs))),
+            layer.number,
+            placed.partition,
+            unit_key_names(placed.unit) if placed.is_spread else (),
+        )
+        for layer in layout.layers
+        for placed in layer.units
+        if not isinstance(placed.unit, MergedGraphs)  # which has no state
+    ]
+    groups = tuple(tuple(port.group for port in layer.ports) for layer in layout.layers)
+    has_groups = any(number for ports in groups for number, _ in ports)
+    return StateSchema(knowledge, tuple(rule_states), keys, tuple(units), groups if has_groups else ())
+
+
+def _written_key(port: Port) -> int | None:
+    """The key of a port, as it is written down."""
+    if isinstance(port.stream, BindingStream):
+        return NOTHING_KEPT
+    if port.is_replicated:
+        return EVERY_PARTITION
+    return ANY_PARTITION if port.spread else port.key_position
+
+
+def unit_digest(unit: StreamUnit, origin: Micros) -> str:
+    """The digest of the meaning of a unit and of its streams, and for a query of the origin of
+    windows (µs)."""
+    streams = [_stream_data(read.stream) for read in unit.reads]
+    match unit:
+        case StreamQuery():
+            return digest_of([plain_data(unit.query), streams, origin])
+        case IntervalUnit():
+            return digest_of([plain_data(unit.query), streams])
+        case IntervalComponent():
+            members = [plain_data(each.query if isinstance(each, IntervalUnit) else each) for each in unit.members]
+            return digest_of([members, streams])
+        case LarsUnit():
+            return digest_of([plain_data(unit.file), streams])
+        case _:
+            raise TypeError(f"there is no digest of a {type(unit).__name__}")
+
+
+def _stream_data(stream: UnitStream) -> object:
+    match stream:
+        case FactSource():
+            return plain_data(replace(stream, query=query_without_lengths(stream.query)))
+        case EventSource():
+            return plain_data(stream)
+        case MadeGraphs(label):
+            return ["made", label]
+        case FedGraphs(name):
+            return ["fed", name]
+        case InstantTriples(asserted, predicates):
+            return ["triples", asserted, None if predicates is None else sorted(predicates)]
+        case IntervalEvents(label, names):
+            return ["intervals", label, None if names is None else list(names)]
+        case _:
+            assert_never(stream)
+
+
+def _all_sources(name: str, needs: Mapping[str, set[str]]) -> set[str]:
+    """The rules that a rule depends on, directly or not; includes the rule if it is recursive."""
+    sources: set[str] = set()
+    waiting = list(needs[name])
+    while waiting:
+        other = waiting.pop()
+        if other not in sources:
+            sources.add(other)
+            waiting += needs[other]
+    return sources
+
+
+class KnowledgeDigests(NamedTuple):
+    """Digests of a program's background and of the settings that apply to all rules.
+
+    - `meaning`: independent of the paths of the files.
+    - `with_places`: that in checkpoints of earlier releases, with the file and line of each Datalog
+      rule.
+    """
+
+    meaning: str
+    with_places: str
+
+
+def knowledge_digests(program: CompiledProgram) -> KnowledgeDigests:
+    """The digests of a program's background. Reads the graphs; raises OSError."""
+    spec = program.spec
+    graphs = []
+    for path in spec.graphs:
+        digest = blake2b(digest_size=16)
+        with open(path, "rb") as file:
+            while block := file.read(1 << 20):
+                digest.update(block)
+        graphs.append(digest.hexdigest())
+    settings = [spec.entailment.value, spec.axiomatic, spec.unit.written, spec.inconsistent.value]
+
+    def digest_with(datalog: Iterable[DatalogRule]) -> str:
+        return digest_of([sorted(graphs), sorted(json.dumps(plain_data(rule)) for rule in datalog), *settings])
+
+    return KnowledgeDigests(digest_with(replace(rule, name="") for rule in program.own_datalog), digest_with(program.own_datalog))
+
+
+def digest_of(parts: Iterable[object]) -> str:
+    """The digest of plain data, in hexadecimal."""
+    return blake2b(json.dumps(list(parts)).encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
+
+
+def plain_data(value: object) -> object:
+    """A rule as plain data under written names: without places and documentation, and with
+    variables that a query does not project renamed canonically."""
+    match value:
+        case None | bool() | int() | str():
+            return value
+        case Enum():
+            return MEMBERS[value] if value in MEMBERS else _unit_members()[value]
+        case Span():
+            return None
+        case FactSource():
+            return [FACTS.name, plain_data(canonical(value.query)), list(value.attributes), list(value.reported), value.period]
+        case tuple() | list():
+            return [plain_data(each) for each in value]
+        case frozenset() | set():
+            return sorted(json.dumps(plain_data(each)) for each in value)
+        case Mapping():
+            return sorted(json.dumps([plain_data(key), plain_data(entry)]) for key, entry in value.items())
+        case _ if form := FORMS.get(type(value)) or _unit_forms().get(type(value)):
+            return [form.name, *_members(value, form)]
+    raise TypeError(f"{type(value).__name__} has no digest")
+
+
+def _unit_forms() -> Mapping[type, WrittenForm]:
+    from dotr.languages.forms import UNIT_FORMS  # loaded where a program has a query
+
+    return UNIT_FORMS
+
+
+def _unit_members() -> Mapping[Enum, str]:
+    from dotr.languages.forms import UNIT_MEMBERS
+
+    return UNIT_MEMBERS
+
+
+def _members(value: object, form: WrittenForm) -> Iterator[list[object]]:
+    """The fields under their written names, without those that have the default of `Unless`."""
+    for field, written in form.fields:
+        member = getattr(value, field)
+        if isinstance(written, str):
+            yield [written, plain_data(member)]
+        elif member != written.value:
+            yield [written.written, plain_data(member)]

@@ -1,0 +1,1 @@
+"""Evaluation: what every evaluator is made of, without a notion of time."""

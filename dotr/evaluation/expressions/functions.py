@@ -1,0 +1,273 @@
+"""Table of SPARQL's functions (SPARQL 1.1, section 17.4; 1.2 for triple terms): argument forms,
+result form, implementation.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
+from enum import Enum, auto
+from math import ceil, copysign, floor
+from typing import Any, Final
+from urllib.parse import urljoin
+
+from pyoxigraph import NamedNode
+
+from dotr.evaluation.expressions import regexes, strings
+from dotr.evaluation.expressions.casts import CASTS
+from dotr.evaluation.expressions.values.datetimes import Date, DateTime, DayTime, Time, zone_name
+from dotr.evaluation.expressions.values.decimals import EXACT
+from dotr.evaluation.expressions.values.terms import NUMERIC, Iri, Lang, Number, Single, Value
+from dotr.evaluation.literal_limits import fits
+from dotr.model.terms import (
+    RDF,
+    XSD,
+    Term,
+    iri,
+    is_blank,
+    is_iri,
+    is_literal,
+    is_triple,
+    literal,
+    literal_parts,
+    triple_parts,
+    triple_term,
+)
+
+
+class ArgumentForm(Enum):
+    """Form of an argument or a result: a term, its value, or a truth value (also a value)."""
+
+    TERM = auto()
+    VALUE = auto()
+    TRUTH = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """A function of expressions.
+
+    - `run`: the implementation. Its arguments are never None; it returns None for an error.
+    - `parameters`: the forms of the arguments; the last one is that of all further arguments.
+    - `least`, `most`: the permitted numbers of arguments.
+    """
+
+    run: Callable[..., Any]
+    parameters: tuple[ArgumentForm, ...]
+    result: ArgumentForm
+    least: int
+    most: int
+
+
+# --- terms ---
+
+
+def _str(term: Term) -> str | None:
+    text = literal_parts(term)[0] if is_literal(term) else term[1:-1] if is_iri(term) else None
+    return text if text is not None and fits(text) else None
+
+
+def _lang(term: Term) -> str | None:
+    return literal_parts(term)[2] if is_literal(term) else None
+
+
+def _datatype(term: Term) -> Term | None:
+    return iri(literal_parts(term)[1]) if is_literal(term) else None
+
+
+_ABSOLUTE: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*:[^\x00-\x20<>\"{}|^`\\]*")
+
+
+def _iri(term: Term, base: Term = "") -> Term | None:
+    """IRI() of an IRI or of a string; a relative IRI is resolved against the query's BASE."""
+    if is_iri(term):
+        return term
+    if not is_literal(term):
+        return None
+    lexical, datatype, _ = literal_parts(term)
+    if datatype != XSD + "string" or not fits(lexical):
+        return None
+    if base and not _ABSOLUTE.fullmatch(lexical):
+        try:
+            lexical = urljoin(base[1:-1], lexical)
+        except ValueError:
+            return None
+    return iri(lexical) if _ABSOLUTE.fullmatch(lexical) and _is_valid_iri(lexical) else None
+
+
+def _is_valid_iri(text: str) -> bool:
+    """Tests whether RDF parsers accept the IRI (RFC 3987), so that output with it can be parsed.
+
+    >>> _is_valid_iri("http://e/%C3%A9"), _is_valid_iri("http://e/100%")
+    (True, False)
+    """
+    try:
+        NamedNode(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _strdt(lexical: Value, datatype: Value) -> Term | None:
+    if type(lexical) is not str or type(datatype) is not Iri or datatype.term == f"<{RDF}langString>" or not fits(lexical):
+        return None
+    return literal(lexical, datatype.term[1:-1])
+
+
+_TAG: Final = re.compile("[a-zA-Z]+(-[a-zA-Z0-9]+)*")
+
+
+def _strlang(lexical: Value, tag: Value) -> Value | None:
+    if type(lexical) is not str or type(tag) is not str or not _TAG.fullmatch(tag) or not fits(lexical):
+        return None
+    return Lang(lexical, tag.lower())
+
+
+def _same_term(a: Term, b: Term) -> bool:
+    return a == b
+
+
+_DEEPEST: Final = 64
+
+
+def _triple(subject: Term, predicate: Term, object: Term) -> Term | None:
+    """TRIPLE(); an error above the nesting of records, or above the length of literals."""
+    inner = object
+    for _ in range(_DEEPEST):
+        if not is_triple(inner):
+            break
+        inner = triple_parts(inner)[2]
+    else:
+        return None
+    term = triple_term(subject, predicate, object)
+    return term if term is not None and fits(term) else None
+
+
+def _part(index: int) -> Callable[[Term], Term | None]:
+    return lambda term: triple_parts(term)[index] if is_triple(term) else None
+
+
+def _is_numeric(value: Value) -> bool:
+    return type(value) in NUMERIC
+
+
+# --- numbers ---
+
+
+def _abs(a: Any) -> Number | None:
+    return None if type(a) not in NUMERIC else a.copy_abs() if type(a) is Decimal else type(a)(abs(a))
+
+
+def _ceil(a: Any) -> Number | None:
+    return _whole(a, ROUND_CEILING, ceil)
+
+
+def _floor(a: Any) -> Number | None:
+    return _whole(a, ROUND_FLOOR, floor)
+
+
+def _round(a: Any) -> Number | None:
+    """The nearest whole number, the greater of two (fn:round).
+
+    >>> _round(Decimal("2.5")), _round(-2.5), _round(Decimal("-2.5")), _round(0.49999999999999994), _round(3)
+    (Decimal('3'), -2.0, Decimal('-2'), 0.0, 3)
+    """
+    if type(a) is Decimal:
+        low = a.to_integral_value(ROUND_FLOOR, EXACT)
+        return EXACT.add(low, Decimal(1)) if a.compare(EXACT.add(low, Decimal("0.5"))) >= 0 else low
+    return _whole(a, ROUND_FLOOR, lambda x: floor(x) + (x - floor(x) >= 0.5))
+
+
+def _whole(a: Any, decimal: str, double: Callable[[float], int]) -> Number | None:
+    kind = type(a)
+    if kind is int:
+        return int(a)
+    if kind is Decimal:
+        return a.to_integral_value(decimal, EXACT)  # type: ignore[no-any-return]
+    if kind is float or kind is Single:
+        return a if a - a != 0 else kind(copysign(double(float(a)), a))  # type: ignore[no-any-return]
+    return None
+
+
+# --- dates ---
+
+
+def _field(name: str, *kinds: type) -> Callable[[Any], Value | None]:
+    def field(a: Any) -> Value | None:
+        return getattr(a, name) if type(a) in kinds else None
+
+    return field
+
+
+def _seconds(a: Any) -> Decimal | None:
+    return Decimal(a.second) if type(a) in (DateTime, Time) else None
+
+
+def _timezone(a: Any) -> DayTime | None:
+    return DayTime(0, a.zone * 60) if type(a) in (DateTime, Date, Time) and a.zone is not None else None
+
+
+def _tz(a: Any) -> str | None:
+    return zone_name(a) if type(a) in (DateTime, Date, Time) else None
+
+
+def _function(run: Callable[..., Any], parameters: tuple[ArgumentForm, ...], result: ArgumentForm, most: int | None = None) -> Function:
+    return Function(run, parameters, result, len(parameters), len(parameters) if most is None else most)
+
+
+_T, _V, _B = ArgumentForm.TERM, ArgumentForm.VALUE, ArgumentForm.TRUTH
+_ANY_NUMBER: Final = 1 << 16
+
+FUNCTIONS: Final[dict[str, Function]] = {
+    "STR": _function(_str, (_T,), _V),
+    "LANG": _function(_lang, (_T,), _V),
+    "DATATYPE": _function(_datatype, (_T,), _T),
+    "IRI": _function(_iri, (_T,), _T, 2),
+    "STRDT": _function(_strdt, (_V, _V), _T),
+    "STRLANG": _function(_strlang, (_V, _V), _V),
+    "SAMETERM": _function(_same_term, (_T, _T), _B),
+    "ISIRI": _function(is_iri, (_T,), _B),
+    "ISBLANK": _function(is_blank, (_T,), _B),
+    "ISLITERAL": _function(is_literal, (_T,), _B),
+    "ISNUMERIC": _function(_is_numeric, (_V,), _B),
+    "ISTRIPLE": _function(is_triple, (_T,), _B),
+    "TRIPLE": _function(_triple, (_T, _T, _T), _T),
+    **{name: _function(_part(index), (_T,), _T) for index, name in enumerate(("SUBJECT", "PREDICATE", "OBJECT"))},
+    "LANGMATCHES": _function(strings.langmatches, (_V, _V), _B),
+    "STRLEN": _function(strings.strlen, (_V,), _V),
+    "SUBSTR": _function(strings.substr, (_V, _V), _V, 3),
+    "UCASE": _function(strings.ucase, (_V,), _V),
+    "LCASE": _function(strings.lcase, (_V,), _V),
+    "STRSTARTS": _function(strings.strstarts, (_V, _V), _B),
+    "STRENDS": _function(strings.strends, (_V, _V), _B),
+    "CONTAINS": _function(strings.contains, (_V, _V), _B),
+    "STRBEFORE": _function(strings.strbefore, (_V, _V), _V),
+    "STRAFTER": _function(strings.strafter, (_V, _V), _V),
+    "ENCODE_FOR_URI": _function(strings.encode_for_uri, (_V,), _V),
+    "CONCAT": Function(strings.concat, (_V,), _V, 0, _ANY_NUMBER),
+    "REGEX": _function(regexes.regex, (_V, _V), _B, 3),
+    "REPLACE": _function(regexes.replace, (_V, _V, _V), _V, 4),
+    "ABS": _function(_abs, (_V,), _V),
+    "CEIL": _function(_ceil, (_V,), _V),
+    "FLOOR": _function(_floor, (_V,), _V),
+    "ROUND": _function(_round, (_V,), _V),
+    "YEAR": _function(_field("year", DateTime, Date), (_V,), _V),
+    "MONTH": _function(_field("month", DateTime, Date), (_V,), _V),
+    "DAY": _function(_field("day", DateTime, Date), (_V,), _V),
+    "HOURS": _function(_field("hour", DateTime, Time), (_V,), _V),
+    "MINUTES": _function(_field("minute", DateTime, Time), (_V,), _V),
+    "SECONDS": _function(_seconds, (_V,), _V),
+    "TIMEZONE": _function(_timezone, (_V,), _V),
+    "TZ": _function(_tz, (_V,), _V),
+    "MD5": _function(strings.md5, (_V,), _V),
+    "SHA1": _function(strings.sha1, (_V,), _V),
+    "SHA256": _function(strings.sha256, (_V,), _V),
+    "SHA384": _function(strings.sha384, (_V,), _V),
+    "SHA512": _function(strings.sha512, (_V,), _V),
+    **{name: _function(cast, (_V,), _V) for name, cast in CASTS.items()},
+}
+"""All functions except those of `compile.py`, which do not evaluate all arguments: `&&`, `||`, `!`,
+IF, COALESCE, IN, BOUND.
+"""

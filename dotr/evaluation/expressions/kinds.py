@@ -1,0 +1,255 @@
+"""Type inference: the kinds of terms that a variable or expression can have, from the text alone.
+
+Idea: a subject is no literal, a predicate is an IRI, `STR(…)` is a string, `count(*)` a number. An
+expression without such a restriction may have every kind.
+Invariant: the kinds of an expression include that of its value at run time, so expressions without
+a common kind are never equal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import Enum
+from typing import Final, TypeAlias, assert_never
+
+from dotr.evaluation.expressions.values.terms import NUMERIC, read
+from dotr.model.algebra import (
+    AggregateCall,
+    Attribute,
+    Bgp,
+    BgpItem,
+    Call,
+    Const,
+    Exists,
+    Expression,
+    Extend,
+    Filter,
+    Group,
+    Join,
+    LeftJoin,
+    MatchPattern,
+    Minus,
+    PathPattern,
+    Pattern,
+    Select,
+    Slot,
+    TermPattern,
+    TimeOf,
+    TriplePattern,
+    Union,
+    Values,
+    Var,
+    WindowBlock,
+    is_chain,
+)
+from dotr.model.terms import XSD, Label, Term, Variable, is_blank, is_iri, is_triple
+
+
+class TermKind(Enum):
+    """Kind of term that SPARQL's operators distinguish.
+
+    OTHER are all further literals: dates, durations, texts with a language, unknown datatypes.
+    """
+
+    IRI = "an IRI"
+    BLANK = "a blank node"
+    NUMBER = "a number"
+    STRING = "a string"
+    BOOLEAN = "a boolean"
+    OTHER = "another literal"
+    TRIPLE = "a triple term"
+
+
+TermKinds: TypeAlias = frozenset[TermKind]
+Scope: TypeAlias = Mapping[Label, Mapping[Variable, TermKinds]]
+"""The kinds of the attributes of each bound label."""
+
+ANYTHING: Final[TermKinds] = frozenset(TermKind)
+_NODE: Final = frozenset({TermKind.IRI, TermKind.BLANK})
+_IRI: Final = frozenset({TermKind.IRI})
+_NUMBER: Final = frozenset({TermKind.NUMBER})
+_STRING: Final = frozenset({TermKind.STRING})
+_BOOLEAN: Final = frozenset({TermKind.BOOLEAN})
+_TEXT: Final = frozenset({TermKind.STRING, TermKind.OTHER})
+_QUANTITY: Final = frozenset({TermKind.NUMBER, TermKind.OTHER})
+_TRIPLE: Final = frozenset({TermKind.TRIPLE})
+
+_RESULTS: Final[Mapping[str, TermKinds]] = {
+    **dict.fromkeys(("=", "!=", "<", "<=", ">", ">=", "&&", "||", "!", "IN", "NOT IN", "BOUND", "REGEX"), _BOOLEAN),
+    **dict.fromkeys(("SAMETERM", "ISIRI", "ISBLANK", "ISLITERAL", "ISNUMERIC", "ISTRIPLE", "LANGMATCHES"), _BOOLEAN),
+    **dict.fromkeys(("STRSTARTS", "STRENDS", "CONTAINS"), _BOOLEAN),
+    **dict.fromkeys(("+", "-", "*", "/", "UNARY-", "UNARY+"), _QUANTITY),
+    **dict.fromkeys(("STRLEN", "ABS", "CEIL", "FLOOR", "ROUND", "YEAR", "MONTH", "DAY", "HOURS", "MINUTES", "SECONDS"), _NUMBER),
+    **dict.fromkeys(("STR", "LANG", "ENCODE_FOR_URI", "TZ", "MD5", "SHA1", "SHA256", "SHA384", "SHA512"), _STRING),
+    **dict.fromkeys(("UCASE", "LCASE", "SUBSTR", "STRBEFORE", "STRAFTER", "CONCAT", "REPLACE"), _TEXT),
+    **dict.fromkeys(("IRI", "DATATYPE", "PREDICATE"), _IRI),
+    "SUBJECT": _NODE,
+    "TRIPLE": _TRIPLE,
+    **{f"<{XSD}{name}>": _NUMBER for name in ("integer", "decimal", "float", "double")},
+    f"<{XSD}string>": _STRING,
+    f"<{XSD}boolean>": _BOOLEAN,
+}
+
+
+def kinds_text(kinds: TermKinds) -> str:
+    """The kinds in words, joined by "or"."""
+    return " or ".join(kind.value for kind in TermKind if kind in kinds)
+
+
+def term_kind(term: Term) -> TermKind:
+    """The kind of a constant; an ill-typed literal is OTHER.
+
+    >>> integer = "^^<http://www.w3.org/2001/XMLSchema#integer>"
+    >>> term_kind(f'"1"{integer}').name, term_kind(f'"one"{integer}').name
+    ('NUMBER', 'OTHER')
+    """
+    if is_iri(term):
+        return TermKind.IRI
+    if is_blank(term):
+        return TermKind.BLANK
+    if is_triple(term):
+        return TermKind.TRIPLE
+    value = type(read(term))
+    if value in NUMERIC:
+        return TermKind.NUMBER
+    return TermKind.STRING if value is str else TermKind.BOOLEAN if value is bool else TermKind.OTHER
+
+
+def expression_kinds(expression: Expression, own: Mapping[Variable, TermKinds], bound: Scope) -> TermKinds:
+    """The kinds of an expression's value; `own` are those of variables, `bound` those of `M.?v`."""
+    match expression:
+        case Const(term):
+            return frozenset({term_kind(term)})
+        case Var(name):
+            return own.get(name, ANYTHING)
+        case Attribute(label, name):
+            return bound.get(label, {}).get(name, ANYTHING)
+        case TimeOf():
+            return _QUANTITY
+        case Call("IF", (_, *branches)) | Call("COALESCE", branches):
+            return frozenset().union(*(expression_kinds(branch, own, bound) for branch in branches))
+        case Call(function, _):
+            return _QUANTITY if is_chain(function) else _RESULTS.get(function, ANYTHING)
+        case Exists():
+            return _BOOLEAN
+        case _:
+            assert_never(expression)
+
+
+_BindingKinds: TypeAlias = dict[Variable, tuple[TermKinds, bool]]
+"""For each variable, its kinds where it is bound, and whether every solution binds it."""
+
+
+ObjectKinds: TypeAlias = Mapping[Term, TermKinds]
+"""The kinds of the objects of each predicate; those of any other predicate may have every kind."""
+
+NO_OBJECT_KINDS: Final[ObjectKinds] = {}
+
+
+def pattern_kinds(pattern: Pattern, objects: ObjectKinds) -> dict[Variable, TermKinds]:
+    """The kinds of a pattern's variables, where they are bound.
+
+    >>> triple = TriplePattern(Var("room"), Const("<p>"), Var("v"))
+    >>> kinds = pattern_kinds(Bgp((triple,)), {})
+    >>> sorted(kind.name for kind in kinds["room"]), kinds["v"] == ANYTHING
+    (['BLANK', 'IRI'], True)
+    """
+    return {name: kinds for name, (kinds, _) in _binding_kinds(pattern, objects).items()}
+
+
+def _binding_kinds(pattern: Pattern, objects: ObjectKinds) -> _BindingKinds:
+    match pattern:
+        case Bgp(patterns):
+            variable_kinds: dict[Variable, TermKinds] = {}
+            for item in patterns:
+                for slot, kinds in _slot_kinds(item, objects):
+                    if isinstance(slot, Var):
+                        variable_kinds[slot.name] = variable_kinds.get(slot.name, ANYTHING) & kinds
+            return {name: (kinds, True) for name, kinds in variable_kinds.items()}
+        case Join(left, right):
+            return _join_kinds(_binding_kinds(left, objects), _binding_kinds(right, objects))
+        case LeftJoin(left, right, _):
+            return _join_kinds(
+                _binding_kinds(left, objects), {name: (kinds, False) for name, (kinds, _) in _binding_kinds(right, objects).items()}
+            )
+        case Union(left, right):
+            a, b = _binding_kinds(left, objects), _binding_kinds(right, objects)
+            return {name: (_union_kinds(a, b, name), all(name in side and side[name][1] for side in (a, b))) for name in {**a, **b}}
+        case Minus(inner, _) | Filter(inner, _) | WindowBlock(_, inner):
+            return _binding_kinds(inner, objects)
+        case MatchPattern(_, names):
+            return dict.fromkeys(names, (ANYTHING, True))
+        case Extend(inner, variable, expression):
+            inner_kinds = _binding_kinds(inner, objects)
+            return {
+                **inner_kinds,
+                variable: (expression_kinds(expression, {name: kinds for name, (kinds, _) in inner_kinds.items()}, {}), False),
+            }
+        case Values(names, rows):
+            columns = {name: [row[i] for row in rows] for i, name in enumerate(names)}
+            return {name: (frozenset(term_kind(t) for t in terms if t is not None), None not in terms) for name, terms in columns.items()}
+        case Group(inner, keys, aggregates):
+            inner_kinds = _binding_kinds(inner, objects)
+            own = {name: kinds for name, (kinds, _) in inner_kinds.items()}
+            grouped: _BindingKinds = {name: (expression_kinds(expression, own, {}), False) for name, expression in keys}
+            return {**grouped, **{name: (_call_kinds(call, own), False) for name, call in aggregates}}
+        case Select():
+            return {name: kinds for name, kinds in _binding_kinds(pattern.pattern, objects).items() if name in pattern.projection}
+        case _:
+            assert_never(pattern)
+
+
+def _object_kinds(predicate: Slot, objects: ObjectKinds) -> TermKinds:
+    return objects.get(predicate.term, ANYTHING) if isinstance(predicate, Const) else ANYTHING
+
+
+def _slot_kinds(item: BgpItem, objects: ObjectKinds) -> tuple[tuple[Slot, TermKinds], ...]:
+    """The slots of a pattern with their kinds; an empty path starts and ends at any term."""
+    match item:
+        case TriplePattern(subject, predicate, object):
+            return (subject, _NODE), (predicate, _IRI), (object, _object_kinds(predicate, objects))
+        case TermPattern(term, subject, predicate, object):
+            return (term, _TRIPLE), (subject, _NODE), (predicate, _IRI), (object, ANYTHING)
+        case PathPattern(subject, _, object):
+            return (subject, ANYTHING), (object, ANYTHING)
+        case _:
+            assert_never(item)
+
+
+def _join_kinds(a: _BindingKinds, b: _BindingKinds) -> _BindingKinds:
+    """The kinds after a join: a variable that one side always binds has the term of that side."""
+    joined = {**a, **b}
+    for name in a.keys() & b.keys():
+        (left, left_always), (right, right_always) = a[name], b[name]
+        match left_always, right_always:
+            case True, True:
+                joined[name] = left & right, True
+            case True, False:
+                joined[name] = left, True
+            case False, True:
+                joined[name] = right, True
+            case _:
+                joined[name] = left | right, False
+    return joined
+
+
+def _union_kinds(a: _BindingKinds, b: _BindingKinds, name: Variable) -> TermKinds:
+    nothing: TermKinds = frozenset()
+    return a.get(name, (nothing, False))[0] | b.get(name, (nothing, False))[0]
+
+
+def _call_kinds(call: AggregateCall, own: Mapping[Variable, TermKinds]) -> TermKinds:
+    return aggregate_kinds(call.function, ANYTHING if call.argument is None else expression_kinds(call.argument, own, {}))
+
+
+def aggregate_kinds(function: str, argument: TermKinds) -> TermKinds:
+    """The kinds of an aggregate of terms of these kinds."""
+    match function.upper():
+        case "COUNT" | "SUM" | "AVG":
+            return _NUMBER
+        case "MIN" | "MAX" | "SAMPLE":
+            return argument
+        case "GROUP_CONCAT":
+            return _STRING
+        case _:
+            return ANYTHING

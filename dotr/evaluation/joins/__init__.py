@@ -1,0 +1,1 @@
+"""Joins from a delta: order, sides of each pattern, bounds, branches, and their compilation."""

@@ -1,0 +1,300 @@
+"""Distribution of a graph pattern into a union of conjunctions (Ullman 1988, ch. 3), the form that
+delta queries need.
+
+Idea: basic graph patterns, FILTER, BIND, VALUES, UNION and plain sub-selects distribute into
+branches with multiplicity. OPTIONAL, MINUS and EXISTS become look-ups for each solution of the
+branch under them. A branch with a look-up is not monotone: a delta triple can retract a solution
+(`dotr.evaluation.joins.deltas` restricts such branches). Any other construct raises `Unplannable`
+with its name.
+Invariant: the bag union of the branches' solutions is the bag of the pattern's, on every graph.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from enum import Enum
+from itertools import count
+from typing import Final, assert_never
+
+from dotr.errors.diagnostics import DotrError
+from dotr.evaluation.joins.scope import NOTHING, Variables, possible, variables_of
+from dotr.model.algebra import (
+    Bgp,
+    Exists,
+    Expression,
+    Extend,
+    Filter,
+    Group,
+    Join,
+    LeftJoin,
+    MatchPattern,
+    Minus,
+    Pattern,
+    Select,
+    TermPattern,
+    TriplePattern,
+    Union,
+    Values,
+    WindowBlock,
+)
+from dotr.model.terms import Term, Variable
+from dotr.model.traverse import has_exists, rename
+
+UNBOUND: Final[Variable] = ".unbound"
+"""The name, in an expression, of a variable that is out of the expression's scope."""
+
+MAX_BRANCHES: Final = 64
+"""A pattern with more branches is `Unplannable`: its code would cost more than it saves."""
+
+
+class Unplannable(DotrError):
+    """A construct of the algebra that does not distribute into conjunctions; the message is its
+    name.
+    """
+
+
+@dataclass(frozen=True, slots=True)
+class BranchStep:
+    """A FILTER (`variable` is None) or a BIND, over the variables of its branch."""
+
+    variable: Variable | None
+    expression: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class ValuesTable:
+    """Rows of VALUES without UNDEF."""
+
+    variables: tuple[Variable, ...]
+    rows: tuple[tuple[Term, ...], ...]
+
+
+class LookupKind(Enum):
+    """The effect of a look-up on a solution: left join, semi-join or anti-join with its
+    partners."""
+
+    OPTIONAL = "OPTIONAL"
+    PRESENT = "EXISTS"
+    ABSENT = "NOT EXISTS or MINUS"
+
+
+@dataclass(frozen=True, slots=True)
+class PartnerLookup:
+    """Monotone branches that are evaluated for the partners of a solution.
+
+    `bound`: the solution's variables in scope of the branches. `binds`: the variables that the
+    branches add to the solution. All other variables of the branches are local.
+    """
+
+    kind: LookupKind
+    parts: tuple[Branch, ...]
+    bound: Variables
+    binds: tuple[Variable, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Branch:
+    """A conjunction and the steps on each of its solutions.
+
+    Invariant: variables of BIND and OPTIONAL occur in no pattern and no table of the branch; the
+    steps are in an order in which they can run. `terms` destructure triple terms and read no graph.
+    """
+
+    patterns: tuple[TriplePattern, ...] = ()
+    tables: tuple[ValuesTable, ...] = ()
+    steps: tuple[BranchStep | PartnerLookup, ...] = ()
+    terms: tuple[TermPattern, ...] = ()
+
+    @property
+    def matched(self) -> Variables:
+        """The variables that patterns and tables bind, hence bound in every solution."""
+        return variables_of((*self.patterns, *self.terms)) | {name for table in self.tables for name in table.variables}
+
+    @property
+    def computed(self) -> Variables:
+        """The variables of BIND and OPTIONAL, bound in some solutions."""
+        names: set[Variable] = set()
+        for step in self.steps:
+            if isinstance(step, PartnerLookup):
+                names.update(step.binds)
+            elif step.variable is not None:
+                names.add(step.variable)
+        return frozenset(names)
+
+    @property
+    def is_monotone(self) -> bool:
+        """True if more triples never remove an answer: the branch has no EXISTS, MINUS or
+        OPTIONAL."""
+        return not any(isinstance(step, PartnerLookup) for step in self.steps)
+
+
+def branches(pattern: Pattern) -> tuple[Branch, ...]:
+    """The branches of a pattern. Raises `Unplannable`.
+
+    >>> from dotr.model.algebra import Const, Var
+    >>> a, b, c = (Bgp((TriplePattern(Var("x"), Const(p), Var(p[1])),)) for p in ("<a>", "<b>", "<c>"))
+    >>> [sorted(branch.matched) for branch in branches(Join(a, Union(b, c)))]
+    [['a', 'b', 'x'], ['a', 'c', 'x']]
+    """
+    return tuple(_Distribution(count(), NOTHING).branches(pattern))
+
+
+class _Distribution:
+    """The traversal of a pattern; `outer`: the variables that EXISTS substitutes into it."""
+
+    def __init__(self, fresh: Iterator[int], outer: Variables) -> None:
+        self._fresh = fresh
+        self._outer = outer
+
+    def branches(self, pattern: Pattern) -> list[Branch]:
+        match pattern:
+            case Bgp(patterns):
+                triples = tuple(each for each in patterns if isinstance(each, TriplePattern))
+                terms = tuple(each for each in patterns if isinstance(each, TermPattern))
+                if len(triples) + len(terms) < len(patterns):
+                    raise Unplannable("a property path")
+                return [Branch(triples, terms=terms)]
+            case Join(left, right):
+                distributed = [_join(first, second) for first in self.branches(left) for second in self.branches(right)]
+            case Union(left, right):
+                distributed = self.branches(left) + self.branches(right)
+            case Filter(inner, conditions):
+                distributed = [self._filtered(branch, conditions) for branch in self.branches(inner)]
+            case Extend(inner, variable, expression):
+                if has_exists(expression):
+                    raise Unplannable("EXISTS inside an expression")
+                distributed = [self._with_step(branch, BranchStep(variable, expression)) for branch in self.branches(inner)]
+            case Values(variables, rows):
+                distributed = list(_tables(variables, rows))
+            case Select():
+                distributed = self._selected(pattern)
+            case LeftJoin(left, right, condition):
+                distributed = [self._optional(branch, pattern, condition) for branch in self.branches(left)]
+            case Minus(left, right):
+                distributed = [self._minus(branch, self.branches(right)) for branch in self.branches(left)]
+            case Group():
+                raise Unplannable("aggregates")
+            case WindowBlock():
+                raise Unplannable("a WINDOW block")
+            case MatchPattern():
+                raise Unplannable("MATCH")
+            case _:
+                assert_never(pattern)
+        if len(distributed) > MAX_BRANCHES:
+            raise Unplannable(f"more than {MAX_BRANCHES} combinations of UNION branches")
+        return distributed
+
+    def _selected(self, select: Select) -> list[Branch]:
+        """The branches of a sub-select that only projects; its other variables are renamed
+        apart."""
+        if select.distinct:
+            raise Unplannable("DISTINCT in a sub-query")
+        if select.offset or select.limit is not None:
+            raise Unplannable("LIMIT or OFFSET")
+        inner = _Distribution(self._fresh, self._outer & frozenset(select.projection)).branches(select.pattern)
+        names: dict[Variable, Variable] = {}
+        for branch in inner:
+            for name in sorted((branch.matched | branch.computed) - set(select.projection)):
+                if name not in names:
+                    names[name] = f".inner{next(self._fresh)}"
+        return [rename_variables(branch, names) for branch in inner]
+
+    def _filtered(self, branch: Branch, conditions: tuple[Expression, ...]) -> Branch:
+        for condition in conditions:
+            if not has_exists(condition):
+                branch = self._with_step(branch, BranchStep(None, condition))
+        for condition in conditions:
+            if isinstance(condition, Exists):
+                branch = self._existing(branch, condition)
+            elif has_exists(condition):
+                raise Unplannable("EXISTS inside an expression")
+        return branch
+
+    def _with_step(self, branch: Branch, step: BranchStep) -> Branch:
+        """The branch with a further step; the branch's variables are in scope of its expression."""
+        scope = branch.matched | branch.computed | self._outer
+        return replace(branch, steps=(*branch.steps, replace(step, expression=_scoped(step.expression, scope))))
+
+    def _existing(self, branch: Branch, exists: Exists) -> Branch:
+        scope = branch.matched | branch.computed | self._outer
+        parts = _Distribution(self._fresh, scope).branches(exists.pattern)
+        return _with_lookup(branch, PartnerLookup(LookupKind.ABSENT if exists.negated else LookupKind.PRESENT, tuple(parts), scope))
+
+    def _optional(self, branch: Branch, optional: LeftJoin, condition: Expression | None) -> Branch:
+        visible = possible(optional.right)
+        scope = branch.matched | branch.computed
+        parts = self.branches(optional.right)
+        if condition is not None:
+            if has_exists(condition):
+                raise Unplannable("EXISTS in the condition of OPTIONAL")
+            test = BranchStep(None, _scoped(condition, scope | visible | self._outer))
+            parts = [replace(part, steps=(*part.steps, test)) for part in parts]
+        binds = tuple(sorted(name for name in visible - scope if not name.startswith("_:")))
+        return _with_lookup(branch, PartnerLookup(LookupKind.OPTIONAL, tuple(parts), scope | self._outer, binds))
+
+    def _minus(self, branch: Branch, parts: list[Branch]) -> Branch:
+        """The branch with an anti-join; only parts that share a variable can remove a solution."""
+        scope = branch.matched | branch.computed
+        sharing = tuple(part for part in parts if (part.matched | part.computed) & scope)
+        return _with_lookup(branch, PartnerLookup(LookupKind.ABSENT, sharing, scope | self._outer)) if sharing else branch
+
+
+def _join(left: Branch, right: Branch) -> Branch:
+    if not (left.computed.isdisjoint(right.matched | right.computed) and right.computed.isdisjoint(left.matched)):
+        raise Unplannable("a join on a value that BIND computes or OPTIONAL may leave unbound")
+    return Branch(left.patterns + right.patterns, left.tables + right.tables, left.steps + right.steps, left.terms + right.terms)
+
+
+def _with_lookup(branch: Branch, lookup: PartnerLookup) -> Branch:
+    """The branch with a further look-up. Raises `Unplannable` for shared variables that may be
+    unbound.
+    """
+    for part in lookup.parts:
+        if not part.is_monotone:
+            raise Unplannable(f"{lookup.kind.value} around another")
+        if part.computed & lookup.bound or part.matched & branch.computed:
+            raise Unplannable(f"{lookup.kind.value} with a value that BIND computes or OPTIONAL may leave unbound")
+    return replace(branch, steps=(*branch.steps, lookup))
+
+
+def _scoped(expression: Expression, scope: Variables) -> Expression:
+    return rename(expression, lambda name: name if name in scope else UNBOUND)
+
+
+def rename_variables(branch: Branch, names: Mapping[Variable, Variable]) -> Branch:
+    """The branch with some variables renamed."""
+
+    def name(variable: Variable) -> Variable:
+        return names.get(variable, variable)
+
+    def step(each: BranchStep | PartnerLookup) -> BranchStep | PartnerLookup:
+        match each:
+            case BranchStep(variable, computed):
+                return BranchStep(None if variable is None else name(variable), rename(computed, name))
+            case PartnerLookup(kind, parts, bound, binds):
+                inner = tuple(rename_variables(part, names) for part in parts)
+                return PartnerLookup(kind, inner, frozenset(map(name, bound)), tuple(map(name, binds)))
+            case _:
+                assert_never(each)
+
+    return Branch(
+        tuple(rename(pattern, name) for pattern in branch.patterns),
+        tuple(ValuesTable(tuple(map(name, table.variables)), table.rows) for table in branch.tables),
+        tuple(map(step, branch.steps)),
+        tuple(rename(term, name) for term in branch.terms),
+    )
+
+
+def _tables(variables: tuple[Variable, ...], rows: tuple[tuple[Term | None, ...], ...]) -> Iterator[Branch]:
+    """One branch for each combination of bound columns (UNDEF binds nothing).
+
+    >>> [branch.tables[0].variables for branch in _tables(("x", "y"), (("<a>", "<b>"), ("<c>", None)))]
+    [('x', 'y'), ('x',)]
+    """
+    groups: dict[tuple[Variable, ...], list[tuple[Term, ...]]] = {}
+    for row in rows:
+        bound = tuple(name for name, term in zip(variables, row, strict=True) if term is not None)
+        groups.setdefault(bound, []).append(tuple(term for term in row if term is not None))
+    for bound, members in groups.items():
+        yield Branch(tables=(ValuesTable(bound, tuple(members)),))

@@ -1,0 +1,1 @@
+"""Evidence: what an event, a fact or a triple follows from."""

@@ -1,0 +1,205 @@
+"""Results of the evaluation of a rule at one anchor: bindings, and candidates with their
+outcomes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple, TypeAlias
+
+from dotr.explanations.evidence.conditions import ConditionOutcome, failing
+from dotr.explanations.replay.history import RecordedEvent
+from dotr.model.rules import Clause
+from dotr.model.terms import Label, Term, Variable
+from dotr.model.time import Micros
+
+
+class AnchorOrder(NamedTuple):
+    """Position of an anchor in the order of evaluation.
+
+    - `due`: its time plus the delay of the anchor, in µs since 1970.
+    - `number`: its place among the events of its time.
+    """
+
+    due: Micros
+    number: int
+
+
+EventKey: TypeAlias = tuple[Micros, int]
+"""The time (µs since 1970) and the number of an event within its stream."""
+
+
+class ConsumedEvents:
+    """Events consumed by the firings of one rule, by label, with the anchor of the first firing."""
+
+    def __init__(self) -> None:
+        self._by_label: dict[Label, dict[EventKey, AnchorOrder]] = {}
+
+    def add(self, label: Label, event: RecordedEvent, by: AnchorOrder) -> None:
+        """Record that the firing of an anchor consumes an event."""
+        self._by_label.setdefault(label, {}).setdefault((event.time, event.number), by)
+
+    def before(self, label: Label, event: RecordedEvent, anchor: AnchorOrder) -> AnchorOrder | None:
+        """The anchor before `anchor` whose firing consumed an event under a label; None: the event
+        is not consumed.
+        """
+        used = self._by_label.get(label)
+        by = None if used is None else used.get((event.time, event.number))
+        return by if by is not None and by < anchor else None
+
+    def discard_before(self, before: Micros) -> None:
+        """Remove the events before a time (µs since 1970)."""
+        for used in self._by_label.values():
+            for key in [key for key in used if key[0] < before]:
+                del used[key]
+
+
+@dataclass(frozen=True)
+class Binding:
+    """A partial match.
+
+    Attributes:
+        events: the event of each positive role so far, by label; the anchor first.
+        aggregates: the value of each aggregate with a value, by its variable.
+        results: for each aggregated label its variable and value, if there is one.
+        used: the events of each label, aggregated ones included, as `consuming` consumes them.
+        branches: the product of the numbers of events that the clauses have chosen.
+    """
+
+    events: Mapping[Label, RecordedEvent]
+    aggregates: Mapping[Variable, Term] = field(default_factory=dict)
+    results: Mapping[Label, Mapping[Variable, Term]] = field(default_factory=dict)
+    used: Mapping[Label, tuple[RecordedEvent, ...]] = field(default_factory=dict)
+    branches: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class CandidateEvaluation:
+    """An event that a clause examines.
+
+    Attributes:
+        event: the event.
+        distance: how far it is before the window's reference, in µs; negative: after it. Of
+            `between`: before the later of both events.
+        outside: how far it is outside of the window, in µs; 0: inside.
+        conditions: the outcome of each constraint, in the order written.
+        consumed_by: the anchor whose firing has consumed it; None: it is not consumed.
+        taken_as: the label under which the match has this event already; always None for negations
+            and aggregates, which read every event.
+        has_value: False if it lacks the attribute that the clause aggregates.
+        chosen: True if the clause selects it, matches it in a negation, or aggregates it.
+    """
+
+    event: RecordedEvent
+    distance: Micros
+    outside: Micros
+    conditions: tuple[ConditionOutcome, ...]
+    consumed_by: AnchorOrder | None = None
+    taken_as: Label | None = None
+    has_value: bool = True
+    chosen: bool = False
+
+    @property
+    def failing(self) -> Sequence[ConditionOutcome]:
+        """The constraints that are false or errors."""
+        return failing(self.conditions)
+
+    @property
+    def failures(self) -> int:
+        """The number of failing conditions, distance and consumption among them."""
+        return len(self.failing) + (self.outside != 0) + (self.consumed_by is not None) + (self.taken_as is not None) + (not self.has_value)
+
+
+@dataclass(frozen=True)
+class ClauseEvaluation:
+    """A clause for one binding of the clauses before it.
+
+    Attributes:
+        clause: the clause.
+        binding: the binding of the clauses before it.
+        earliest, latest: the times in µs that its window accepts, both included; of an empty range
+            the earliest is later.
+        candidates: all examined events, in the order of time and ties, including those beyond the
+            window up to the `reach` of the evaluation.
+        value: the value of an aggregate; None: it has none, or the clause is no aggregate.
+        bindings: the bindings after it; empty: the clause stops this binding.
+    """
+
+    clause: Clause
+    binding: Binding
+    earliest: Micros
+    latest: Micros
+    candidates: tuple[CandidateEvaluation, ...]
+    value: Term | None
+    bindings: tuple[Binding, ...]
+
+    @property
+    def inside(self) -> Sequence[CandidateEvaluation]:
+        """The candidates inside the window."""
+        return [each for each in self.candidates if not each.outside]
+
+    @property
+    def chosen(self) -> Sequence[CandidateEvaluation]:
+        """The candidates that the clause selects, matches in a negation, or aggregates."""
+        return [each for each in self.candidates if each.chosen]
+
+
+@dataclass(frozen=True)
+class FinalCondition:
+    """The outcomes of the conjuncts of `if` for a complete binding; no conjunct without `if`."""
+
+    binding: Binding
+    conditions: tuple[ConditionOutcome, ...]
+
+    @property
+    def holds(self) -> bool:
+        """True if the rule fires with this binding."""
+        return not failing(self.conditions)
+
+    @property
+    def errs(self) -> bool:
+        """True if a conjunct errs and none is false."""
+        outcomes = [each.holds for each in self.conditions]
+        return None in outcomes and False not in outcomes
+
+
+@dataclass(frozen=True)
+class AnchorEvaluation:
+    """A rule at one anchor.
+
+    Attributes:
+        anchor: the event.
+        order: its position in the order of evaluation.
+        conditions: the outcome of each of the anchor's own constraints. If one fails, the event is
+            no anchor, and no clause is evaluated.
+        clauses: for each clause its evaluation for each binding of the clauses before it.
+        final: for each binding of all clauses the outcome of `if`.
+        bindings: the bindings with which the rule fires.
+    """
+
+    anchor: RecordedEvent
+    order: AnchorOrder
+    conditions: tuple[ConditionOutcome, ...]
+    clauses: tuple[tuple[ClauseEvaluation, ...], ...]
+    final: tuple[FinalCondition, ...]
+    bindings: tuple[Binding, ...]
+
+    @property
+    def is_anchor(self) -> bool:
+        """True if the anchor's own constraints hold."""
+        return not failing(self.conditions)
+
+    @property
+    def fired(self) -> bool:
+        """True if the rule fires at this anchor."""
+        return bool(self.bindings)
+
+    @property
+    def reached(self) -> Sequence[int]:
+        """The number of bindings after each clause, and last the number after `if`."""
+        return [*(sum(len(each.bindings) for each in evaluations) for evaluations in self.clauses), len(self.bindings)]
+
+    @property
+    def passed(self) -> int:
+        """The number of leading clauses that leave a binding; one more if `if` leaves one."""
+        return next((place for place, number in enumerate(self.reached) if not number), len(self.reached))

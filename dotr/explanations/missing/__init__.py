@@ -1,0 +1,1 @@
+"""Explanations of what is missing at an instant: a fact, a triple, a conclusion."""

@@ -1,0 +1,399 @@
+"""Replay of units that keeps each of their firings, with its events and its fresh names.
+
+Idea: as in `dotr.explanations.replay.recording`, the engine runs a program of these units and of
+those that they read, and the arrivals at each layer are recorded. Here all firings are kept, so
+that an event can be followed to its firing. Units of other languages notify their records
+(`dotr.languages.continuous.explanation.records`, `dotr.languages.lars.explanation.records`,
+`interval_records`). Memory: beyond 400,000 events, those that no window can reach are discarded.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
+
+from dotr.engine.driver import Engine
+from dotr.engine.program import CompiledProgram
+from dotr.explanations.replay.history import History, RecordedEvent
+from dotr.explanations.replay.recorded_layer import RecordedLayer, member_ports, recorded_ports
+from dotr.explanations.replay.recording import program_of, read_units
+from dotr.explanations.replay.stream import Replay, WindowElement
+from dotr.languages.continuous.evaluation.run import QueryRun
+from dotr.languages.continuous.explanation.records import QueryRecord, reach_of
+from dotr.model.rules import EventSource, Rule
+from dotr.model.stream import Firing
+from dotr.model.terms import Label, Term, Triple, Variable
+from dotr.model.time import Micros
+from dotr.model.units import MadeGraphs
+from dotr.temporal.layout.layers import Layer, Layout, MadeStream
+from dotr.temporal.layout.retention import lookbacks, roles
+from dotr.temporal.layout.units import StreamQuery, StreamUnit, units_by_label
+from dotr.temporal.matching.events import Match
+from dotr.temporal.matching.operator import Arrivals
+from dotr.temporal.matching.state import State
+from dotr.temporal.stage_two import EmitFirings, LayerResult
+
+if TYPE_CHECKING:  # loaded only for programs with such units
+    from dotr.engine.unit_runs import UnitRun
+    from dotr.languages.epsparql.explanation.interval_records import IntervalRecord
+    from dotr.languages.lars.explanation.records import LarsRecord
+
+_FRESH: Final = "<urn:dotr:"
+_MOST_EVENTS: Final = 400_000
+"""Number of recorded events above which those beyond the horizon are discarded."""
+
+
+class NamedFiring(NamedTuple):
+    """A firing of a rule.
+
+    Attributes:
+        rule: the rule as it is written.
+        time: in µs since 1970.
+        ordinal: its number in the engine among the events of its label and time.
+        events: the event of each positive role, by label.
+        attributes: the bound attributes of its composite event.
+        names: the fresh IRIs of its output graph, in the order of the template.
+        graph: its output graph; None unless a unit reads it.
+    """
+
+    rule: Rule
+    time: Micros
+    ordinal: int
+    events: Mapping[Label, RecordedEvent]
+    attributes: Mapping[Variable, Term]
+    names: tuple[Term, ...]
+    graph: tuple[Triple, ...] | None = None
+
+    @property
+    def unit_name(self) -> str:
+        """The name of the rule."""
+        return self.rule.name
+
+
+class UnitFiring(NamedTuple):
+    """An event of a unit other than a rule.
+
+    Attributes:
+        unit: the unit.
+        label: the label of the event.
+        time: in µs since 1970.
+        attributes: the bound attributes of the event.
+        graph: its graph; None without one.
+        names: the fresh IRIs of its graph, in the order of the template.
+        start: for EP-SPARQL, the start of its interval in µs since 1970; None for other languages.
+    """
+
+    unit: StreamUnit
+    label: Label
+    time: Micros
+    attributes: Mapping[Variable, Term]
+    graph: tuple[Triple, ...] | None
+    names: tuple[Term, ...]
+    start: Micros | None = None
+
+    @property
+    def unit_name(self) -> str:
+        """The label, which identifies the unit in questions."""
+        return self.label
+
+
+AnyFiring: TypeAlias = NamedFiring | UnitFiring
+"""An event with the rule or other unit that produced it."""
+
+
+@dataclass(frozen=True)
+class FiringRecorder:
+    """Recorder of the firings of some units and of those that they read; `run` fills it.
+
+    Attributes:
+        replay: the replay, of the whole program.
+        program: the program of these units alone.
+        history: the events so far.
+        firings: the firings so far of each unit, by its name, in the order of time.
+        records: the elements and reports of each query, by label.
+        lars: the points of each LARS file, by the file's name.
+        intervals: the events of each unit of EP-SPARQL, by label.
+        inner: the events read by each rule within a component of EP-SPARQL, by the rule's name.
+        horizon: the summed lengths of the windows of all units in µs; None: unbounded.
+    """
+
+    replay: Replay
+    program: CompiledProgram
+    history: History
+    firings: dict[str, list[AnyFiring]] = field(default_factory=dict)
+    records: dict[Label, QueryRecord] = field(default_factory=dict)
+    lars: dict[str, LarsRecord] = field(default_factory=dict)
+    intervals: dict[Label, IntervalRecord] = field(default_factory=dict)
+    inner: dict[str, History] = field(default_factory=dict)
+    horizon: Micros | None = 0
+
+    @staticmethod
+    def of(replay: Replay, names: Iterable[str], further: Sequence[StreamUnit] = ()) -> FiringRecorder:
+        """A recorder for rules and other units, by their names; `further` units run beside them.
+
+        Units whose events or graphs they read are included.
+        """
+        units = read_units(replay.program, names)
+        units = units._replace(units=[*units.units, *further])
+        program = program_of(replay.program, units)
+        written = program.rules.rules
+        read = {role.source.event for rule in written for role in roles(rule) if isinstance(role.source, EventSource)}
+        history = History(
+            {source: number for number, source in enumerate(program.layout.streams)},
+            {label: program.attributes[label] for label in sorted(read)},
+        )
+        reaches = [reach_of(unit) if isinstance(unit, StreamQuery) else None for unit in program.units]
+        horizon = sum(max(each.far for each in lookbacks(rule)) for rule in written)
+        return FiringRecorder(
+            replay,
+            program,
+            history,
+            records={query.name: QueryRecord(query) for query in program.queries},
+            lars=_lars_records(program, replay),
+            intervals=_interval_records(program),
+            horizon=None if None in reaches else horizon + sum(reach for reach in reaches if reach is not None),
+        )
+
+    def run(self, until: Micros | None = None) -> Iterator[Sequence[AnyFiring]]:
+        """Run the replay from the first instant on, and yield the firings of each instant.
+
+        Firings of timers, delayed anchors and reports since the instant before are included. When
+        firings are yielded, the history holds all events that they read.
+
+        Args:
+            until: the last time in µs since 1970 that is run; None: the end of the stream.
+        """
+        done: list[AnyFiring] = []
+        program = self.program
+        layers = [_FiringLayer.of(self, number, read, done) for number, read in enumerate(program.events_read_above)]
+        engine = Engine(program, self.replay.clock, layers)
+        for name, run in engine.unit_runs.items():
+            if isinstance(run, QueryRun):
+                run.watch = self.records[name]
+            else:
+                self._watch(name, run, done)
+        since_discard = 0
+        for instant in self.replay.instants():
+            if until is not None and instant.time > until:
+                for firings in engine.moments_until(until, instant.time):
+                    done += self._of_units(firings)
+                yield from self._take(done)
+                return
+            done += self._of_units(instant.step(engine))
+            yield from self._take(done)
+            since_discard += 1
+            if since_discard > 1_000 and self.horizon is not None and self._count() > _MOST_EVENTS:
+                since_discard = 0
+                self._discard(instant.time - self.horizon)
+        if self.replay.ended:
+            for firings in engine.finish():
+                if until is not None and firings and firings[0].time > until:
+                    return
+                done += self._of_units(firings)
+                yield from self._take(done)
+
+    def _watch(self, name: str, run: UnitRun, done: list[AnyFiring]) -> None:
+        """Connect a unit of a lazily loaded language to its record."""
+        from dotr.languages.epsparql.component_run import ComponentRun
+        from dotr.languages.epsparql.run import IntervalRun
+        from dotr.languages.lars.run import LarsRun
+
+        match run:
+            case LarsRun():
+                run.watch = self.lars[name]
+            case IntervalRun():
+                run.watch = self.intervals[name]
+            case ComponentRun():
+                for label, member in run.runs.items():
+                    member.watch = self.intervals[label]
+                for rule in run.unit.rules:
+                    run.step_rule_by(rule, partial(_FiringLayer.of_member, self, done, rule))
+            case _:
+                pass
+
+    def _of_units(self, firings: Iterable[Firing]) -> Iterator[UnitFiring]:
+        """The firings of units other than rules; layers record those of rules."""
+        makers = units_by_label(self.program.units)
+        written = {rule.name for rule in self.program.rules.rules}
+        equal: Counter[tuple[Label, Micros, object, object]] = Counter()
+        for firing in firings if makers else ():
+            unit = makers.get(firing.rule) or (None if firing.rule in written else makers.get(firing.event))
+            if unit is not None:
+                start = None
+                record = self.intervals.get(firing.event)
+                if record is not None:
+                    key = (firing.event, firing.time, firing.attributes, firing.graph)
+                    start = record.start(firing, equal[key])
+                    equal[key] += 1
+                yield UnitFiring(unit, firing.event, firing.time, dict(firing.attributes), firing.graph, _fresh_names(firing, ()), start)
+
+    def _take(self, done: list[AnyFiring]) -> Iterator[Sequence[AnyFiring]]:
+        if done:
+            for each in done:
+                self.firings.setdefault(each.unit_name, []).append(each)
+            yield done.copy()
+            done.clear()
+
+    def _count(self) -> int:
+        histories = sum(history.count() for history in (self.history, *self.inner.values()))
+        return histories + sum(record.count() for record in self.records.values())
+
+    def _discard(self, before: Micros) -> None:
+        for history in (self.history, *self.inner.values()):
+            history.discard_before(before)
+        for record in self.records.values():
+            record.discard_before(before)
+        for name, firings in self.firings.items():
+            self.firings[name] = [each for each in firings if each.time >= before]
+
+    def history_of(self, rule: Rule) -> History:
+        """The recorded events that a rule reads."""
+        return self.inner.get(rule.name, self.history)
+
+    def firing_of_event(self, event: RecordedEvent, reader: Rule) -> AnyFiring | None:
+        """The firing of a composite event that the rule `reader` has read; None if it is
+        discarded."""
+        for each in self._at(str(event.stream), event.time):
+            match each:
+                case NamedFiring() if each.rule.name not in self.inner and reader.name not in self.inner:
+                    if self.history.find(event.stream, each.time, each.ordinal) == event:
+                        return each
+                case _:
+                    if each.attributes == event.attributes:
+                        return each
+        return None
+
+    def firing_with(self, label: Label, time: Micros, attributes: Mapping[Variable, Term]) -> AnyFiring | None:
+        """The first firing of a label at a time in µs since 1970 whose event has these attributes;
+        None if it is discarded.
+        """
+        return next((each for each in self._at(label, time) if attributes.items() <= each.attributes.items()), None)
+
+    def firing_of_element(self, element: WindowElement) -> AnyFiring | None:
+        """The firing whose graph is an element of a window; None for an element of an input, or if
+        the firing is discarded.
+        """
+        if not isinstance(element.stream, MadeGraphs):
+            return None
+        found = self._at(element.stream.label, element.time)
+        return next((each for each in found if each.graph is not None and tuple(dict.fromkeys(each.graph)) == element.triples), None)
+
+    def _at(self, label: Label, time: Micros) -> Iterator[AnyFiring]:
+        """The firings of events with a label at a time in µs, the latest first."""
+        names = [rule.name for rule in self.program.rules.rules if rule.event == label]
+        for name in dict.fromkeys([*names, label]):
+            for each in reversed(self.firings.get(name, ())):
+                if each.time < time:
+                    break
+                if each.time == time and (isinstance(each, UnitFiring) or each.rule.event == label):
+                    yield each
+
+
+def _lars_records(program: CompiledProgram, replay: Replay) -> dict[str, LarsRecord]:
+    if all(isinstance(unit, StreamQuery) for unit in program.units):
+        return {}
+    from dotr.languages.lars.explanation.records import LarsRecord
+    from dotr.languages.lars.unit import LarsUnit
+
+    return {unit.name: LarsRecord(unit, program, replay.clock) for unit in program.units if isinstance(unit, LarsUnit)}
+
+
+def _interval_records(program: CompiledProgram) -> dict[Label, IntervalRecord]:
+    if all(isinstance(unit, StreamQuery) for unit in program.units):
+        return {}
+    from dotr.languages.epsparql.explanation.interval_records import interval_records
+
+    return interval_records(program.units)
+
+
+def _fresh_names(firing: Firing, known: Iterable[Term | None]) -> tuple[Term, ...]:
+    """The fresh IRIs of a firing's graph, in the order of the template, without known terms."""
+    given = {*known, *(term for _, term in firing.attributes)}
+    fresh = [term for triple in firing.graph or () for term in triple if term.startswith(_FRESH) and term not in given]
+    return tuple(dict.fromkeys(fresh))
+
+
+class _FiringLayer(RecordedLayer):
+    """A layer that records what arrives at it, and its firings.
+
+    Args:
+        recorder: the recorder.
+        done: the list to which firings are appended.
+        history, layer, recorded, above, attributes: as for `RecordedLayer`.
+        rules: the rules of the layer as they are written.
+        keeps_graphs: keep the graphs of all firings, not only of those that a unit reads.
+    """
+
+    def __init__(
+        self,
+        recorder: FiringRecorder,
+        done: list[AnyFiring],
+        history: History,
+        layer: Layer,
+        recorded: Mapping[int, int | Label],
+        above: frozenset[MadeStream],
+        attributes: Mapping[Label, tuple[Variable, ...]],
+        rules: Sequence[Rule],
+        *,
+        keeps_graphs: bool = False,
+    ) -> None:
+        super().__init__(recorder.program, history, layer, recorded, above, recorder.replay.clock, attributes)
+        self._graphs_of = {rule.event for rule in rules if keeps_graphs or MadeGraphs(rule.event) in above}
+        self._as_written = rules
+        self._done = done
+        self._written: list[tuple[Match, Firing]] = []
+
+    @staticmethod
+    def of(recorder: FiringRecorder, number: int, above: frozenset[MadeStream], done: list[AnyFiring]) -> _FiringLayer:
+        """A layer of the program, by its number."""
+        program, history = recorder.program, recorder.history
+        recorded, layer = recorded_ports(program, number, history.labels), program.layout.layers[number]
+        rules = [placed.rule for placed in layer.rules]
+        return _FiringLayer(recorder, done, history, layer, recorded, above, program.attributes, rules)
+
+    @staticmethod
+    def of_member(
+        recorder: FiringRecorder, done: list[AnyFiring], rule: Rule, layout: Layout, attributes: Mapping[Label, tuple[Variable, ...]]
+    ) -> _FiringLayer:
+        """The layer of a rule within a component, with its own history."""
+        (layer,) = layout.layers
+        labels = {port.stream: port.attributes for port in layer.ports if isinstance(port.stream, str)}
+        history = recorder.inner[rule.name] = History({source: number for number, source in enumerate(layout.streams)}, labels)
+        return _FiringLayer(
+            recorder, done, history, layer, member_ports(layout, history), frozenset(), attributes, [rule], keeps_graphs=True
+        )
+
+    def step(
+        self,
+        state: State,
+        time: Micros,
+        arrivals: Arrivals,
+        partition: int = 0,
+        *,
+        ended: bool = False,
+        emit: EmitFirings | None = None,
+    ) -> LayerResult:
+        """Step the layer at one time, and record its arrivals and firings."""
+        self.record_arrivals(time, arrivals)
+        self._written.clear()
+        result = super().step(state, time, arrivals, partition, ended=ended, emit=emit)
+        if self._written:
+            self.record_made(time, [match for match, _ in self._written])
+            self._done += [self._firing(match, firing) for match, firing in self._written]
+        return result
+
+    def write_firings(self, time: Micros, matched: Sequence[Match], repeats: dict[bytes, int]) -> LayerResult:
+        """Write the firings of matches, and keep each with its match."""
+        result = super().write_firings(time, matched, repeats)
+        if len(result.firings) == len(matched):
+            self._written += zip(matched, result.firings, strict=True)
+        return result
+
+    def _firing(self, match: Match, firing: Firing) -> NamedFiring:
+        number, ordinal, _, values = match
+        rule, events = self._as_written[number], self.bound_events(match)
+        graph = firing.graph if rule.event in self._graphs_of else None
+        return NamedFiring(rule, firing.time, ordinal, events, dict(firing.attributes), _fresh_names(firing, values), graph)

@@ -1,0 +1,329 @@
+"""Replay of one rule with the rules that it depends on, and a history of the events that they read.
+
+Idea: the engine runs a program of this rule alone, and of the units whose events it reads. Queries
+are not shared with other rules, so that the streams are the rules' own queries. The arrivals of a
+layer are recorded before its step, and the composite events of its rules after it.
+Cost: that of a run of these rules without output.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Final, NamedTuple
+
+from dotr.engine.driver import Engine, close_instant
+from dotr.engine.program import CompiledProgram
+from dotr.engine.spec import Inconsistent
+from dotr.engine.static_answers import StaticAnswers
+from dotr.explanations.replay.history import History, RecordedEvent
+from dotr.explanations.replay.recorded_layer import RecordedLayer, member_ports, recorded_ports
+from dotr.explanations.replay.stream import RejectedElement, Replay
+from dotr.explanations.replay.unfiltered_queries import UnfilteredSource, unfiltered_sources
+from dotr.instant.stage_one import StageOne
+from dotr.languages.epsparql.component import IntervalComponent
+from dotr.languages.epsparql.component_run import ComponentRun
+from dotr.model.event_order import AttributeValues
+from dotr.model.rules import EventSource, FactSource, Rule, Source
+from dotr.model.stream import DeadLetter
+from dotr.model.terms import Label, Variable
+from dotr.model.time import LAST_MICRO, Micros
+from dotr.model.units import MadeGraphs
+from dotr.temporal.layout.layers import Layer, Layout, MadeStream, lay_out
+from dotr.temporal.layout.retention import roles
+from dotr.temporal.layout.units import ProgramUnit, StreamUnit, labels_made, readings
+from dotr.temporal.matching.events import Match
+from dotr.temporal.matching.operator import Arrival, Arrivals
+from dotr.temporal.matching.state import State
+from dotr.temporal.stage_two import EmitFirings, LayerResult
+
+
+class RecordedFiring(NamedTuple):
+    """A match of a rule.
+
+    - `time`: in µs since 1970.
+    - `events`: the events of its positive roles, by label.
+    - `values`: the attributes of its composite event, sorted by name.
+    """
+
+    rule: Rule
+    time: Micros
+    events: Mapping[Label, RecordedEvent]
+    values: AttributeValues
+
+
+class Step(NamedTuple):
+    """An evaluation of the recorded rule at one time.
+
+    - `time`: in µs since 1970.
+    - `events`: the events of the anchor's stream that are due then, after the anchor's delay. Those
+      that satisfy the anchor's own constraints are anchors.
+    - `firings`: the matches of the rule.
+    - `anchors`: the number of anchors.
+    - `errors`: the number of bindings at which `if` errs.
+    - `after`: the number of bindings after each clause, and after `if` where there is one.
+    """
+
+    time: Micros
+    events: Sequence[RecordedEvent]
+    firings: Sequence[RecordedFiring]
+    anchors: int
+    after: Sequence[int]
+    errors: int
+
+
+class ReadUnits(NamedTuple):
+    """Some rules and other units of a program, with all units that they read, in program order."""
+
+    rules: Sequence[Rule]
+    units: Sequence[StreamUnit]
+
+
+def read_units(program: CompiledProgram, names: Iterable[str]) -> ReadUnits:
+    """The units of some names or labels, and transitively all units whose events or graphs they
+    read.
+    """
+    requested = set(names)
+    rules, others = program.rules.rules, program.units
+    units: list[ProgramUnit] = [*rules, *others]
+    needed = requested | {unit.name for unit in others if not requested.isdisjoint(labels_made(unit))}
+    while True:
+        read = {reading.label for unit in units if unit.name in needed for reading in readings(unit)}
+        further = {unit.name for unit in units if not read.isdisjoint(labels_made(unit))} - needed
+        if not further:
+            read_others = [unit for unit in others if unit.name in needed]
+            needed |= {rule.name for unit in read_others if isinstance(unit, IntervalComponent) for rule in unit.rules}
+            return ReadUnits([rule for rule in rules if rule.name in needed], read_others)
+        needed |= further
+
+
+def program_of(program: CompiledProgram, units: ReadUnits, further: Sequence[FactSource] = ()) -> CompiledProgram:
+    """A program of some units over the same background, without shared queries.
+
+    `further`: additional sources, whose facts no rule reads; they are the last streams of the
+    layout.
+    """
+    layout = lay_out(units.rules, program.spec.since, units.units)
+    layout = replace(layout, streams=(*layout.streams, *further))
+    static = StaticAnswers(program.spec, program.store)
+    rejects = program.spec.inconsistent is Inconsistent.REJECT
+    stage_one = StageOne(
+        program.knowledge, layout.streams, static.answers, rejects=rejects, limits=program.spec.limits, triples=layout.instant_triples
+    )
+    rules = replace(program.rules, rules=tuple(units.rules))
+    return replace(program, rules=rules, layout=layout, stage_one=stage_one, units=tuple(units.units), traced=True)
+
+
+@dataclass(frozen=True)
+class Recorder:
+    """Recorder of one rule and of the units that it reads; `steps` fills its history.
+
+    Attributes:
+        replay: the replay, of the whole program.
+        rule: the rule, as it is written.
+        program: the program of this rule and of the units that it reads.
+        unfiltered: for sources of the rule whose queries have filters, the sources without them.
+        failed: dead letters of anchors at which the rule fails or exceeds a limit, at most about a
+            thousand.
+        history: the events so far.
+    """
+
+    replay: Replay
+    rule: Rule
+    program: CompiledProgram
+    history: History
+    unfiltered: Mapping[FactSource, UnfilteredSource]
+    failed: list[DeadLetter] = field(default_factory=list)
+
+    @staticmethod
+    def of(replay: Replay, rule: str) -> Recorder:
+        """A recorder for a rule, by its name; raises `KeyError` if there is none."""
+        written = {each.name: each for each in replay.program.rules.rules}
+        unfiltered = unfiltered_sources(written[rule])
+        needed = read_units(replay.program, [rule])
+        read_already = {role.source for each in needed.rules for role in roles(each)}
+        further = dict.fromkeys([each.source for each in unfiltered.values() if each.source not in read_already])
+        program = program_of(replay.program, needed, tuple(further))
+        read = {role.source.event for each in program.rules.rules for role in roles(each) if isinstance(role.source, EventSource)}
+        attributes = program.attributes
+        history = History(
+            {source: number for number, source in enumerate(program.layout.streams)}, {label: attributes[label] for label in sorted(read)}
+        )
+        return Recorder(replay, written[rule], program, history, unfiltered)
+
+    def is_empty(self, source: Source) -> bool:
+        """True if no event of a source has arrived."""
+        return not self.history.has_occurred(self.history.stream_of(source))
+
+    def steps(
+        self, on_reject: Callable[[RejectedElement], None] | None = None, on_instant: Callable[[Micros], None] | None = None
+    ) -> Iterator[Step]:
+        """Run the replay from the first instant on, and yield the evaluations of the rule.
+
+        Evaluations are in the order of time. When one is yielded, the history holds all events that
+        the rule has read.
+
+        Args:
+            on_reject: called with each element that an input rejects.
+            on_instant: called with the time (µs since 1970) of each instant.
+        """
+        done: list[Step] = []
+        program = self.program
+        engine = self._engine(done.append)
+        unread = [stream for stream in range(len(program.layout.streams)) if stream not in program.layout.routes]
+        for instant in self.replay.instants(on_reject):
+            if on_instant is not None and instant.graphs:
+                on_instant(instant.time)
+            if not instant.graphs:
+                self.history.passed = instant.time
+                instant.step(engine)
+            elif not (closed := close_instant(program, instant.time, instant.graphs)).facts.rejected:
+                self.history.passed = instant.time
+                for stream in unread:
+                    rows = closed.facts.facts.get(stream)
+                    if rows:
+                        self.history.record(stream, instant.time, list(enumerate(rows)))
+                engine.match(instant.time, closed.facts, engine.items(instant.time, instant.graphs, closed))
+            if engine.failed:
+                self._note_failures(engine.failed)
+            if done:
+                yield from done
+                done.clear()
+        if self.replay.ended:
+            for _ in engine.finish():
+                yield from done
+                done.clear()
+
+    def _engine(self, done: Callable[[Step], None]) -> Engine:
+        """An engine whose layers record; for a rule within a component, only the rule's own
+        layer."""
+        program, clock = self.program, self.replay.clock
+        component = next((unit for unit in program.units if isinstance(unit, IntervalComponent) and self.rule in unit.rules), None)
+        if component is None:
+            return Engine(program, clock, [_RecordingLayer.of(self, number, done) for number in range(len(program.layout.layers))])
+        engine = Engine(program, clock)
+        run = engine.unit_runs[component.name]
+        assert isinstance(run, ComponentRun)
+        run.step_rule_by(self.rule, partial(_RecordingLayer.of_member, self, done))
+        return engine
+
+    def _note_failures(self, failed: list[DeadLetter]) -> None:
+        name = f"rule {self.rule.name}"
+        if len(self.failed) < _MOST_FAILURES:
+            self.failed.extend([each for each in failed if each.input == name])
+        failed.clear()
+
+
+_MOST_FAILURES: Final = 1_000
+
+
+class _RecordingLayer(RecordedLayer):
+    """A layer that records its arrivals and composite events, and reports the evaluations of the
+    rule.
+
+    It writes graphs only if a unit reads them, and firings only if `keeps_firings`.
+    """
+
+    def __init__(
+        self,
+        recorder: Recorder,
+        done: Callable[[Step], None],
+        layer: Layer,
+        recorded: Mapping[int, int | Label],
+        above: frozenset[MadeStream],
+        attributes: Mapping[Label, tuple[Variable, ...]],
+        *,
+        keeps_firings: bool = False,
+    ) -> None:
+        rule, clock = recorder.rule, recorder.replay.clock
+        super().__init__(recorder.program, recorder.history, layer, recorded, above, clock, attributes, frozenset([rule.name]))
+        self._above = above
+        self._keeps_firings = keeps_firings
+        self._makes_graphs = any(isinstance(each, MadeGraphs) for each in above)
+        self._done = done
+        self._rule = rule
+        self._anchors = recorder.history.stream_of(rule.anchor.source)
+        self._number = next((number for number, each in enumerate(self.rules) if each.name == rule.name), None)
+        self._counted = (0, (0,) * (len(rule.clauses) + (rule.condition is not None) + 1))
+        self._ended_at = LAST_MICRO
+        self._matches: list[Match] = []
+
+    @staticmethod
+    def of(recorder: Recorder, number: int, done: Callable[[Step], None]) -> _RecordingLayer:
+        """A layer of the program, by its number."""
+        program = recorder.program
+        recorded, layer = recorded_ports(program, number, recorder.history.labels), program.layout.layers[number]
+        return _RecordingLayer(recorder, done, layer, recorded, program.events_read_above[number], program.attributes)
+
+    @staticmethod
+    def of_member(
+        recorder: Recorder, done: Callable[[Step], None], layout: Layout, attributes: Mapping[Label, tuple[Variable, ...]]
+    ) -> _RecordingLayer:
+        """The layer of the rule within a component."""
+        (layer,) = layout.layers
+        recorded = member_ports(layout, recorder.history)
+        return _RecordingLayer(recorder, done, layer, recorded, frozenset(), attributes, keeps_firings=True)
+
+    def step(
+        self,
+        state: State,
+        time: Micros,
+        arrivals: Arrivals,
+        partition: int = 0,
+        *,
+        ended: bool = False,
+        emit: EmitFirings | None = None,
+    ) -> LayerResult:
+        """Step the layer at one time, and record its arrivals and composite events."""
+        self.record_arrivals(time, arrivals)
+        self._matches.clear()
+        result = super().step(state, time, arrivals, partition, ended=ended, emit=emit)
+        if self._matches:
+            self.record_made(time, self._matches)
+        if self._number is not None:
+            self._report(state, time, ended=ended)
+        return result
+
+    def write_firings(self, time: Micros, matched: Sequence[Match], repeats: dict[bytes, int]) -> LayerResult:
+        """The composite events of matches, with graphs only if a unit reads them."""
+        self._matches += matched
+        if self._keeps_firings:
+            return super().write_firings(time, matched, repeats)
+        if self._makes_graphs:
+            return LayerResult([], super().write_firings(time, matched, repeats).events)
+        events: list[tuple[MadeStream, Arrival]] = []
+        for rule, ordinal, _, values in matched:
+            label = self.rules[rule].event
+            if label in self._above:
+                events.append((label, (ordinal, values)))
+        return LayerResult([], events)
+
+    def _report(self, state: State, time: Micros, *, ended: bool) -> None:
+        """Report the evaluation of the recorded rule at a time, unless it has no event of the
+        anchor."""
+        if ended:
+            self._ended_at = min(self._ended_at, time)
+        since = time - self._rule.anchor.delay
+        if since != time and since >= self._ended_at:
+            return
+        events = self.history.between(self._anchors, since, since)
+        if not events:
+            return
+        firings = [self._firing(time, each) for each in self._matches if each[0] == self._number]
+        anchors, bindings = self._counts(state)
+        anchors_before, before = self._counted
+        self._counted = anchors, bindings
+        *after, errors = [now - then for now, then in zip(bindings, before, strict=True)]
+        self._done(Step(time, events, firings, anchors - anchors_before, after, errors))
+
+    def _counts(self, state: State) -> tuple[int, tuple[int, ...]]:
+        """The numbers so far of the rule's anchors, of bindings after each clause and `if`, of
+        errors."""
+        for group in state.counter.groups:
+            if self._number in group.by_rule:
+                return group.anchors + group.by_rule[self._number], group.bindings
+        raise AssertionError("a rule that is counted has a group of its own")
+
+    def _firing(self, time: Micros, match: Match) -> RecordedFiring:
+        return RecordedFiring(self._rule, time, self.bound_events(match), match[3])

@@ -1,0 +1,149 @@
+"""Replay of a stream in process, the input of every explanation.
+
+A `Replay` yields the instants of a stream with the places of their elements, any number of times.
+There are three kinds: of the inputs of a configuration (`dotr.runtimes.pipeline.replay`), of a case
+of a rule test (`dotr.commands.why.replays`) and of a session (`dotr.api.recorded_session`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, TypeAlias
+
+from dotr.engine.driver import Engine
+from dotr.engine.program import CompiledProgram
+from dotr.model.stream import DeadLetter, Firing
+from dotr.model.terms import Prefixes, Triple
+from dotr.model.time import Clock, Micros
+from dotr.model.units import GraphStream, MadeGraphs
+
+
+class ElementPlace(NamedTuple):
+    """Place of an element for messages: a file, and its line counted from 1 (0: without a line).
+
+    >>> str(ElementPlace("data/mon.ndjson", 2)), str(ElementPlace("graph 1 of advance(12)", 0))
+    ('data/mon.ndjson:2', 'graph 1 of advance(12)')
+    """
+
+    file: str
+    line: int
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}" if self.line else self.file
+
+
+class WindowElement(NamedTuple):
+    """An element of a window.
+
+    - `time`: in µs since 1970.
+    - `shown`: the time as the output writes it.
+    - `stream`: the stream of inputs, or the stream of a unit's graphs.
+    - `triples`: with their final blank nodes.
+    - `number`: its position among the elements of its stream and time, from 0 on.
+    - `place`: the place of an element of an input; None for the graph of a unit.
+    """
+
+    time: Micros
+    shown: str | int
+    stream: GraphStream
+    triples: tuple[Triple, ...]
+    number: int
+    place: ElementPlace | None
+
+    @property
+    def source(self) -> str:
+        """The file and line, or the unit of the graph, as text."""
+        return f"a graph of {self.stream.label}" if isinstance(self.stream, MadeGraphs) else str(self.place or f"stream {self.stream.name}")
+
+    def __str__(self) -> str:
+        return f"{self.source}, at {self.shown}"
+
+
+StatedPlace: TypeAlias = ElementPlace | WindowElement
+"""The place of a triple that an element states."""
+
+
+class ReplayedInstant(NamedTuple):
+    """An instant before stage one, or an advance of time.
+
+    - `time`: in µs since 1970.
+    - `graphs`: the triples of each element, in the order in which a run merges them. If there is
+      none, only time advances, as in a session that is advanced without a graph (`Engine.advance`).
+    - `places`: the place of each element.
+    """
+
+    time: Micros
+    graphs: Sequence[tuple[Triple, ...]]
+    places: Sequence[ElementPlace]
+
+    def step(self, engine: Engine) -> list[Firing]:
+        """Step an engine through the instant, or advance its time; returns the firings."""
+        if not self.graphs:
+            return [firing for firings in engine.advance(self.time) for firing in firings]
+        firings, _ = engine.step(self.time, self.graphs)
+        return firings
+
+
+class RejectedElement(NamedTuple):
+    """An element that its input rejects: the dead letter, and the triples if they are readable."""
+
+    dead_letter: DeadLetter
+    triples: tuple[Triple, ...] | None
+
+
+@dataclass(frozen=True, slots=True)
+class InputProgress:
+    """Progress of an input at the end of a replay.
+
+    - `name`: the name of the input; empty for a session.
+    - `passed`: the watermark in µs since 1970; None if the input has no element.
+    - `ended`: True if no element can follow, as at the end of a file that does not grow.
+    """
+
+    name: str
+    passed: Micros | None
+    ended: bool
+
+
+@dataclass(frozen=True)
+class Replay:
+    """A program and the stream that it is replayed over.
+
+    Attributes:
+        name: the file of the configuration or rule test, for suggested commands; empty for a
+            session.
+        program: the compiled program.
+        clock: the form of times in text.
+        prefixes: prefixes for terms in text.
+        read: yields the instants, from the first one with each call. Elements that an input rejects
+            (late, unreadable, …) are passed to the callback.
+        progress: the progress of the inputs after the last instant of the latest `read`. Empty: the
+            stream has ended.
+        case: the name of the case of a rule test; empty otherwise.
+    """
+
+    name: str
+    program: CompiledProgram
+    clock: Clock
+    prefixes: Prefixes
+    read: Callable[[Callable[[RejectedElement], None]], Iterator[ReplayedInstant]]
+    progress: Callable[[], Sequence[InputProgress]] = tuple
+    case: str = ""
+
+    def instants(self, on_reject: Callable[[RejectedElement], None] | None = None) -> Iterator[ReplayedInstant]:
+        """The instants of the stream in the order of time, from the first one."""
+        return self.read(on_reject or _ignore)
+
+    def why_not_command(self, rule: str) -> str:
+        """The command, or the call, that explains why a rule did not fire."""
+        return f"dotr why-not {self.name} --rule {rule}" if self.name else f'session.why_not("{rule}")'
+
+    @property
+    def ended(self) -> bool:
+        """True if, after the last instant, no input can have another element."""
+        return all(each.ended for each in self.progress())
+
+
+def _ignore(rejected: RejectedElement) -> None:
+    """Ignore a rejected element."""

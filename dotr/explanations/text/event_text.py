@@ -1,0 +1,220 @@
+"""Text of events, distances and conditions in explanations."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence, Set
+from dataclasses import dataclass
+from typing import Final
+
+from dotr.evaluation.expressions.values.times import format_time
+from dotr.explanations.evidence.conditions import ConditionOutcome, first_error
+from dotr.explanations.replay.history import RecordedEvent
+from dotr.model.algebra import Attribute, Call, Const, Exists, Expression, TimeOf, Var
+from dotr.model.places import Span
+from dotr.model.rule_places import RulePlaces
+from dotr.model.rules import Aggregate, Rule
+from dotr.model.terms import XSD, Label, Term, Variable, literal_parts
+from dotr.model.time import Clock, Micros, Unit
+from dotr.model.traverse import transform
+from dotr.syntax.rendering import brief_text, duration_text
+from dotr.syntax.term_writer import TermWriter
+
+_UNIT_NAMES: Final = {
+    Unit.MICROSECOND: "us",
+    Unit.MILLISECOND: "ms",
+    Unit.SECOND: "s",
+    Unit.MINUTE: "min",
+    Unit.HOUR: "h",
+    Unit.DAY: "d",
+}
+_NUMBER: Final = re.compile(r"[+-]?[0-9]+(\.[0-9]+)?")
+_DECIMAL_COMMA: Final = re.compile(r"[+-]?[0-9]+,[0-9]+")
+
+
+def unit_name(unit: Unit) -> str:
+    """The unit as `time.unit` and durations name it.
+
+    >>> unit_name(Unit.MILLISECOND)
+    'ms'
+    """
+    return _UNIT_NAMES[unit]
+
+
+def distance_text(length: Micros, clock: Clock) -> str:
+    """The text of a length of time in µs: in the unit of the clock if its times are integers,
+    otherwise in mixed units.
+
+    >>> distance_text(132_000_000, Clock()), distance_text(132_000_000, Clock(dated=True))
+    ('132 s', '2 min 12 s')
+    """
+    if clock.dated or length % clock.unit.value:
+        return duration_text(length)
+    return f"{length // clock.unit.value} {_UNIT_NAMES[clock.unit]}"
+
+
+def place_text(span: Span | None) -> str:
+    """`why.dotr:10:31`, or an empty text."""
+    if span is None:
+        return ""
+    line, column = span.line_column
+    return f"{span.document.name}:{line}:{column}"
+
+
+@dataclass(frozen=True, slots=True)
+class EventText:
+    """Text of an event: its label, its time as the output writes it, and its attributes."""
+
+    label: Label
+    time: str | int
+    attributes: tuple[tuple[Variable, str], ...]
+
+    def __str__(self) -> str:
+        """Return the text.
+
+        >>> str(EventText("Gas", 132, (("room", ":lab"), ("ppm", "400"))))
+        'Gas at 132, room :lab, ppm 400'
+        """
+        return ", ".join([f"{self.label} at {self.time}", *(f"{name} {value}" for name, value in self.attributes)])
+
+    def to_json(self) -> dict[str, object]:
+        """The event as a JSON object."""
+        return {"label": self.label, "time": self.time, "attributes": dict(self.attributes)}
+
+
+@dataclass(frozen=True, slots=True)
+class ConditionText:
+    """Text of a condition with its outcome (None: an error) and its place in the rule file, if
+    known."""
+
+    text: str
+    holds: bool | None
+    place: str = ""
+
+    def to_json(self) -> dict[str, object]:
+        """The condition as a JSON object."""
+        return {"text": self.text, "holds": self.holds, "place": self.place or None}
+
+
+@dataclass(frozen=True)
+class EventWriter:
+    """Writer of the events and conditions of one rule.
+
+    Attributes:
+        rule: the rule.
+        places: the places of its roles and conditions in the rule file.
+        clock: the form of times in the text.
+        terms: the writer of terms.
+        shared: the labels of shared queries.
+    """
+
+    rule: Rule
+    places: RulePlaces
+    clock: Clock
+    terms: TermWriter
+    shared: Set[Label] = frozenset()
+
+    def time(self, time: Micros) -> str | int:
+        """A time in µs since 1970 as the output writes it."""
+        return format_time(time, self.clock)
+
+    def event(self, event: RecordedEvent, place: int, label: Label | None = None) -> EventText:
+        """The text of an event of the role at a position of the rule (0: the anchor, 1: the first
+        clause).
+
+        `label`: the label in the text; None: that of the role.
+        """
+        role = self.rule.anchor if place == 0 else self.rule.clauses[place - 1].role
+        attributes = event.attributes
+        written = []
+        for name in self.places.roles[place].attributes:
+            if (term := attributes.get(name)) is not None:
+                self.terms.name_blank(term, name)
+                written.append((name, self.terms.text(term)))
+        return EventText(label or role.label, self.time(event.time), tuple(written))
+
+    # --- conditions ---
+
+    def expression(self, expression: Expression) -> str:
+        """An expression as in a rule file; variables of aggregates are written without a label."""
+        aggregates = {clause.role.label for clause in self.rule.clauses if isinstance(clause, Aggregate)}
+
+        def plain(part: Expression) -> Expression:
+            return Var(part.name) if isinstance(part, Attribute) and part.label in aggregates else part
+
+        return brief_text(transform(expression, plain), self.terms.prefixes)
+
+    def constraint(self, outcome: ConditionOutcome) -> ConditionText:
+        """The outcome of a constraint on a candidate: `?v > 75 is false (75)`."""
+        place = place_text(outcome.span)
+        if outcome.holds is None:
+            return ConditionText(self._error(outcome), None, place)
+        values = ", ".join(self.term(term) for _, term in outcome.operands)
+        word = " is false" if outcome.holds is False else ""
+        return ConditionText(f"{self.expression(outcome.expression)}{word}" + (f" ({values})" if values else ""), outcome.holds, place)
+
+    def final(self, outcome: ConditionOutcome) -> ConditionText:
+        """The outcome of a conjunct of `if`: `31 - 27 >= 10 is false`."""
+        is_plain = isinstance(outcome.expression, Call) and not any(isinstance(part, Var) for part, _ in outcome.operands)
+        if not is_plain or outcome.holds is None:
+            return self.constraint(outcome)
+        terms = dict(outcome.operands)
+
+        def value(part: Expression) -> Expression:
+            term = terms.get(part)
+            return part if term is None else Const(self.terms.text(term) if term.startswith("_:") else term)
+
+        text = brief_text(transform(outcome.expression, value), self.terms.prefixes)
+        return ConditionText(f"{text} is false" if outcome.holds is False else text, outcome.holds, place_text(outcome.span))
+
+    def term(self, term: Term | None) -> str:
+        """A term as Turtle, or `unbound`."""
+        return "unbound" if term is None else self.terms.text(term)
+
+    def _error(self, outcome: ConditionOutcome) -> str:
+        """`Now.?v - Before.?v errs: "35,5" and "20,5" are text. …`."""
+        terms: Mapping[Expression, Term | None] = dict(outcome.operands)
+
+        def term_of(part: Var | Attribute | TimeOf | Exists) -> Term | None:
+            return terms.get(part)
+
+        part = first_error(outcome.expression, term_of) or outcome.expression
+        if part in terms:
+            return f"{self.expression(outcome.expression)} errs: {self.expression(part)} is unbound"
+        operands = [(leaf, terms[leaf]) for leaf in terms if _occurs(leaf, part)]
+        texts = [(leaf, term) for leaf, term in operands if term is not None and _is_text(term)]
+        if not texts:
+            values = ", ".join(self.term(term) for _, term in operands)
+            return f"{self.expression(part)} errs" + (f" ({values})" if values else "")
+        listed = " and ".join(self.term(term) for _, term in texts)
+        hint = _cast(texts)
+        return f"{self.expression(part)} errs: {listed} {'are' if len(texts) > 1 else 'is'} text" + (f". {hint}" if hint else "")
+
+
+def _occurs(leaf: Expression, expression: Expression) -> bool:
+    found = False
+
+    def look(part: Expression) -> Expression:
+        nonlocal found
+        found = found or part == leaf
+        return part
+
+    transform(expression, look)
+    return found
+
+
+def _is_text(term: Term) -> bool:
+    return term.startswith('"') and literal_parts(term)[1] == XSD + "string"
+
+
+def _cast(texts: Sequence[tuple[Expression, Term]]) -> str:
+    """A hint on the cast that reads texts as numbers; empty if there is none."""
+    lexical = [literal_parts(term)[0] for _, term in texts]
+    names = {part.name for part, _ in texts if isinstance(part, Var | Attribute)}
+    variable = f"?{names.pop()}" if len(names) == 1 else "…"
+    word = "them" if len(texts) > 1 else "it"
+    if all(_DECIMAL_COMMA.fullmatch(each) for each in lexical):
+        return f'xsd:decimal(REPLACE({variable}, ",", ".")) reads {word}.'
+    if all(_NUMBER.fullmatch(each) for each in lexical):
+        return f"xsd:decimal({variable}) reads {word}."
+    return ""

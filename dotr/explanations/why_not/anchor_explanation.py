@@ -1,0 +1,371 @@
+"""Explanation of one anchor at which a rule did not fire: the reason, and a change that suffices.
+
+Idea: the first clause (or `if`) that leaves no binding is the reason. Its candidates are ranked by
+the number of conditions that fail, then by their distance in time. The last line names the single
+change of the rule that suffices for the best-ranked candidate that has one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from dotr.explanations.evidence.evaluations import AnchorEvaluation, Binding, CandidateEvaluation, ClauseEvaluation
+from dotr.explanations.evidence.rule_evaluation import RuleEvaluator
+from dotr.explanations.text.event_text import ConditionText, EventText, EventWriter, distance_text
+from dotr.explanations.why_not.changes import Changes, clause_text
+from dotr.explanations.why_not.survey import MOST_BINDINGS
+from dotr.model.algebra import Attribute, Expression, TimeOf, Var
+from dotr.model.rules import Absent, Aggregate, Between, Choose, FactSource, Mode, Window
+from dotr.model.traverse import parameters_of
+from dotr.syntax.rendering import scope_text, step_names
+from dotr.temporal.layout.retention import scope_of
+
+MARGIN: Final = 90
+"""The column of the places of conditions."""
+_MOST_CANDIDATES: Final = 5
+_MOST_LISTED: Final = 3
+
+
+@dataclass(frozen=True, slots=True)
+class CandidateExplanation:
+    """Text of a candidate.
+
+    Attributes:
+        event: the event.
+        conditions: the conditions that fail; for an event that a negation matches, all conditions.
+        reasons: sentences on the distance, on consumption, on another role; in the order of the
+            text.
+        failures: the number of conditions that fail.
+    """
+
+    event: EventText
+    conditions: tuple[ConditionText, ...]
+    reasons: tuple[str, ...]
+    failures: int
+
+    def lines(self) -> list[str]:
+        """The lines, indented by four spaces."""
+        failing = [each for each in self.conditions if each.holds is not True]
+        if not failing:
+            return [f"    {self.event}: {'; '.join(self.reasons)}"]
+        first, *others = failing
+        lines = [with_place(f"    {self.event}: {first.text}", first.place)]
+        lines += [with_place(f"      {each.text}", each.place) for each in others]
+        return lines + [f"      {each}" for each in self.reasons]
+
+    def to_json(self) -> dict[str, object]:
+        """The candidate as a JSON object."""
+        conditions = [each.to_json() for each in self.conditions]
+        return {**self.event.to_json(), "conditions": conditions, "reasons": list(self.reasons), "failures": self.failures}
+
+
+@dataclass(frozen=True, slots=True)
+class AnchorExplanation:
+    """Text of an anchor, and the reason for which the rule did not fire there.
+
+    Attributes:
+        event: the anchor.
+        due: the time at which a delayed anchor is due, as the output writes times; None: it is not
+            delayed.
+        bound: events of earlier clauses to which the stopping clause refers.
+        stopped_by: the stopping clause: a label, `not L`, `if`; empty for the anchor's own
+            constraints.
+        reason: a sentence on the stopping clause.
+        conditions: the conditions of `if`, or of the anchor, that fail.
+        candidates: the candidates of the clause, at most five.
+        others: the number of further candidates.
+        too_far: a sentence on the distance of the best candidate, if only its distance fails.
+        change: a change of the rule with which it fires here, in its syntax; empty: none is found.
+        remarks: further sentences.
+    """
+
+    event: EventText
+    due: str | int | None = None
+    bound: tuple[EventText, ...] = ()
+    stopped_by: str = ""
+    reason: str = ""
+    conditions: tuple[ConditionText, ...] = ()
+    candidates: tuple[CandidateExplanation, ...] = ()
+    others: int = 0
+    too_far: str = ""
+    change: str = ""
+    remarks: tuple[str, ...] = ()
+
+    def lines(self) -> list[str]:
+        """The lines, indented by two spaces and more."""
+        due = "" if self.due is None else f", stands at {self.due}"
+        head = "; ".join([f"{self.event}{due}", *map(str, self.bound)])
+        change = f"It fires with `{self.change}`." if self.change else ""
+        if self.candidates or not self.reason.endswith("."):
+            lines = [f"  {head}: {self.reason}"]
+        else:  # a sentence, and the change in the same line
+            lines, change = [f"  {head}: {self.reason}" + (f" {change}" if change else "")], ""
+        if self.conditions:
+            lines[0] = with_place(lines[0], self.conditions[0].place if self.stopped_by == "" else "")
+        for candidate in self.candidates:
+            lines += candidate.lines()
+        if self.others:
+            lines.append(f"    and {self.others:,} more")
+        return lines + [f"  {each}" for each in (*self.remarks, *([change] if change else []))]
+
+    def to_json(self) -> dict[str, object]:
+        """The explanation as a JSON object."""
+        return {
+            **self.event.to_json(),
+            "stands": self.due,
+            "bound": [each.to_json() for each in self.bound],
+            "stopped_by": self.stopped_by or None,
+            "reason": self.reason,
+            "conditions": [each.to_json() for each in self.conditions],
+            "candidates": [each.to_json() for each in self.candidates],
+            "other_candidates": self.others,
+            "fires_with": self.change or None,
+            "remarks": list(self.remarks),
+        }
+
+
+def with_place(line: str, place: str) -> str:
+    """A line with a place of the rule file in its margin."""
+    return f"{line.ljust(MARGIN - 2)}  {place}" if place else line
+
+
+@dataclass(frozen=True)
+class AnchorExplainer:
+    """Explainer of the anchors of one rule."""
+
+    evaluator: RuleEvaluator
+    writer: EventWriter
+
+    def explain(self, evaluation: AnchorEvaluation) -> AnchorExplanation:
+        """The explanation of an anchor at which the rule did not fire."""
+        if not evaluation.is_anchor:
+            return self._own_constraints(evaluation)
+        passed = evaluation.passed
+        if passed == len(evaluation.clauses):
+            return self._final_condition(evaluation)
+        return self._clause(evaluation, passed + 1)
+
+    def _anchor(self, evaluation: AnchorEvaluation) -> tuple[EventText, str | int | None]:
+        delay = self.evaluator.rule.anchor.delay
+        return self.writer.event(evaluation.anchor, 0), self.writer.time(evaluation.order.due) if delay else None
+
+    # --- the anchor's own constraints ---
+
+    def _own_constraints(self, evaluation: AnchorEvaluation) -> AnchorExplanation:
+        event, due = self._anchor(evaluation)
+        failing = [each for each in evaluation.conditions if each.holds is not True]
+        conditions = tuple([self.writer.constraint(each) for each in failing])
+        change = Changes(self.evaluator, self.writer).of_anchor(evaluation.anchor, failing[0]) if len(failing) == 1 else ""
+        return AnchorExplanation(event, due, reason="; ".join(each.text for each in conditions), conditions=conditions, change=change)
+
+    # --- if ---
+
+    def _final_condition(self, evaluation: AnchorEvaluation) -> AnchorExplanation:
+        event, due = self._anchor(evaluation)
+        final = min(reversed(evaluation.final), key=lambda each: sum(outcome.holds is not True for outcome in each.conditions))
+        failing = [each for each in final.conditions if each.holds is not True]
+        conditions = tuple([self.writer.final(each) for each in failing])
+        sentences = [each.text.removesuffix(".") for each in conditions]
+        reason = "; ".join(sentences)
+        changes = Changes(self.evaluator, self.writer)
+        remarks = self._aggregates(evaluation, final.binding)
+        if any(each.holds is None for each in failing):
+            return AnchorExplanation(event, due, (), "if", f"{reason}.", conditions, remarks=remarks)
+        moved = changes.moved(evaluation, final)
+        if moved is not None:
+            label, writer = moved.clause.role.label, self.writer
+            named = {part.name for part in parameters_of([moved.moved]) if isinstance(part, Var)}
+            other = writer.event(moved.other, moved.place)
+            values = ", ".join(f"{name} {value}" for name, value in other.attributes if name in named)
+            word = "last" if moved.clause.mode is Mode.LAST else "first"
+            reason += f"; {label} is the {word} one, at {writer.time(moved.chosen.time)}."
+            reason += f" It would hold with that at {other.time}" + (f" ({values})." if values else ".")
+            placement = self._placement(moved.clause, moved.moved)
+            return AnchorExplanation(event, due, (), "if", reason, conditions, remarks=(*remarks, placement))
+        change = changes.of_final(evaluation.anchor, failing[0]) if len(failing) == 1 else ""
+        return AnchorExplanation(event, due, (), "if", f"{reason}.", conditions, change=change, remarks=remarks)
+
+    def _placement(self, clause: Choose, moved: Expression) -> str:
+        role = clause.role
+        if isinstance(role.source, FactSource) and role.label not in self.writer.shared and role.origin == role.label:
+            return f"What chooses stands in the clause: FILTER({self.writer.expression(moved)}) in the query of {role.label}"
+        return f"What chooses stands in the clause: {clause_text(clause, self.writer)}"
+
+    def _aggregates(self, evaluation: AnchorEvaluation, binding: Binding) -> tuple[str, ...]:
+        """The values of aggregates, each with its number of events."""
+        lines = []
+        for clauses in evaluation.clauses:
+            for each in clauses:
+                if isinstance(each.clause, Aggregate) and each.clause.role.label in binding.results:
+                    if binding.used.get(each.clause.role.label) != tuple([candidate.event for candidate in each.chosen]):
+                        continue
+                    value = "unbound" if each.value is None else self.writer.term(each.value)
+                    events = f"{len(each.chosen):,} {each.clause.role.origin} {self._range(each)}"
+                    lines.append(f"  ?{each.clause.variable} is {value}, of {events}")
+                    break
+        return tuple(lines)
+
+    # --- clauses ---
+
+    def _clause(self, evaluation: AnchorEvaluation, place: int) -> AnchorExplanation:
+        event, due = self._anchor(evaluation)
+        nearest = min(reversed(evaluation.clauses[place - 1]), key=_failures)
+        clause = nearest.clause
+        if not isinstance(clause, Absent) and not self._shown(nearest, evaluation):
+            nearest = self._with_the_nearest(evaluation, place, nearest)
+        name = step_names([clause], has_condition=False)[0]
+        bound = self._referred(nearest, evaluation)
+        if isinstance(clause, Absent):
+            return self._refused(evaluation, place, nearest, AnchorExplanation(event, due, bound, name))
+        if nearest.chosen:  # more events than `limits: { matches }` permits
+            reason = f"{len(nearest.chosen):,} {clause.role.label} {self._range(nearest)}, more than `limits: {{ matches }}` allows."
+            return AnchorExplanation(event, due, bound, name, reason)
+        ranked = sorted(self._shown(nearest, evaluation), key=lambda each: (each.failures, abs(each.distance), -each.event.number))
+        shown = ranked[:_MOST_CANDIDATES]
+        changes = Changes(self.evaluator, self.writer)
+        tried = (changes.of_candidate(evaluation.anchor, place, nearest, each) for each in shown)
+        change = next((text for text in tried if text), "")
+        number = len(nearest.inside)
+        reason = f"nothing for {clause.role.label}{f' among {number:,}' if number else ''} {self._range(nearest)}"
+        candidates = tuple([self._candidate(each, place, nearest) for each in shown])
+        too_far = self._too_far(shown[0], nearest) if shown else ""
+        return AnchorExplanation(event, due, bound, name, reason, (), candidates, len(ranked) - len(shown), too_far, change)
+
+    def _with_the_nearest(self, evaluation: AnchorEvaluation, place: int, clause: ClauseEvaluation) -> ClauseEvaluation:
+        """The evaluation of a clause with its latest event before the examined range as a
+        candidate."""
+        history = self.evaluator.history
+        event = history.last_before(history.stream_of(clause.clause.role.source), clause.earliest)
+        if event is None:
+            return clause
+        length = max(clause.latest - clause.earliest, 1)
+        farther = self.evaluator.evaluate(evaluation.anchor, (clause.latest - event.time) // length + 2, MOST_BINDINGS)
+        return min(reversed(farther.clauses[place - 1]), key=_failures)
+
+    def _shown(self, clause: ClauseEvaluation, evaluation: AnchorEvaluation) -> Sequence[CandidateEvaluation]:
+        """The candidates to list. Outside the window, events of the match itself are left out, and
+        composite events of the rule at the time of the anchor.
+        """
+        own, now = self.evaluator.rule.event, evaluation.order.due
+
+        def is_of_match(candidate: CandidateEvaluation) -> bool:
+            event = candidate.event
+            return candidate.taken_as is not None or (event.stream == own and event.time == now)
+
+        return [each for each in clause.candidates if not each.outside or not is_of_match(each)]
+
+    def _too_far(self, candidate: CandidateEvaluation, clause: ClauseEvaluation) -> str:
+        """`T at 0 is 132 s before, 12 s too far`; empty unless only the distance fails."""
+        if candidate.failures != 1 or candidate.event.time >= clause.earliest or not isinstance(scope_of(clause.clause), Window):
+            return ""
+        event, clock = f"{clause.clause.role.origin} at {self.writer.time(candidate.event.time)}", self.evaluator.clock
+        return f"{event} is {distance_text(candidate.distance, clock)} before, {distance_text(candidate.outside, clock)} too far"
+
+    def _referred(self, clause: ClauseEvaluation, evaluation: AnchorEvaluation) -> tuple[EventText, ...]:
+        """Events of earlier clauses to which a clause refers, without the anchor."""
+        rule = self.evaluator.rule
+        labels = {part.label for part in parameters_of(clause.clause.role.constraints) if isinstance(part, Attribute | TimeOf)}
+        match scope_of(clause.clause):
+            case Window(_, reference):
+                labels.add(reference)
+            case Between(first, second):
+                labels |= {first, second}
+        places = {each.role.label: place for place, each in enumerate(rule.clauses, 1)}
+        events = clause.binding.events
+        return tuple([self.writer.event(events[label], places[label]) for label in events if label in labels and label in places])
+
+    def _refused(self, evaluation: AnchorEvaluation, place: int, clause: ClauseEvaluation, start: AnchorExplanation) -> AnchorExplanation:
+        refusing = sorted(clause.chosen, key=lambda each: abs(each.distance))
+        change = Changes(self.evaluator, self.writer).of_refusal(evaluation.anchor, place, clause)
+        if len(refusing) == 1 and self._is_anchor(refusing[0], evaluation, clause):
+            distance = distance_text(refusing[0].distance, self.evaluator.clock)
+            reason = f"refused by itself, {distance} before." if refusing[0].distance else "refused by itself."
+            return AnchorExplanation(start.event, start.due, start.bound, start.stopped_by, reason, change=change)
+        shown = refusing[:_MOST_CANDIDATES]
+        number = len(clause.inside)
+        reason = f"refused by {len(refusing):,}{f' among {number:,}' if number > len(refusing) else ''} {self._range(clause)}"
+        candidates = tuple([self._candidate(each, place, clause) for each in shown])
+        return AnchorExplanation(
+            start.event, start.due, start.bound, start.stopped_by, reason, (), candidates, len(refusing) - len(shown), "", change
+        )
+
+    def _is_anchor(self, candidate: CandidateEvaluation, evaluation: AnchorEvaluation, clause: ClauseEvaluation) -> bool:
+        return candidate.event == evaluation.anchor and clause.clause.role.origin == self.evaluator.rule.anchor.origin
+
+    def _range(self, clause: ClauseEvaluation) -> str:
+        """The range of times of a clause: `in [12, 132)`."""
+        scope = scope_of(clause.clause)
+        if isinstance(scope, Between):
+            return f"between {self.writer.time(clause.earliest - 1)} and {self.writer.time(clause.latest + 1)}"
+        interval = scope.interval
+        opened, closed = "[" if interval.high_closed else "(", "]" if interval.low_closed else ")"
+        first = clause.earliest if interval.high_closed else clause.earliest - 1
+        last = clause.latest if interval.low_closed else clause.latest + 1
+        return f"in {opened}{self.writer.time(first)}, {self.writer.time(last)}{closed}"
+
+    # --- candidates ---
+
+    def _candidate(self, candidate: CandidateEvaluation, place: int, clause: ClauseEvaluation) -> CandidateExplanation:
+        event = self.writer.event(candidate.event, place, clause.clause.role.origin)
+        refuses = isinstance(clause.clause, Absent)
+        outcomes = candidate.conditions if refuses else candidate.failing
+        conditions = tuple([self.writer.constraint(each) for each in outcomes])
+        reasons = list(self._reasons(candidate, clause))
+        if refuses or (not candidate.failing and candidate.conditions):
+            holding = [each.text for each in conditions][:_MOST_LISTED]
+            reasons.insert(0, "every condition holds" + (f": {', '.join(holding)}" if refuses and holding else ""))
+            if not candidate.conditions:
+                reasons = reasons[1:] or ["it is there"]
+        return CandidateExplanation(event, conditions, tuple(reasons), candidate.failures)
+
+    def _reasons(self, candidate: CandidateEvaluation, clause: ClauseEvaluation) -> Sequence[str]:
+        reasons = []
+        if candidate.outside:
+            reasons.append(self._distance(candidate, clause))
+        elif isinstance(clause.clause, Absent):
+            reasons.append(self._how_far(candidate, clause))
+        if candidate.consumed_by is not None:
+            consumed_at = self.writer.time(candidate.consumed_by.due)
+            reasons.append(f"used up by the firing at {consumed_at} (consuming {clause.clause.role.label})")
+        if candidate.taken_as is not None:
+            reasons.append(f"it is {candidate.taken_as} already")
+        return reasons
+
+    def _how_far(self, candidate: CandidateEvaluation, clause: ClauseEvaluation) -> str:
+        scope = scope_of(clause.clause)
+        reference = scope.reference if isinstance(scope, Window) else scope.second
+        if candidate.distance == 0:
+            return f"at the instant of {reference}"
+        word = "before" if candidate.distance > 0 else "after"
+        return f"{distance_text(abs(candidate.distance), self.evaluator.clock)} {word} {reference}"
+
+    def _distance(self, candidate: CandidateEvaluation, clause: ClauseEvaluation) -> str:
+        scope, clock = scope_of(clause.clause), self.evaluator.clock
+        if isinstance(scope, Between):
+            return f"not between {scope.first} and {scope.second}"
+        left_out = f"which `{self._written(scope)}` leaves out"
+        if candidate.distance == 0:
+            is_anchor = scope.reference == self.evaluator.rule.anchor.label
+            instant = "the anchor's own instant" if is_anchor else f"the instant of {scope.reference}"
+            return f"at {instant}, {left_out}"
+        how_far, (_, high) = self._how_far(candidate, clause), scope.interval.bounds
+        if candidate.distance < 0:
+            return how_far
+        is_far = candidate.distance > high
+        beyond = candidate.distance - scope.interval.high if is_far else scope.interval.low - candidate.distance
+        return f"{how_far}, {distance_text(beyond, clock)} too {'far' if is_far else 'near'}" if beyond else f"{how_far}, {left_out}"
+
+    def _written(self, scope: Window) -> str:
+        """The window in its shortest form: `within 2 min`, not `within (0, 2 min]`."""
+        interval = scope.interval
+        if interval.low == 0 and not interval.low_closed and interval.high_closed:
+            return scope_text(scope).replace("(0, ", "").replace("]", "").rpartition(" from ")[0]
+        return scope_text(scope).rpartition(" from ")[0]
+
+
+def _failures(clause: ClauseEvaluation) -> int:
+    if isinstance(clause.clause, Absent):
+        return len(clause.chosen)
+    return min((each.failures for each in clause.candidates), default=1_000)

@@ -1,0 +1,332 @@
+"""Explanation of a rule that did not fire: a funnel, and the anchor with the most progress.
+
+Idea: the rule, and the units whose events it reads, are replayed
+(`dotr.explanations.why_not.survey`). Without an anchor, the facts that fail the anchor's own
+constraints are shown; without a fact, the stop of its query (`dotr.explanations.missing.fact`).
+Cost: a replay of the rule; for a query without a fact, a second one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from dotr.explanations.evidence.evaluations import ConsumedEvents
+from dotr.explanations.evidence.rule_evaluation import RuleEvaluator
+from dotr.explanations.missing.fact import MissingFacts, explain_missing_facts
+from dotr.explanations.replay.recording import Recorder
+from dotr.explanations.replay.stream import RejectedElement, Replay
+from dotr.explanations.text.event_text import EventWriter, unit_name
+from dotr.explanations.why_not.anchor_explanation import AnchorExplainer, AnchorExplanation
+from dotr.explanations.why_not.other_anchors import LateElements, LateSearch
+from dotr.explanations.why_not.requested_instants import RequestedInstants
+from dotr.explanations.why_not.survey import REACH, RequestedAnchors, Survey
+from dotr.explanations.why_not.waiting_anchors import WaitingAnchors, waiting_anchors
+from dotr.model.rules import EventSource, FactSource, Role, Rule
+from dotr.model.stream import Reason
+from dotr.model.terms import Label, Term, Variable
+from dotr.model.time import LAST_MICRO, Micros, Unit
+from dotr.syntax.rendering import step_names
+from dotr.syntax.term_writer import TermWriter
+from dotr.temporal.layout.units import units_by_label
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A question about the anchors of a rule; without values about all of them.
+
+    Attributes:
+        first, last: times in µs since 1970, both included; None: no bound.
+        where: attributes of the anchor that equal a term, by SPARQL's `=`.
+        every: explain every anchor that did not fire, not only the one with the most progress.
+    """
+
+    first: Micros | None = None
+    last: Micros | None = None
+    where: tuple[tuple[Variable, Term], ...] = ()
+    every: bool = False
+
+    @property
+    def requested(self) -> RequestedAnchors:
+        """The requested anchors."""
+        first = -LAST_MICRO if self.first is None else self.first
+        return RequestedAnchors(first, LAST_MICRO if self.last is None else self.last, self.where)
+
+
+@dataclass(frozen=True, slots=True)
+class Funnel:
+    """The bindings of a rule, from its anchors to its events.
+
+    Attributes:
+        rule: the name of the rule.
+        anchors: the number of anchors.
+        steps: for each clause, and for `if`, its name and the number of bindings after it.
+        errors: the number of bindings at which `if` errs.
+        events: the number of firings.
+    """
+
+    rule: str
+    anchors: int
+    steps: tuple[tuple[str, int], ...]
+    errors: int
+    events: int
+
+    def __str__(self) -> str:
+        """Return the text up to the first step that leaves nothing.
+
+        >>> print(Funnel("Leak", 2, (("Hot", 1),), 0, 1))
+        Leak: 2 anchors, 1 after Hot, 1 event
+        >>> print(Funnel("Rise", 2, (("Before", 1), ("if", 0)), 1, 0))
+        Rise: 2 anchors, 1 after Before, 0 after if (1 error)
+        """
+        parts = [f"{self.rule}: {counted(self.anchors, 'anchor')}"]
+        if not self.anchors:
+            return parts[0]
+        for name, number in self.steps:
+            errors = f" ({counted(self.errors, 'error')})" if name == "if" and self.errors else ""
+            parts.append(f"{number:,} after {name}{errors}")
+            if not number:
+                return ", ".join(parts)
+        return ", ".join([*parts, counted(self.events, "event")])
+
+    def to_json(self) -> dict[str, object]:
+        """The funnel as a JSON object."""
+        steps = [{"after": name, "bindings": number} for name, number in self.steps]
+        return {"anchors": self.anchors, "steps": steps, "errors": self.errors, "events": self.events}
+
+
+def counted(number: int, noun: str) -> str:
+    """A number with its noun.
+
+    >>> counted(1, "anchor"), counted(1200, "event")
+    ('1 anchor', '1,200 events')
+    """
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+@dataclass(frozen=True)
+class WhyNot:
+    """The answer for one replay.
+
+    Attributes:
+        case: the case of a rule test; empty otherwise.
+        funnel: the bindings of the requested anchors.
+        anchors: explanations of anchors that did not fire: of that with the most progress, or of
+            all; without an anchor, of the facts that fail the anchor's own constraints.
+        facts: the number of requested facts of the anchor's query.
+        label: the label of the query or event that the anchor reads.
+        missing: the explanation of a query without a fact; None if it has facts, or is not the
+            cause.
+        waiting: delayed anchors that are not yet due.
+        late: the late elements that would have been anchors.
+        unit: a question on the unit of times, if they are beyond the year 3000.
+        remarks: further sentences.
+    """
+
+    case: str
+    funnel: Funnel
+    anchors: tuple[AnchorExplanation, ...]
+    facts: int
+    label: Label
+    missing: MissingFacts | None = None
+    waiting: WaitingAnchors | None = None
+    late: LateElements | None = None
+    unit: str = ""
+    remarks: tuple[str, ...] = ()
+
+    @property
+    def fired(self) -> bool:
+        """True if the rule fired at a requested anchor."""
+        return self.funnel.events > 0
+
+    def lines(self) -> list[str]:
+        """The answer as lines of text: the funnel first."""
+        head = str(self.funnel)
+        if self.waiting is not None:
+            head = f"{self.funnel.rule}: {self.waiting.text}" if not self.funnel.anchors else f"{head}; {self.waiting.text}"
+        elif not self.funnel.anchors:
+            if self.missing is not None:
+                head += f" ({self.missing.summary})"
+            elif self.facts:
+                head += f" (of {self.facts:,} {self.label})"
+        if self.late is not None:
+            head += f"{'' if head.endswith('.') else '.'} {self.late.text}"
+        if self.unit and self.anchors and self.anchors[0].too_far and len(self.anchors) == 1:
+            return [f"{head}. {self.anchors[0].too_far}. {self.unit}"]
+        lines = [head]
+        if self.funnel.anchors:
+            for each in self.anchors:
+                lines += each.lines()
+        else:  # facts that are no anchors, and a change that suffices for one of them
+            for each in self.anchors:
+                lines += replace(each, change="").lines()
+            change = next((each.change for each in self.anchors if each.change), "")
+            lines += [f"  It fires with `{change}`."] if change else []
+        if self.missing is not None:
+            lines += ([f"  {self.missing.summary}"] if self.funnel.anchors else []) + self.missing.lines()
+        return lines + [f"  {each}" for each in (*self.remarks, *([self.unit] if self.unit else []))]
+
+    def to_json(self) -> dict[str, object]:
+        """The answer as a JSON object."""
+        return {
+            "rule": self.funnel.rule,
+            "case": self.case or None,
+            "fired": self.fired,
+            "funnel": self.funnel.to_json(),
+            "facts": self.facts,
+            "not_fired": [each.to_json() for each in self.anchors],
+            "missing": None if self.missing is None else self.missing.to_json(),
+            "waiting": None if self.waiting is None else self.waiting.to_json(),
+            "late": None if self.late is None else self.late.to_json(),
+            "unit": self.unit or None,
+            "remarks": list(self.remarks),
+        }
+
+
+def why_not(replay: Replay, rule: str, question: Question | None = None) -> WhyNot:
+    """The reason for which a rule did not fire.
+
+    Args:
+        replay: the program and its stream.
+        rule: the name of a rule of the program.
+        question: the requested anchors; None: all.
+
+    Returns:
+        The funnel of these anchors, and the explanation of the one with the most progress that did
+        not fire.
+
+    Raises:
+        KeyError: there is no such rule.
+
+    >>> from dotr.commands.why.replays import open_replays
+    >>> [replay] = open_replays("tests/cases/rule_r.yaml", "1")
+    >>> print(why_not(replay, "R").lines()[0])
+    R: 1 anchor, 1 after HighTemp, 1 event
+    """
+    return _Inquiry(replay, rule, question or Question()).answer()
+
+
+class _Inquiry:
+    """Search for the answer to one question."""
+
+    def __init__(self, replay: Replay, rule: str, question: Question) -> None:
+        self._replay = replay
+        self._question = question
+        self._recorder = Recorder.of(replay, rule)
+        program = replay.program
+        self._rule: Rule = self._recorder.rule
+        places = program.rules.places[rule]
+        limits = program.spec.limits
+        history = self._recorder.history
+        self._evaluator = RuleEvaluator(
+            self._rule, history, ConsumedEvents(), replay.clock, places, limits.matches, self._recorder.unfiltered
+        )
+        self._terms = TermWriter(replay.prefixes)
+        shared = frozenset(each.label for each in program.rules.queries)
+        self._writer = EventWriter(self._rule, places, replay.clock, self._terms, shared)
+        self._explainer = AnchorExplainer(self._evaluator, self._writer)
+
+    def answer(self) -> WhyNot:
+        """Run the replay, and build the answer."""
+        question, rule = self._question, self._rule
+        survey = Survey(self._recorder, self._evaluator, question.requested, self._explainer.explain, question.every)
+        late = LateSearch(self._evaluator, self._recorder, question.requested)
+        instants = RequestedInstants(question.requested, rule.anchor.delay)
+
+        def reject(rejected: RejectedElement) -> None:
+            late.note(rejected)
+            instants.note_rejected(rejected)
+
+        survey.run(reject, instants.note)
+        names = step_names(rule.clauses, has_condition=rule.condition is not None)
+        funnel = Funnel(rule.name, survey.anchors, tuple(zip(names, survey.after, strict=True)), survey.errors, survey.events)
+        found = WhyNot(self._replay.case, funnel, tuple(survey.explained), survey.facts, rule.anchor.origin)
+        waiting = waiting_anchors(self._replay, self._evaluator, question.requested)
+        found = replace(found, waiting=waiting, late=late.result(), unit=self._unit(survey))
+        if self._recorder.failed:
+            found = replace(found, remarks=self._failures())
+        units = units_by_label(self._replay.program.units)
+        if (
+            not instants.number
+            and not funnel.anchors
+            and not (isinstance(rule.anchor.source, EventSource) and rule.anchor.source.event in units)
+        ):
+            return replace(found, remarks=(*found.remarks, *instants.remarks(self._replay.clock)))
+        if not funnel.anchors and waiting is None:
+            return self._without_anchor(found, survey)
+        stopping = next((role for role in self._stopping_roles(found) if self._recorder.is_empty(role.source)), None)
+        if stopping is None:
+            return found
+        return replace(found, missing=self._missing_facts(stopping), remarks=self._missing_events(stopping))
+
+    def _is_of_unit(self, role: Role) -> bool:
+        """True if a unit other than a rule produces the events of a role, also at times without an
+        instant.
+        """
+        made = units_by_label(self._replay.program.units)
+        return isinstance(role.source, EventSource) and role.source.event in made
+
+    def _failures(self) -> tuple[str, ...]:
+        """A sentence on the anchors at which the rule failed or exceeded a limit."""
+        failed = self._recorder.failed
+        first, others = failed[0], len(failed) - 1
+        why = first.why[first.why.rindex("more than") :] if first.reason is Reason.LIMIT else first.why
+        time = "" if first.time is None else f" at {self._writer.time(first.time)}"
+        further = f" (and at {counted(others, 'further anchor')})" if others else ""
+        word = "goes over a limit" if first.reason is Reason.LIMIT else "fails"
+        return (f"The rule {word}{time}{further}: {why}.",)
+
+    def _stopping_roles(self, found: WhyNot) -> Sequence[Role]:
+        """The roles of the clauses that stopped the explained anchors and had no candidate."""
+        labels = {each.stopped_by for each in found.anchors if not each.candidates}
+        return [clause.role for clause in self._rule.clauses if clause.role.label in labels]
+
+    def _unit(self, survey: Survey[AnchorExplanation]) -> str:
+        """A question on the unit of times; empty unless times are beyond the year 3000."""
+        clock, latest = self._replay.clock, self._recorder.history.passed
+        if clock.dated or latest is None or latest < _YEAR_3000 or survey.events:
+            return ""
+        finer = next((unit for unit in _FINER if latest // clock.unit.value * unit.value < _YEAR_3000), None)
+        if finer is None:
+            return ""
+        return f"Are times beyond the year 3000 {_FINER[finer]}? time: {{ unit: {unit_name(finer)} }}"
+
+    def _without_anchor(self, found: WhyNot, survey: Survey[AnchorExplanation]) -> WhyNot:
+        requested = self._question.requested
+        non_anchors = [self._evaluator.evaluate(each, REACH) for each in survey.non_anchors]
+        facts = survey.facts
+        if not non_anchors:
+            filtered_out = [
+                each for each in self._evaluator.filtered_out(-LAST_MICRO, LAST_MICRO) if requested.includes(each.anchor, each.order.due)
+            ]
+            non_anchors, facts = filtered_out[-_MOST_LATEST:], len(filtered_out)
+        if non_anchors:
+            found = replace(found, facts=facts)
+            non_anchors.sort(key=lambda each: (sum(outcome.holds is not True for outcome in each.conditions), -each.order.due))
+            return replace(found, anchors=tuple([self._explainer.explain(each) for each in non_anchors[:_MOST_FACTS]]))
+        return replace(found, missing=self._missing_facts(self._rule.anchor), remarks=self._missing_events(self._rule.anchor))
+
+    def _missing_facts(self, role: Role) -> MissingFacts | None:
+        if not isinstance(role.source, FactSource):
+            return None
+        question = self._question
+        return explain_missing_facts(self._replay, self._rule, self._terms, role=role, first=question.first, last=question.last)
+
+    def _missing_events(self, role: Role) -> tuple[str, ...]:
+        """A remark on the rules or units that produce the events of a role; empty for a role of
+        facts."""
+        if not isinstance(role.source, EventSource):
+            return ()
+        label = role.source.event
+        making = [each.name for each in self._replay.program.rules.rules if each.event == label] or [label]
+        commands = ", ".join(self._replay.why_not_command(name) for name in making)
+        return (f"There is no event {label} here: {commands}",)
+
+
+_MOST_FACTS: Final = 5
+_MOST_LATEST: Final = 500
+"""Maximum number of facts that are compared if all fail the anchor's constraints."""
+_YEAR_3000: Final = 32_503_680_000 * Unit.SECOND.value
+_FINER: Final = {Unit.SECOND: "seconds", Unit.MILLISECOND: "milliseconds", Unit.MICROSECOND: "microseconds"}
+"""Alternative units of times, the coarsest first."""

@@ -1,0 +1,1 @@
+"""Datalog: background knowledge, and the closure of one instant over it."""

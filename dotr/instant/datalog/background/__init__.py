@@ -1,0 +1,1 @@
+"""Background knowledge: loaded, closed, compiled to a file, and cached."""

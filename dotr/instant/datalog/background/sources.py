@@ -1,0 +1,98 @@
+"""Sources of background knowledge, and the key of the compiled store made from them."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from hashlib import blake2b
+from importlib.metadata import PackageNotFoundError, version
+from importlib.resources import files
+from importlib.resources.abc import Traversable
+from typing import Final
+
+from dotr.instant.datalog.entailment import Entailment
+from dotr.model.places import Document
+
+_ABSOLUTE: Final = (".nt", ".nq", ".nt.gz", ".nq.gz")
+"""Syntaxes without relative IRIs: the content does not depend on the path of the file."""
+CODE: Final = ("errors", "evaluation", "instant", "model", "syntax")
+"""Packages of `dotr` whose code decides the content of a compiled background, and the answers of
+queries over it. All their imports are in one of them (tests/engine/test_sources.py); otherwise a
+store of older code would pass as up to date.
+"""
+_BLOCK: Final = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Sources:
+    """Paths of graphs, Datalog documents, and the settings of the closure."""
+
+    graphs: tuple[str, ...] = ()
+    datalog: tuple[Document, ...] = ()
+    entailment: Entailment = Entailment.NONE
+    axiomatic: bool = False
+    prefixes: Mapping[str, str] = field(default_factory=dict)
+
+    def size(self) -> int:
+        """Total size: bytes of graphs, characters of Datalog; a missing file counts as 0."""
+        total = sum(len(document.text) for document in self.datalog)
+        for path in self.graphs:
+            if os.path.isfile(path):
+                total += os.path.getsize(path)
+        return total
+
+    def key(self) -> bytes:
+        """16-byte digest of everything on which the closed background depends.
+
+        Included are all bytes of the sources, the entailment settings, the prefixes, the names of
+        Datalog files (part of rule names), the code of `CODE` and the versions of libraries. For a
+        syntax with relative IRIs, the path of its file is included. Raises OSError for an
+        unreadable graph.
+        >>> Sources().key() == Sources().key() != Sources(entailment=Entailment.RDFS).key()
+        True
+        """
+        digest = blake2b(digest_size=16)
+        settings = [self.entailment.value, self.axiomatic, sorted(self.prefixes.items())]
+        texts = [[os.path.basename(document.name), document.text] for document in self.datalog]
+        paths = [os.path.basename(path) if path.lower().endswith(_ABSOLUTE) else os.path.abspath(path) for path in self.graphs]
+        digest.update(json.dumps([_code_digest().hex(), settings, texts, paths]).encode())
+        for path in self.graphs:
+            content = blake2b(digest_size=16)
+            with open(path, "rb") as file:
+                while block := file.read(_BLOCK):
+                    content.update(block)
+            digest.update(content.digest())
+        return digest.digest()
+
+    def stamps(self) -> list[tuple[int, int, int]]:
+        """Inode, size and modification time (ns) of each graph; detects writes during reading."""
+        stamps = []
+        for path in self.graphs:
+            status = os.stat(path)
+            stamps.append((status.st_ino, status.st_size, status.st_mtime_ns))
+        return stamps
+
+
+@cache
+def _code_digest() -> bytes:
+    """Digest of the code of `CODE` and of the versions of its libraries."""
+    digest = blake2b(digest_size=16)
+    for package in ("dotr", "pyoxigraph", "google-re2"):
+        try:
+            digest.update(f"{package} {version(package)}\n".encode())
+        except PackageNotFoundError:  # run from a folder, or from a zip
+            digest.update(f"{package}\n".encode())
+    for name in CODE:
+        _update(digest, files("dotr").joinpath(name))
+    return digest.digest()
+
+
+def _update(digest: blake2b, entry: Traversable) -> None:
+    if entry.is_dir():
+        for each in sorted(entry.iterdir(), key=lambda each: each.name):
+            _update(digest, each)
+    elif entry.name.endswith((".py", ".dlog")):
+        digest.update(entry.name.encode() + b"\0" + entry.read_bytes() + b"\0")

@@ -1,0 +1,1 @@
+"""Closure of an instant, and in bulk, by rules compiled for one predicate each."""

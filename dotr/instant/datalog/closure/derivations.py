@@ -1,0 +1,175 @@
+"""Generated functions that derive the conclusions of a rule, over any background, from bound
+variables.
+
+    derive = derivation(rule, stratum, bound, skip)
+    derive(background, delta, push, alarms, *terms)
+
+Conclusions are passed to `push`, known ones, too; contradictions are appended to `alarms` as (rule,
+triples). Delta rules (`dotr.instant.datalog.closure.delta_rules`) do the same faster for one
+position over a fixed background. NOT and AGGREGATE are evaluated in `delta.models[stratum]`.
+
+Cost: about 50 µs to generate; rules of one shape share the compilation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import TypeAlias
+
+from dotr.evaluation.codegen.tree import Emit, IfElse, Return
+from dotr.evaluation.joins.compile import JoinWriter
+from dotr.evaluation.joins.order import Side, ordered
+from dotr.evaluation.triples.index import TripleIndex
+from dotr.instant.datalog.closure.lower_strata import LowerModel, exists, groups
+from dotr.model.algebra import Const, TriplePattern, Var
+from dotr.model.datalog import DatalogRule, GroupAggregate, Not
+from dotr.model.terms import Term, Triple, Variable, can_be_subject, is_iri
+from dotr.model.traverse import free_variables
+
+ConstraintViolation: TypeAlias = tuple[str, tuple[Triple, ...]]
+Push: TypeAlias = Callable[[Triple], None]
+Derivation: TypeAlias = Callable[..., None]
+
+
+class StratumDelta(TripleIndex):
+    """Delta of a closure by strata; `models[n]` is the model that NOT and AGGREGATE of stratum n
+    read.
+    """
+
+    __slots__ = ("models",)
+
+    def __init__(self, models: Sequence[LowerModel], triples: Iterable[Triple] = ()) -> None:
+        super().__init__(triples)
+        self.models = models
+
+
+class RuleWriter(JoinWriter):
+    """Generator of a rule's body; variable predicates match hidden ones in a rule set."""
+
+    def __init__(self, name: str, rule: DatalogRule, stratum: int, *, index: TripleIndex | None = None) -> None:
+        super().__init__(name, leave="return", index=index, hidden=rule.of_rule_set)
+        self._stratum = stratum
+
+    def lower_stratum_item(self, item: Not | GroupAggregate) -> None:
+        """Emits a look-up in the lower strata.
+
+        `NOT [?s, <broken>, ?w]` and `AGGREGATE … ON ?room BIND COUNT(?x) AS ?n`:
+
+            if a0(delta.models[1], v_s): continue
+            for v_n, in g1(delta.models[1], v_room):
+        """
+        bound = tuple(name for name in free_variables(item) if name in self.names)
+        arguments = ", ".join([f"delta.models[{self._stratum}]", *map(self.read, bound)])
+        match item:
+            case Not():
+                self.skip_if(f"{self.parameter('a', exists(item, bound))}({arguments})")
+            case GroupAggregate(_, keys, results):
+                slots = [*(key for key in keys if key not in bound), *(name for name, _ in results)]
+                targets, checks = [], []
+                for slot in slots:
+                    if slot in self.names:
+                        targets.append(self.temporary())
+                        checks.append(f"{targets[-1]} != {self.names[slot]}")
+                    else:
+                        targets.append(self.bind(slot))
+                self.loop(", ".join(targets) + ",", f"{self.parameter('g', groups(item, bound))}({arguments})")
+                for check in checks:
+                    self.skip_if(check)
+
+    def conclude(self, rule: DatalogRule) -> None:
+        """Emits the heads, or the contradiction of a rule without a head."""
+        for head in rule.head:
+            self._push(rule, head)
+        if not rule.head:
+            premises = "".join(f"{self._triple(item)}, " for item in rule.body if isinstance(item, TriplePattern))
+            self.emit("alarms.append", f"({self.parameter('c', rule.name)}, ({premises}))")
+
+    def _push(self, rule: DatalogRule, head: TriplePattern) -> None:
+        """Emits a head; terms that would not be RDF derive nothing (a literal or triple term as
+        subject, a predicate that is no IRI).
+
+        `[?o, <of>, ?s]`, with `?o` bound only as an object:
+
+            if v_o >= '<=':
+                push((v_o, k0, v_s))
+        """
+        subjects, predicates = set[Variable](), set[Variable]()
+        for item in rule.body:
+            if isinstance(item, TriplePattern):
+                if isinstance(item.subject, Var):
+                    subjects.add(item.subject.name)
+                if isinstance(item.predicate, Var):
+                    predicates.add(item.predicate.name)
+        checks = []
+        for slot, known_valid, is_valid, check in (
+            (head.subject, subjects | predicates, can_be_subject, "{0} >= '<='"),
+            (head.predicate, predicates, is_iri, "{0}[0] == '<' != {0}[1]"),
+        ):
+            term = self.known_term(slot)
+            if term is not None:
+                if not is_valid(term):
+                    return
+            elif isinstance(slot, Var) and slot.name not in known_valid:
+                checks.append(check.format(self.name_of(slot)))
+        push = self.conclusion(head)
+        self.add(IfElse([(" and ".join(checks), [push])]) if checks else push)
+
+    def conclusion(self, head: TriplePattern) -> Emit:
+        """The statement that concludes a head."""
+        return Emit("push", self._triple(head))
+
+    def _triple(self, pattern: TriplePattern) -> str:
+        return f"({self.name_of(pattern.subject)}, {self.name_of(pattern.predicate)}, {self.name_of(pattern.object)})"
+
+
+def derivation(rule: DatalogRule, stratum: int, bound: tuple[Variable, ...], skip: int | None = None) -> Derivation:
+    """The function that derives the conclusions of a rule with some variables bound.
+
+    `bound`: the variables whose terms are the last arguments of the function, in this order.
+    `skip`: the index of a body item to leave out; None: none.
+
+    >>> from dotr.model.algebra import Var
+    >>> at = TriplePattern(Var("a"), Const("<at>"), Var("c"))
+    >>> inside = TriplePattern(Var("c"), Const("<in>"), Var("b"))
+    >>> rule = DatalogRule("r", (TriplePattern(Var("a"), Const("<in>"), Var("b")),), (at, inside))
+    >>> found: list[Triple] = []
+    >>> background = TripleIndex([("<c>", "<in>", "<b>")])
+    >>> derive = derivation(rule, 0, ("a", "c"), 0)
+    >>> derive(background, TripleIndex(), found.append, [], "<a>", "<c>")
+    >>> found
+    [('<a>', '<in>', '<b>')]
+    """
+    writer = RuleWriter("derive", rule, stratum)
+    writer.begin(["background", "delta", "push", "alarms", *map(writer.bind, bound)])
+    rest = [item for number, item in enumerate(rule.body) if number != skip]
+    writer.write_steps(ordered(rest, bound, Side.BOTH, None))
+    writer.conclude(rule)
+    writer.end()
+    return writer.function()
+
+
+def support(rule: DatalogRule, stratum: int, bound: tuple[Variable, ...]) -> Derivation:
+    """The function that pushes True once if a rule has a match with these variables bound."""
+    writer = RuleWriter("derive", rule, stratum)
+    writer.begin(["background", "delta", "push", *map(writer.bind, bound)])
+    writer.write_steps(ordered(rule.body, bound, Side.BOTH, None))
+    writer.emit("push", "True")
+    writer.add(Return())
+    writer.end()
+    return writer.function()
+
+
+def bindings_of(pattern: TriplePattern, triple: Triple) -> dict[Variable, Term] | None:
+    """Bindings of a pattern's variables by a triple; None for a mismatch.
+
+    >>> from dotr.model.algebra import Var
+    >>> bindings_of(TriplePattern(Var("x"), Const("<p>"), Var("x")), ("<a>", "<p>", "<b>"))
+    """
+    terms: dict[Variable, Term] = {}
+    for slot, term in zip((pattern.subject, pattern.predicate, pattern.object), triple, strict=True):
+        if isinstance(slot, Const):
+            if slot.term != term:
+                return None
+        elif terms.setdefault(slot.name, term) != term:
+            return None
+    return terms

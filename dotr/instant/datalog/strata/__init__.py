@@ -1,0 +1,1 @@
+"""Strata: NOT and AGGREGATE in a closure, and what they take back."""

@@ -1,0 +1,63 @@
+"""Warnings for continuous queries that need the background: answers without the stream, and keys.
+
+Source: continuous.md, section 10.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from dotr.errors.diagnostics import Diagnostic, Severity
+from dotr.evaluation.limits import LimitExceeded, Limits
+from dotr.evaluation.triples.index import TripleIndex
+from dotr.instant.datalog.background.knowledge import Knowledge
+from dotr.instant.queries.evaluate import AlgebraCompiler
+from dotr.instant.queries.graph import Graph
+from dotr.instant.queries.operators import EMPTY
+from dotr.instant.queries.window_operators import ReportGraph
+from dotr.languages.continuous.codes import WindowCode
+from dotr.languages.continuous.keys import query_key
+from dotr.languages.continuous.model import AskForm, ContinuousQuery
+from dotr.model.algebra import Extend, Filter, Group, Join, Pattern, Values
+from dotr.temporal.layout.units import StreamQuery
+
+
+def query_warnings(queries: Sequence[StreamQuery], knowledge: Knowledge, limits: Limits) -> Iterator[Diagnostic]:
+    """A warning for each query that the background alone answers, and for each with one
+    partition."""
+    for each in queries:
+        query = each.query
+        if _answers_without_windows(query, knowledge, limits):
+            message = f"the background alone answers {query.label}: it has solutions where every window is empty"
+            hint = "Add a pattern that only a window can match."
+            yield Diagnostic(WindowCode.BACKGROUND_ANSWERS, message, query.label_span, hint, Severity.WARNING)
+        if reason := query_key(query).reason:
+            message = f"query {query.label} has one partition: {reason}"
+            hint = "It runs on one core; other queries run on others."
+            yield Diagnostic(WindowCode.ONE_PARTITION, message, query.label_span, hint, Severity.WARNING)
+
+
+def _answers_without_windows(query: ContinuousQuery, knowledge: Knowledge, limits: Limits) -> bool:
+    """True if the background alone has solutions. The one row of an aggregate over no solutions
+    does not count."""
+    if _counts_nothing(query.query.pattern) and not isinstance(query.form, AskForm):
+        return False
+    nothing = Graph(TripleIndex(), TripleIndex())
+    windows = {window.name: nothing for window in query.windows if window.name is not None}
+    graph = ReportGraph(knowledge.background, TripleIndex(), windows, [()] * len(query.matches), limits)
+    try:
+        return AlgebraCompiler().compile(query.query).has_solution(graph, EMPTY)
+    except LimitExceeded:
+        return True
+
+
+def _counts_nothing(pattern: Pattern) -> bool:
+    """True for an aggregate without keys, which has one row even over no solutions."""
+    while True:
+        match pattern:
+            case Extend(inner, _, _) | Filter(inner, _) | Join(inner, Values()):
+                pattern = inner
+            case Group(_, keys, _):
+                return not keys
+            case _:
+                return False

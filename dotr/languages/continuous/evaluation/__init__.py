@@ -1,0 +1,1 @@
+"""Evaluation of continuous queries: contents, closures and answers from report to report."""

@@ -1,0 +1,190 @@
+"""Incremental evaluation of a continuous query from report to report (continuous.md, section 11).
+
+Idea: each graph of the query, that of a window or the default graph, has a delta since the last
+report: triples that began and triples that ended. The incremental operators of
+`dotr.instant.queries` turn these deltas into inserted and deleted solutions. An incremental closure
+has its delta at hand; the graph of a window that is closed in full at each report is compared with
+that of the last report. Invariant: after `update` the plan holds the solutions over the graphs of
+the report, or nothing; after an error it holds nothing, and the next report is evaluated in full.
+Cost: the deltas, and the whole of each graph that is closed in full. Where the deltas are larger
+than the graphs, the report is evaluated in full.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence, Set
+from itertools import chain
+from typing import NamedTuple, cast
+
+from dotr.evaluation.joins.branch_loops import AnswerRow
+from dotr.evaluation.limits import Limits
+from dotr.evaluation.triples.index import TripleIndex, is_hidden
+from dotr.evaluation.triples.joint_index import JointIndex
+from dotr.evaluation.triples.masked_index import MaskedIndex
+from dotr.languages.continuous.evaluation.maintained_matches import MaintainedMatch
+from dotr.languages.continuous.evaluation.shared_closure import WindowChanges
+from dotr.model.terms import Term, Triple
+from dotr.temporal.answers.changes import NO_CHANGE, NO_TRIPLES, GraphChange, GraphChanges, GraphName, SharedTriples
+from dotr.temporal.answers.plan import MaintainedPlan
+from dotr.temporal.horizons.index import HeldIndex
+
+
+class GraphAtReport(NamedTuple):
+    """A graph of a query at one report.
+
+    - `triples`: its triples, except those of the background.
+    - `background`: triples that never change, disjoint from `triples`.
+    - `changes`: the delta since the last report, which may contain triples of the background; None
+      where it is unknown.
+    """
+
+    triples: TripleIndex
+    background: TripleIndex = NO_TRIPLES
+    changes: WindowChanges | None = None
+
+
+class SolutionChanges(NamedTuple):
+    """The rows inserted (`inserted`) and deleted (`deleted`) since the last report, as bags.
+
+    `is_initial`: the report was evaluated in full, and `inserted` has all its rows.
+    """
+
+    inserted: list[AnswerRow]
+    deleted: list[AnswerRow]
+    is_initial: bool
+
+
+class _Difference(NamedTuple):
+    """The triples inserted into a graph, and those deleted from it."""
+
+    began: Collection[Triple]
+    ended: Collection[Triple]
+
+
+class _TrackedGraph:
+    """A graph from report to report: the number of its triples, and the triples themselves where
+    its delta is found by comparison."""
+
+    __slots__ = ("_triples", "size")
+
+    def __init__(self) -> None:
+        self.size: int | None = None
+        self._triples: Set[Triple] | None = None
+
+    def difference(self, graph: GraphAtReport) -> _Difference | None:
+        """The delta since the last report; None where it is unknown."""
+        triples, changes, before = graph.triples, graph.changes, self._triples
+        self._triples = None
+        if isinstance(triples, HeldIndex):
+            if changes is None or self.size is None:
+                self.size = len(triples)
+                return None
+            began, ended = changes.began, changes.ended
+            if len(graph.background):
+                known = graph.background.triples
+                began, ended = ([each for each in some if each not in known] for some in (began, ended))
+            self.size += len(began) - len(ended)
+            return _Difference(cast(Collection[Triple], began), cast(Collection[Triple], ended))
+        now = self._triples = triples.triples
+        self.size = len(now)
+        if before is None:
+            return None
+        return _Difference(*([each for each in some - other if not is_hidden(each[1])] for some, other in ((now, before), (before, now))))
+
+
+class MaintainedSolutions:
+    """The incremental plan of one query, with its state."""
+
+    def __init__(self, plan: MaintainedPlan, limits: Limits, matches: Sequence[MaintainedMatch | None] = ()) -> None:
+        self.plan = plan
+        self.matches = matches if plan.whole is not None else ()
+        """The incremental MATCH blocks; the caller passes their items before each `update`."""
+        self._limits = limits
+        self._graphs = {name: _TrackedGraph() for name in plan.reads}
+        self._predicates = {name: None if reads is None else {predicate for predicate, _ in reads} for name, reads in plan.reads.items()}
+        self._is_empty = True
+        self.number = 0
+        """The number of solutions, where the whole query is evaluated incrementally."""
+
+    def clear(self) -> None:
+        """Drop all solutions; the next report is evaluated in full."""
+        self.plan.clear()
+        self._is_empty = True
+        self._graphs = {name: _TrackedGraph() for name in self._graphs}
+
+    def update(self, graphs: Mapping[GraphName, GraphAtReport]) -> SolutionChanges | None:
+        """Advance to the graphs of a report.
+
+        Returns:
+            the inserted and deleted solutions; None where only parts of the query are incremental.
+
+        Raises:
+            LimitExceeded: a limit is exceeded; the state is then empty.
+        """
+        try:
+            changes = self._changes(graphs)
+            is_initial = changes is None
+            if changes is None:
+                self.plan.clear()
+                changes = {None: GraphChange.initial(NO_TRIPLES, NO_TRIPLES)}
+                changes |= {name: GraphChange.initial(graphs[name].background, graphs[name].triples) for name in self._graphs}
+            self._is_empty = False
+            rows = self.plan.update(changes, self._limits)
+        except BaseException:
+            self.clear()
+            raise
+        if rows is None:
+            return None
+        self.number = len(rows.inserted) - len(rows.deleted) + (0 if is_initial else self.number)
+        return SolutionChanges(rows.inserted, rows.deleted, is_initial)
+
+    def _changes(self, graphs: Mapping[GraphName, GraphAtReport]) -> GraphChanges | None:
+        """The changes of all graphs; None where the report is to be evaluated in full."""
+        differences = {name: tracked.difference(graphs[name]) for name, tracked in self._graphs.items()}
+        if self._is_empty:
+            return None
+        changed = present = 0
+        changes: dict[GraphName, GraphChange] = {None: NO_CHANGE}
+        for name, difference in differences.items():
+            if difference is None:
+                return None
+            changed += len(difference.began) + len(difference.ended)
+            present += self._graphs[name].size or 0
+            changes[name] = self._change(name, graphs[name], difference)
+        return None if changed > present else changes
+
+    def _change(self, name: GraphName, graph: GraphAtReport, difference: _Difference) -> GraphChange:
+        """The change of one graph. For a graph {a, b} where b began and c ended, the unchanged rest
+        is {a}."""
+        began, ended = (self._index(name, some) if some else NO_TRIPLES for some in difference)
+        rest = graph.triples
+        if began.triples:
+            known = isinstance(rest, HeldIndex) and rest.without is None
+            rest = HeldIndex(rest.held, rest.least, began) if known else MaskedIndex(rest, began.triples)  # type: ignore[attr-defined]
+        if len(graph.background):
+            rest = JointIndex(graph.background, rest)
+        return GraphChange(graph.background, rest, began, ended, False)
+
+    def _index(self, name: GraphName, triples: Collection[Triple]) -> TripleIndex:
+        """The index of those of some distinct triples that patterns over a graph can match.
+
+        Queries that read the same predicates of the same `SharedTriples` share one index.
+        """
+        read = self._predicates[name]
+        if not isinstance(triples, SharedTriples):
+            return self._new_index(read, triples)
+        key = None if read is None else frozenset(read)
+        index = triples.indexes.get(key)
+        if index is None:
+            index = triples.indexes[key] = self._new_index(read, triples)
+        return index
+
+    def _new_index(self, read: Set[Term] | None, triples: Collection[Triple]) -> TripleIndex:
+        groups: dict[Term, list[Triple]] = {}
+        for each in triples:
+            predicate = each[1]
+            if predicate in groups:
+                groups[predicate].append(each)
+            elif read is None or predicate in read:
+                groups[predicate] = [each]
+        return TripleIndex.from_groups(groups, set(chain.from_iterable(groups.values())))

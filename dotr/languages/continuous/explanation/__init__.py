@@ -1,0 +1,1 @@
+"""Explanations of reports of continuous queries."""

@@ -1,0 +1,144 @@
+"""Records of continuous queries in a replay: the elements of their windows, and their reports.
+
+Idea: the run of a query in the replay's engine notifies its record
+(`dotr.languages.continuous.evaluation.run`). Each window has a log of its elements, and a report
+keeps the positions of its contents in these logs, so that the contents of a past report can be
+restored. The origin of an element, a line of an input or the event of a unit, is found on demand
+(`dotr.languages.continuous.explanation.window_elements`). Memory: the arrived elements that are not
+discarded.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from dotr.languages.continuous.evaluation.match_blocks import MatchedTriple
+from dotr.languages.continuous.evaluation.run import ContentAtReport
+from dotr.languages.continuous.model import RangeExtent, StreamLevel
+from dotr.model.terms import Triple
+from dotr.model.time import Micros
+from dotr.temporal.layout.units import StreamQuery
+
+
+class ArrivedElement(NamedTuple):
+    """An element that arrived at a window.
+
+    - `time`: in µs since 1970.
+    - `number`: its position among the elements of its time, from 0 on.
+    - `triples`: its triples.
+    """
+
+    time: Micros
+    number: int
+    triples: tuple[Triple, ...]
+
+
+class RecordedReport(NamedTuple):
+    """A report.
+
+    - `time`: in µs since 1970.
+    - `number`: its position among the reports of the query, from 0 on.
+    - `contents`: the content of each window, as positions.
+    - `used`: for each MATCH block, the triples consumed before the report.
+    """
+
+    time: Micros
+    number: int
+    contents: Sequence[ContentAtReport]
+    used: tuple[frozenset[MatchedTriple], ...]
+
+
+@dataclass(slots=True)
+class _Arrived:
+    """The log of a window's elements; the first `discarded` elements are no longer in it.
+
+    A position counts all elements that arrived: position 7 is `elements[7 - discarded]`.
+    """
+
+    elements: list[ArrivedElement] = field(default_factory=list)
+    discarded: int = 0
+
+
+class QueryRecord:
+    """Record of the elements and reports of a query so far; it implements `ReportWatch`."""
+
+    def __init__(self, unit: StreamQuery) -> None:
+        self.unit = unit
+        self.reports: list[RecordedReport] = []
+        self._arrived = [_Arrived() for _ in unit.query.windows]
+
+    def arrived(self, time: Micros, arrived: Mapping[int, Sequence[tuple[Triple, ...]]]) -> None:
+        """Record the elements of a time (µs since 1970), by the number of the window."""
+        for window, graphs in arrived.items():
+            self._arrived[window].elements += [ArrivedElement(time, number, graph) for number, graph in enumerate(graphs)]
+
+    def reported(self, time: Micros, contents: Sequence[ContentAtReport], used: tuple[frozenset[MatchedTriple], ...]) -> None:
+        """Record a report."""
+        self.reports.append(RecordedReport(time, len(self.reports), contents, used))
+
+    def report_at(self, time: Micros) -> RecordedReport | None:
+        """The report at a time in µs since 1970; None if there is none."""
+        place = bisect_left(self.reports, time, key=lambda report: report.time)
+        return self.reports[place] if place < len(self.reports) and self.reports[place].time == time else None
+
+    def before(self, report: RecordedReport) -> RecordedReport | None:
+        """The report before another; None for the first."""
+        return self.reports[report.number - 1] if report.number else None
+
+    def content(self, report: RecordedReport, window: int) -> Sequence[ArrivedElement]:
+        """The content of a window, given by its number, at a report."""
+        log, held = self._arrived[window], report.contents[window].held
+        return log.elements[max(held.first - log.discarded, 0) : held.end - log.discarded] if held.first < held.end else ()
+
+    def history(self, report: RecordedReport, window: int) -> Sequence[ArrivedElement]:
+        """The elements of its stream that the entailment level of a window reads beside its
+        content."""
+        log, first = self._arrived[window], report.contents[window].history
+        end = bisect_left(log.elements, report.time + 1, key=lambda each: each.time)
+        return log.elements[max(first - log.discarded, 0) : end]
+
+    def earlier(self, report: RecordedReport, window: int) -> Sequence[ArrivedElement]:
+        """The kept elements that arrived at a window before those of its content at a report."""
+        log, held = self._arrived[window], report.contents[window].held
+        end = held.first if held.first < held.end else log.discarded + len(log.elements)
+        return [each for each in log.elements[: max(end - log.discarded, 0)] if each.time <= report.time]
+
+    def arrived_count(self, window: int) -> int:
+        """The number of elements that arrived at a window."""
+        return self._arrived[window].discarded + len(self._arrived[window].elements)
+
+    def count(self) -> int:
+        """The number of elements that are kept."""
+        return sum(len(each.elements) for each in self._arrived)
+
+    def discard_before(self, before: Micros) -> None:
+        """Remove the elements before a time (µs since 1970)."""
+        for each in self._arrived:
+            count = bisect_left(each.elements, before, key=lambda element: element.time)
+            each.discarded += count
+            del each.elements[:count]
+
+
+def reach_of(unit: StreamQuery) -> Micros | None:
+    """The maximum age in µs of elements that a report or its explanation reads; None: unbounded.
+
+    An explanation also reads the report before, which is one step earlier.
+
+    >>> from dotr.languages.continuous.reading import compile_continuous
+    >>> from dotr.model.places import Document
+    >>> from dotr.model.time import Unit
+    >>> text = "REGISTER RSTREAM <Q> AS SELECT ?x FROM WINDOW ON <s> [RANGE 4s STEP 2s] WHERE { ?x ?p ?y }"
+    >>> [query] = compile_continuous([Document("q.rspql", text)], {}, Unit.SECOND).queries
+    >>> reach_of(StreamQuery(query, (), ()))
+    8000000
+    """
+    reach = 0
+    for window in unit.query.windows:
+        if not isinstance(window.extent, RangeExtent) or (window.policies is not None and window.policies.content_change):
+            return None
+        within = window.level.within if isinstance(window.level, StreamLevel) else 0
+        reach = max(reach, window.extent.width + max(window.extent.step, within) + window.extent.step)
+    return reach

@@ -1,0 +1,284 @@
+"""Text of events of continuous queries: a tree of reasons, down to elements of windows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Final, assert_never
+
+from dotr.evaluation.expressions.values.times import format_time
+from dotr.explanations.evidence.proofs import DerivedTriple, StatedTriple
+from dotr.explanations.evidence.query_proof import Evidence, SolutionGroup, UsedMapping, UsedPath, UsedTriple, UsedWindow
+from dotr.explanations.evidence.reasons import ProofScope, ReportReason, SolutionReason, SolutionStatus, UnitReason
+from dotr.explanations.replay.firings import UnitFiring
+from dotr.explanations.replay.stream import Replay, WindowElement
+from dotr.explanations.text.reason_text import ReasonWriter
+from dotr.explanations.text.tree import JsonValue, ReasonKind, WhyTree
+from dotr.languages.continuous.evaluation.match_blocks import EventMapping
+from dotr.languages.continuous.explanation.dataset import ReportDataset
+from dotr.languages.continuous.explanation.reasons import MOST_SOLUTIONS, names_of, used_elements
+from dotr.languages.continuous.explanation.window_text import window_at
+from dotr.languages.continuous.model import AskForm, ConstructForm
+from dotr.model.terms import Label, Term, Triple, Variable
+from dotr.model.time import Micros
+from dotr.model.units import MadeGraphs
+from dotr.temporal.layout.units import StreamQuery
+
+_MOST_SHOWN: Final = 5
+"""Maximum number of solutions of a CONSTRUCT in the text."""
+_MAX_LISTED: Final = 3
+"""Maximum number of elements that are listed for a removed solution."""
+
+
+class ReportWriter:
+    """Writer of events of continuous queries as trees; it implements `ScopedEvidence`.
+
+    Args:
+        replay: the replay, for the form of times.
+        reasons: the writer of triples.
+        of: writes the reasons of another unit's event.
+    """
+
+    def __init__(self, replay: Replay, reasons: ReasonWriter, of: Callable[[UnitReason], WhyTree]) -> None:
+        self._replay = replay
+        self._reasons = reasons
+        self._of = of
+        self._shown: set[tuple[Label, Micros, int]] = set()
+        self._reason: ReportReason | None = None
+        self._solution: SolutionReason | None = None
+        self._scope: ProofScope = None
+
+    # --- the event ---
+
+    def headline(self, firing: UnitFiring) -> str:
+        """An event in one line: its label, time, name and attributes."""
+        name = f", {firing.names[0][1:-1]}" if firing.names else ""
+        attributes = self._attributes(_ordered(firing))
+        graph = "" if firing.graph is None else _counted(len(firing.graph), "triple")
+        return ": ".join(filter(None, [f"{firing.label} at {self._time(firing.time)}{name}", attributes or graph]))
+
+    def tree(self, reason: ReportReason) -> WhyTree:
+        """The reasons of an event."""
+        firing, query = reason.firing, reason.dataset.query
+        outer = self._reason, self._solution, self._scope
+        self._reason = reason
+        form = query.form
+        text = self.headline(firing)
+        solutions = [self._written(each) for each in reason.solutions]
+        children: tuple[WhyTree, ...] = ()
+        details: tuple[WhyTree, ...] = ()
+        if isinstance(form, ConstructForm):
+            shown = f", {_MOST_SHOWN} shown" if len(solutions) > _MOST_SHOWN else ""
+            text += f"; {_counted(reason.total, 'solution')}{shown}"
+            nodes = [
+                WhyTree(ReasonKind.SOLUTION, f"solution {self._row(each)}".rstrip(), children=parts)
+                for each, parts in zip(reason.solutions, solutions, strict=True)
+            ]
+            children, details = tuple(nodes[:_MOST_SHOWN]), tuple(nodes[_MOST_SHOWN:MOST_SOLUTIONS])
+        elif isinstance(form, AskForm) and not any(each.evidence for each in reason.solutions):
+            children = tuple(self._without(reason.dataset))
+        else:
+            children = solutions[0]
+        children = (*self._over(reason.dataset, reason.solutions), *children)
+        fields: dict[str, JsonValue] = {
+            "event": firing.label,
+            "rule": firing.label,
+            "time": self._time(firing.time),
+            "name": firing.names[0][1:-1] if firing.names else None,
+            "attributes": {name: self._reasons.terms.text(term) for name, term in _ordered(firing)},
+        }
+        tree = WhyTree(ReasonKind.EVENT, text, query.label_span.file_line, (*self._relation(reason, children),), details, fields)
+        self._reason, self._solution, self._scope = outer
+        return tree
+
+    def name_blanks(self, reason: ReportReason) -> None:
+        """Name blank nodes after the variables of the query."""
+        for each in reason.solutions:
+            for name, term in each.row.items():
+                self._reasons.terms.name_blank(term, name)
+            self._name_evidence(each.evidence)
+
+    def _name_evidence(self, evidence: Evidence) -> None:
+        self._reasons.name_blanks(evidence)
+        for item in evidence:
+            if isinstance(item, UsedWindow):
+                self._name_evidence(item.evidence)
+
+    def _relation(self, reason: ReportReason, parts: tuple[WhyTree, ...]) -> Iterator[WhyTree]:
+        """The reason for which the report outputs its solutions, with their nodes."""
+        before = "" if reason.before is None else f"the report before, at {self._time(reason.before)}"
+        now, then = reason.counts
+        match reason.status:
+            case SolutionStatus.ALL:
+                yield from parts
+            case SolutionStatus.NEW:
+                yield from parts
+                text = f"new: not among the solutions of {before}" if before else "new: this is the first report"
+                if then:
+                    text = f"new: {_times(now)} now, {_times(then)} at {before}"
+                yield WhyTree(ReasonKind.REPORT, text)
+            case SolutionStatus.REMOVED:
+                yield WhyTree(ReasonKind.REPORT, f"a solution of {before}", children=parts)
+                yield WhyTree(ReasonKind.REPORT, f"gone at {self._time(reason.firing.time)}: {self._removal(reason)}")
+            case _:
+                assert_never(reason.status)
+
+    def _removal(self, reason: ReportReason) -> str:
+        """The elements whose removal ended a solution, or else the arrived elements that ended
+        it."""
+        now = {_key(each): each for content in reason.now.contents for each in content}
+        then = {_key(each) for content in reason.dataset.contents for each in content}
+        used = used_elements(proof for each in reason.solutions for proof in each.proofs.values())
+        removed = [each for each in used if _key(each) not in now]
+        if removed:
+            return f"{_listed(removed)} {'is' if len(removed) == 1 else 'are'} no longer in {self._windows(reason.now)}"
+        arrived = [each for key, each in now.items() if key not in then]
+        return f"{_listed(arrived)} came" if arrived else "it is no solution any more"
+
+    def _windows(self, dataset: ReportDataset) -> str:
+        return ", ".join(self._window(dataset, number) for number in range(len(dataset.query.windows)))
+
+    def _without(self, dataset: ReportDataset) -> Iterator[WhyTree]:
+        """The windows of a dataset without a solution."""
+        for number in range(len(dataset.query.windows)):
+            content = _counted(len(dataset.contents[number]), "element")
+            yield WhyTree(ReasonKind.WINDOW, f"no solution over {self._window(dataset, number)}: {content}")
+
+    def _over(self, dataset: ReportDataset, solutions: Sequence[SolutionReason]) -> Iterator[WhyTree]:
+        """The windows that are no node of a solution: default windows, and those of groups."""
+        grouped = any(isinstance(item, SolutionGroup) for each in solutions for item in each.evidence)
+        for number, window in enumerate(dataset.query.windows):
+            if solutions and any(each.evidence for each in solutions) and (grouped or window.name is None):
+                content = _counted(len(dataset.contents[number]), "element")
+                yield WhyTree(ReasonKind.WINDOW, f"over {self._window(dataset, number)}: {content}")
+
+    # --- solutions ---
+
+    def _written(self, solution: SolutionReason) -> tuple[WhyTree, ...]:
+        self._solution, self._scope = solution, None
+        outer, self._reasons.scoped = self._reasons.scoped, self
+        nodes = self._evidence(solution.evidence)
+        self._reasons.scoped = outer
+        return nodes
+
+    def _evidence(self, evidence: Evidence) -> tuple[WhyTree, ...]:
+        assert self._solution is not None
+        found = {triple: proof for (scope, triple), proof in self._solution.proofs.items() if scope == self._scope}
+        return tuple(self._reasons.evidence(evidence, found))
+
+    def node(self, item: UsedWindow | UsedMapping) -> WhyTree:
+        """The evidence of a solution in a window, or in a MATCH."""
+        assert self._reason is not None
+        assert self._solution is not None
+        match item:
+            case UsedWindow(window, evidence):
+                outer, self._scope = self._scope, window
+                children = self._evidence(evidence)
+                self._scope = outer
+                dataset = self._reason.dataset
+                number = next(number for number, each in enumerate(dataset.query.windows) if each.name == window)
+                content = _counted(len(dataset.contents[number]), "element")
+                fields: dict[str, JsonValue] = {"window": self._reasons.terms.text(window), "elements": len(dataset.contents[number])}
+                return WhyTree(ReasonKind.WINDOW, f"in {self._window(dataset, number)}: {content}", "", children, fields=fields)
+            case UsedMapping(block, number):
+                return self._mapping(self._solution.mappings[block, number])
+            case _:
+                assert_never(item)
+
+    def _mapping(self, mapping: EventMapping) -> WhyTree:
+        """A mapping of a MATCH: the items that its EVENTs match, in the order of time."""
+        assert self._solution is not None
+        items: dict[tuple[Term, Micros], list[Triple]] = {}
+        for each in sorted(mapping.used, key=lambda each: each.time):
+            items.setdefault((each.window, each.time), []).append(each.triple)
+        nodes = []
+        for (window, time), triples in items.items():
+            proofs = [self._solution.proofs[(window, time), triple] for triple in dict.fromkeys(triples)]
+            text = f"EVENT {self._reasons.terms.text(window)} at {self._time(time)}"
+            nodes.append(
+                WhyTree(ReasonKind.ITEM, text, children=tuple(map(self._reasons.triple, proofs)), fields={"time": self._time(time)})
+            )
+        first, last = self._time(mapping.first), self._time(mapping.last)
+        return WhyTree(ReasonKind.MATCH, f"MATCH at {first}" if first == last else f"MATCH from {first} to {last}", children=tuple(nodes))
+
+    def member(self, evidence: Evidence) -> WhyTree:
+        """A member of a group: its triples with their places, and the proofs of derived triples."""
+        assert self._solution is not None
+        used = list(dict.fromkeys(self._members(evidence, self._scope)))
+        proofs = [proof for key in used if (proof := self._solution.proofs.get(key)) is not None]
+        stated = [proof.place for proof in proofs if isinstance(proof, StatedTriple)]
+        made = [each for each in dict.fromkeys(stated) if isinstance(each, WindowElement) and each.place is None]
+        below = [self._reasons.triple(proof) for proof in proofs if isinstance(proof, DerivedTriple)]
+        below += [node for each in made for node in self.made(each)]
+        text = " . ".join(self._reasons.terms.triple(triple) for _, triple in used)
+        return WhyTree(ReasonKind.MEMBER, text, "; ".join(dict.fromkeys(map(str, stated))), tuple(below))
+
+    def _members(self, evidence: Evidence, scope: ProofScope) -> Iterator[tuple[ProofScope, Triple]]:
+        assert self._solution is not None
+        for item in evidence:
+            match item:
+                case UsedTriple(triple, _):
+                    yield scope, triple
+                case UsedPath(_, _, _, triples):
+                    yield from ((scope, triple) for triple in triples)
+                case UsedWindow(window, inner):
+                    yield from self._members(inner, window)
+                case UsedMapping(block, number):
+                    for each in self._solution.mappings[block, number].used:
+                        yield (each.window, each.time), each.triple
+                case _:
+                    pass
+
+    def made(self, element: WindowElement) -> tuple[WhyTree, ...]:
+        """The reason of the event whose graph is an element; the tree has it only once."""
+        if not isinstance(element.stream, MadeGraphs) or self._reason is None:
+            return ()
+        key = (element.stream.label, element.time, element.number)
+        reason = self._reason.made.get(key)
+        if reason is None:
+            return ()
+        if key in self._shown:
+            return (WhyTree(ReasonKind.EVENT, f"{element.stream.label} at {element.shown}, as above"),)
+        self._shown.add(key)
+        return (self._of(reason),)
+
+    # --- parts of the text ---
+
+    def _window(self, dataset: ReportDataset, number: int) -> str:
+        return window_at(dataset, number, self._replay, self._reasons.terms)
+
+    def _row(self, solution: SolutionReason) -> str:
+        times = f" ({_times(solution.multiplicity)})" if solution.multiplicity > 1 else ""
+        return self._attributes([(name, term) for name, term in solution.row.items() if name[0] not in "._"]) + times
+
+    def _attributes(self, attributes: Sequence[tuple[Variable, Term]]) -> str:
+        for name, term in attributes:
+            self._reasons.terms.name_blank(term, name)
+        return ", ".join(f"{name} {self._reasons.terms.text(term)}" for name, term in attributes)
+
+    def _time(self, time: Micros) -> str | int:
+        return format_time(time, self._replay.clock)
+
+
+def _ordered(firing: UnitFiring) -> list[tuple[Variable, Term]]:
+    """The attributes of an event in the order of the SELECT."""
+    names = names_of(firing.unit.query.form) if isinstance(firing.unit, StreamQuery) else tuple(firing.attributes)
+    return [(name, firing.attributes[name]) for name in names if name in firing.attributes]
+
+
+def _key(element: WindowElement) -> tuple[object, Micros, int]:
+    return element.stream, element.time, element.number
+
+
+def _listed(elements: Sequence[WindowElement]) -> str:
+    """`data/in.ndjson:1, at 1; data/in.ndjson:2, at 2`."""
+    texts = sorted(map(str, elements))
+    return "; ".join([*texts[:_MAX_LISTED], *([f"{len(texts) - _MAX_LISTED} more"] if len(texts) > _MAX_LISTED else [])])
+
+
+def _counted(number: int, noun: str) -> str:
+    """`1 element`, `2 elements`."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def _times(number: int) -> str:
+    return "once" if number == 1 else f"{number:,} times"

@@ -1,0 +1,1 @@
+"""Syntax of continuous queries."""

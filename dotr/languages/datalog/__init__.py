@@ -1,5 +1,0 @@
-"""Parser of Datalog files (docs/language.md, end)."""
-
-from dotr.languages.datalog.parser import parse_datalog
-
-__all__ = ["parse_datalog"]

@@ -1,0 +1,135 @@
+"""Components of EP-SPARQL units and rules that depend on each other through the past.
+
+Idea: such a component is one unit of the program, with one partition. Its reads are the streams
+that members read from other units; events between members stay inside
+(`languages.epsparql.component_run`).
+Example: the STREAM `Sum` that reads its own graphs on the left of SEQ is a component of one member.
+Source: ep-sparql.md, sections 4 and 5.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from graphlib import TopologicalSorter
+from typing import TypeAlias
+
+from dotr.languages.epsparql.unit import IntervalUnit
+from dotr.model.graphs import components
+from dotr.model.places import Span
+from dotr.model.rules import EventSource, Rule
+from dotr.model.terms import Label
+from dotr.model.units import IntervalEvents, UnitEvents
+from dotr.temporal.layout.keys import UnitKey
+from dotr.temporal.layout.retention import lookbacks, roles
+from dotr.temporal.layout.units import ProgramUnit, StreamUnit, UnitRead, labels_made, makers, readings
+
+Member: TypeAlias = IntervalUnit | Rule
+
+
+@dataclass(frozen=True, slots=True)
+class IntervalComponent:
+    """Units, and rules, that depend on each other through the past.
+
+    - `members`: each after the members whose events of the same moment it reads.
+    - `makes`: the events of all members.
+    - `reads`: the streams read from outside, each once.
+    - `inside`: the labels that members make.
+    """
+
+    members: tuple[Member, ...]
+    makes: tuple[UnitEvents, ...]
+    reads: tuple[UnitRead, ...]
+    inside: frozenset[Label]
+
+    @property
+    def name(self) -> str:
+        """The names of the members."""
+        return "+".join(sorted(member.name for member in self.members))
+
+    @property
+    def span(self) -> Span:
+        """The place of the first member's label."""
+        return next(member.span for member in self.members if isinstance(member, IntervalUnit))
+
+    @property
+    def key(self) -> UnitKey:
+        """None: one partition."""
+        return UnitKey(None, f"{', '.join(sorted(self.inside))} depends on itself")
+
+    @property
+    def may_recur(self) -> bool:
+        """True, through its members."""
+        return True
+
+    @property
+    def rules(self) -> tuple[Rule, ...]:
+        """The members that are rules."""
+        return tuple(member for member in self.members if isinstance(member, Rule))
+
+
+def with_components(rules: Sequence[Rule], units: Sequence[StreamUnit], labels: Mapping[Label, UnitEvents]) -> list[StreamUnit]:
+    """The units of a program; those of a recursive component are replaced by an
+    `IntervalComponent`.
+
+    `labels`: the events of each label, by label.
+    """
+    all_units: list[ProgramUnit] = [*rules, *units]
+    by_name = {each.name: each for each in all_units}
+    made = makers(all_units)
+    needs = {name: [maker.name for each in readings(unit) for maker in made.get(each.label, ())] for name, unit in by_name.items()}
+    number = components((name, need) for name in needs for need in needs[name])
+    groups: dict[int, list[str]] = {}
+    for name in by_name:
+        if name in number:
+            groups.setdefault(number[name], []).append(name)
+    found: list[StreamUnit] = []
+    replaced: set[str] = set()
+    for names in groups.values():
+        members = [by_name[name] for name in names]
+        own = [each for each in members if isinstance(each, IntervalUnit | Rule)]
+        recursive = len(names) > 1 or names[0] in needs[names[0]]
+        if recursive and any(isinstance(each, IntervalUnit) for each in own):
+            found.append(_component(own, made, labels))
+            replaced.update(names)
+    return [*[unit for unit in units if unit.name not in replaced], *found]
+
+
+def member_reads(member: Member) -> tuple[UnitRead, ...]:
+    """The streams that a member reads, in the order of their numbers; of a rule, those of its
+    roles.
+    """
+    if isinstance(member, IntervalUnit):
+        return member.reads
+    spans = zip(roles(member), lookbacks(member), strict=True)
+    return tuple(UnitRead(role.source, reach.near == 0, role.span) for role, reach in spans)
+
+
+def label_read(read: UnitRead) -> Label | None:
+    """The label of the events of a read; None for facts."""
+    match read.stream:
+        case EventSource(label, _) | IntervalEvents(label, _):
+            return label
+        case _:
+            return None
+
+
+def _component(
+    members: Sequence[Member], made: Mapping[Label, Sequence[ProgramUnit]], labels: Mapping[Label, UnitEvents]
+) -> IntervalComponent:
+    names = {member.name for member in members}
+    inside = frozenset(label for member in members for label in labels_made(member))
+    outside = {label for label in made if any(maker.name not in names for maker in made[label])}
+    order: TopologicalSorter[str] = TopologicalSorter()
+    reads: dict[tuple[object, bool], UnitRead] = {}
+    for member in sorted(members, key=lambda each: each.name):
+        order.add(member.name)
+        for read in member_reads(member):
+            label = label_read(read)
+            if label in inside and read.now:
+                order.add(member.name, *[maker.name for maker in made[label] if maker.name in names])
+            if label not in inside or label in outside:
+                reads.setdefault((read.stream, read.now), read)
+    by_name = {member.name: member for member in members}
+    made_events = [replace(labels[label], label=label) for label in sorted(inside)]
+    return IntervalComponent(tuple(by_name[name] for name in order.static_order()), tuple(made_events), tuple(reads.values()), inside)

@@ -1,0 +1,1 @@
+"""Explanations of events of EP-SPARQL."""

@@ -1,0 +1,157 @@
+"""Reasons of the events of EP-SPARQL: each part of an event, with its fact or event.
+
+Idea: in a replay the units record the parts of their events
+(`dotr.languages.epsparql.explanation.interval_records`). A part of a plain group is a fact of its
+query at the instant of its time, or a solution over the graph of a STREAM. A part of an EVENT is an
+event of its label.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from dotr.engine.unit_runs import EventPart
+from dotr.evaluation.expressions import query_with_lengths
+from dotr.evaluation.triples.index import TripleIndex
+from dotr.explanations.evidence.event_reasons import ReasonFinder
+from dotr.explanations.evidence.reasons import IntervalReason, PartReason, SourceReason
+from dotr.explanations.replay.firings import AnyFiring, UnitFiring
+from dotr.explanations.replay.history import RecordedEvent
+from dotr.instant.queries.evaluate import AlgebraCompiler
+from dotr.instant.queries.graph import Graph
+from dotr.instant.queries.operators import EMPTY
+from dotr.languages.epsparql.unit import IntervalUnit, OperandInput
+from dotr.model.rules import EventSource, FactSource
+from dotr.model.terms import Term, Variable
+from dotr.model.time import Micros
+from dotr.model.units import IntervalEvents
+from dotr.temporal.intervals.patterns import (
+    Alternatives,
+    Chain,
+    Combination,
+    EventRead,
+    InstantGroup,
+    IntervalPattern,
+    TemporalOperator,
+    operand_reads,
+    visible_variables,
+)
+
+
+@dataclass(frozen=True, eq=False)
+class IntervalReasons(ReasonFinder):
+    """Finder of the reasons of recorded events of EP-SPARQL."""
+
+    def of(self, firing: UnitFiring) -> IntervalReason:
+        """The reasons of an event."""
+        record = self.recorder.intervals[firing.label]
+        unit, query = record.unit, record.unit.query
+        found = record.find(firing.time, firing.attributes, firing.graph, firing.start)
+        if query.where is None:
+            part = self._answer(unit, firing)
+            return IntervalReason(firing, query, firing.time, (part,), ())
+        if found is None:
+            return IntervalReason(firing, query, firing.time, (), ())
+        operands = [each.operand for each in operand_reads(query.where)]
+        parts: list[PartReason] = []
+        for each in found.parts:
+            number = next(number for number, operand in enumerate(operands) if operand.span == each.span)
+            source = self._source(unit, operands[number], unit.operands[number], each)
+            parts.append(PartReason(operands[number], each.start, each.end, dict(each.attributes), source))
+        present = {each.span for each in found.parts}
+        absent = tuple((operand, operator) for operand, operator in _optional(query.where, None) if operand.span not in present)
+        return IntervalReason(firing, query, found.start, tuple(parts), absent)
+
+    def _answer(self, unit: IntervalUnit, firing: UnitFiring) -> PartReason:
+        """The only part of a QUERY with SPARQL's modifiers: its answer at the instant."""
+        source = unit.reads[0].stream
+        assert isinstance(source, FactSource)
+        fact = self._fact(source, firing.time, firing.attributes)
+        return PartReason(None, firing.time, firing.time, firing.attributes, fact)
+
+    def _source(
+        self, unit: IntervalUnit, operand: InstantGroup | EventRead, inputs: tuple[OperandInput, ...], part: EventPart
+    ) -> SourceReason | None:
+        """The reasons of a part: its fact, or the event that it reads; None: not found."""
+        bound = dict(part.attributes)
+        names = sorted(visible_variables(operand))
+        for given in inputs:
+            stream = unit.reads[given.read].stream
+            match stream:
+                case FactSource():
+                    assert given.columns is not None
+                    columns = dict(zip(given.columns, names, strict=True))
+                    attributes = {
+                        name: bound[columns[place]]
+                        for place, name in enumerate(stream.attributes)
+                        if place in columns and columns[place] in bound
+                    }
+                    read = tuple([name for place, name in enumerate(stream.attributes) if place in columns])
+                    projected = replace(stream, query=replace(stream.query, projection=read), attributes=read)
+                    fact = self._fact(projected, part.end, attributes) if part.start == part.end else None
+                    if fact is not None:
+                        return fact
+                case IntervalEvents(label, None):
+                    if isinstance(operand, InstantGroup):
+                        maker = next(self._graphs(label, operand, part, bound), None)
+                        if maker is not None:
+                            return self.follow(maker)
+                case EventSource(label) | IntervalEvents(label):
+                    assert isinstance(operand, EventRead)
+                    attributes = {attribute: bound[name] for attribute, name in operand.attributes if name in bound}
+                    maker = self._event(label, part, attributes)
+                    return None if maker is None else self.follow(maker)
+                case _:
+                    pass
+        return None
+
+    def _fact(self, source: FactSource, time: Micros, attributes: Mapping[Variable, Term]) -> SourceReason | None:
+        """The reason of a fact at a time in µs since 1970; None if its query does not return it
+        there."""
+        names = source.attributes
+        reason = self.proofs.fact(RecordedEvent(0, time, 0, names, tuple([attributes.get(name) for name in names])), source)
+        return reason if reason.evidence else None
+
+    def _event(self, label: str, part: EventPart, attributes: Mapping[Variable, Term]) -> AnyFiring | None:
+        """The event that an EVENT reads; for a unit of EP-SPARQL also its start is compared."""
+        record = self.recorder.intervals.get(label)
+        if record is not None:
+            for each in record.at(part.end):
+                if each.start == part.start and attributes.items() <= each.attributes.items():
+                    return UnitFiring(record.unit, label, part.end, each.attributes, each.graph, (), each.start)
+        return self.recorder.firing_with(label, part.end, attributes)
+
+    def _graphs(self, label: str, operand: InstantGroup, part: EventPart, bound: Mapping[Variable, Term]) -> Iterator[AnyFiring]:
+        """The events of a STREAM over whose graph a plain group has the solution `bound`."""
+        record = self.recorder.intervals.get(label)
+        matcher = AlgebraCompiler().compile(query_with_lengths(operand.query))
+        if record is None:
+            return
+        for each in record.at(part.end):
+            if each.start == part.start and each.graph:
+                solutions = matcher.solutions(Graph(TripleIndex(), TripleIndex(each.graph)), EMPTY, EMPTY)
+                visible = [{name: term for name, term in solution.items() if name in operand.visible} for solution in solutions]
+                if bound in visible:
+                    yield UnitFiring(record.unit, label, part.end, each.attributes, each.graph, (), each.start)
+
+
+def _optional(pattern: IntervalPattern, operator: TemporalOperator | None) -> Iterator[tuple[InstantGroup | EventRead, TemporalOperator]]:
+    """The optional operands of a pattern, each with the operator that makes it optional."""
+    match pattern:
+        case InstantGroup() | EventRead():
+            if operator is not None:
+                yield pattern, operator
+        case Combination(TemporalOperator.OPTIONALSEQ as optional, left, right):
+            yield from _optional(left, optional)
+            yield from _optional(right, operator)
+        case Combination(TemporalOperator.EQUALSOPTIONAL as optional, left, right):
+            yield from _optional(left, operator)
+            yield from _optional(right, optional)
+        case Combination(_, left, right):
+            yield from _optional(left, operator)
+            yield from _optional(right, operator)
+        case Alternatives():
+            return
+        case Chain(inner):
+            yield from _optional(inner, operator)

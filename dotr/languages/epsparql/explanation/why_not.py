@@ -1,0 +1,295 @@
+"""Explanation of a unit of EP-SPARQL without an event.
+
+Idea: each part of its pattern (an operand, an operator, the end of a chain) runs as a unit of its
+own beside it in a replay, so that the engine counts the solutions of each part. The first part
+without a solution, inner ones first, is the cause; for an operator the nearest miss is shown.
+Example: of `A SEQ B` the parts are `A`, `B` and the operator. If `A` and `B` have solutions and SEQ
+has none, the pair of solutions that is closest to a sequence is shown.
+Cost: one replay with all parts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Final, NamedTuple
+
+from dotr.evaluation.expressions.values.times import format_time
+from dotr.explanations.evidence.conditions import truth_in
+from dotr.explanations.replay.cached_replay import CachedReplay
+from dotr.explanations.replay.firings import FiringRecorder, UnitFiring
+from dotr.explanations.replay.stream import Replay
+from dotr.explanations.why_not.rule import Question, counted
+from dotr.languages.epsparql.component import IntervalComponent
+from dotr.languages.epsparql.explanation.interval_records import RecordedInterval
+from dotr.languages.epsparql.unit import IntervalUnit
+from dotr.model.algebra import Call, Const, Var
+from dotr.model.terms import Label, Term, Variable
+from dotr.model.time import LAST_MICRO, Micros
+from dotr.syntax.rendering import duration_text
+from dotr.syntax.scan import one_line
+from dotr.syntax.term_writer import TermWriter
+from dotr.temporal.intervals.patterns import (
+    Alternatives,
+    Chain,
+    Combination,
+    EventRead,
+    InstantGroup,
+    IntervalPattern,
+    SelectedSolutions,
+    TemporalOperator,
+    operand_reads,
+    visible_variables,
+)
+from dotr.temporal.layout.units import StreamUnit
+
+_MOST_LEFT: Final = 2_000
+_MOST_RIGHT: Final = 50
+"""Number of solutions of either side that are compared for the nearest miss, the latest ones."""
+
+
+@dataclass(frozen=True)
+class IntervalWhyNot:
+    """The answer for one replay.
+
+    Attributes:
+        case: the case of a rule test; empty otherwise.
+        rule: the label.
+        events: the number of requested events.
+        parts: a line for each part of the pattern, with its number of solutions.
+        stop: the reason for which the first part without a solution has none; may be empty.
+    """
+
+    case: str
+    rule: Label
+    events: int
+    parts: tuple[str, ...] = ()
+    stop: str = ""
+
+    @property
+    def fired(self) -> bool:
+        """True if there is a requested event."""
+        return self.events > 0
+
+    def lines(self) -> list[str]:
+        """The answer as lines of text: the count of events first."""
+        lines = [f"{self.rule}: {counted(self.events, 'event')}", *(f"  {part}" for part in self.parts)]
+        return lines + ([f"    {self.stop}"] if self.stop else [])
+
+    def to_json(self) -> dict[str, object]:
+        """The answer as a JSON object."""
+        return {
+            "rule": self.rule,
+            "case": self.case or None,
+            "fired": self.fired,
+            "events": self.events,
+            "parts": list(self.parts),
+            "stop": self.stop or None,
+        }
+
+
+class _PatternPart(NamedTuple):
+    """A part of a pattern as a unit of its own."""
+
+    label: Label
+    pattern: IntervalPattern
+    unit: IntervalUnit
+
+
+def why_no_interval(replay: Replay, unit: StreamUnit, label: Label, question: Question | None = None) -> IntervalWhyNot:
+    """The reason for which a unit of EP-SPARQL produced no event.
+
+    Args:
+        replay: the program and its stream.
+        unit: the unit, or the component that it is a part of.
+        label: the label of its events.
+        question: the requested times, and the attributes of the events; None: all.
+
+    >>> from dotr.commands.why.replays import open_replays
+    >>> [replay] = open_replays("tests/explanations/temporal.yaml", "1")
+    >>> unit = next(each for each in replay.program.units if each.name == "Crowd")
+    >>> print(why_no_interval(replay, unit, "Crowd").lines()[0])
+    Crowd: 1 event
+    """
+    return _IntervalInquiry(replay, unit, label, question or Question()).answer()
+
+
+class _IntervalInquiry:
+    """Search for the answer to one question."""
+
+    def __init__(self, replay: Replay, unit: StreamUnit, label: Label, question: Question) -> None:
+        self._replay = CachedReplay(replay).replay
+        members = unit.members if isinstance(unit, IntervalComponent) else (unit,)
+        self._unit = next((each for each in members if isinstance(each, IntervalUnit) and each.name == label), None)
+        self._label = label
+        self._question = question
+        self._terms = TermWriter(replay.prefixes)
+
+    def answer(self) -> IntervalWhyNot:
+        """Run the replay, and build the answer."""
+        parts = [] if self._unit is None else list(_parts(self._unit))
+        recorder = FiringRecorder.of(self._replay, [self._label], [part.unit for part in parts])
+        events = sum(self._is_requested(each) for firings in recorder.run() for each in firings if isinstance(each, UnitFiring))
+        found = IntervalWhyNot(self._replay.case, self._label, events)
+        if events or self._unit is None:
+            return found
+        if not parts:
+            return replace(found, stop="its query has no answer at any instant")
+        solutions = {part.label: self._until(recorder.intervals[part.label].events) for part in parts}
+        failing_part = _failing_part(parts[-1].pattern, {part.pattern for part in parts if solutions[part.label]})
+        stop = "the whole has solutions, none at the times or with the attributes asked about"
+        if failing_part is not None:
+            stop = self._stop(failing_part, parts, solutions)
+        return replace(found, parts=tuple(self._line(part.pattern, solutions[part.label]) for part in parts), stop=stop)
+
+    def _until(self, events: Sequence[RecordedInterval]) -> list[RecordedInterval]:
+        """The solutions up to the last requested time."""
+        last = LAST_MICRO if self._question.last is None else self._question.last
+        return [each for each in events if each.end <= last]
+
+    def _is_requested(self, event: UnitFiring) -> bool:
+        first, last = self._question.first, self._question.last
+
+        def value(part: object) -> Term | None:
+            return event.attributes.get(part.name) if isinstance(part, Var) else None
+
+        conditions = (Call("=", (Var(name), Const(term))) for name, term in self._question.where)
+        is_covered = (first is None or first <= event.time) and (last is None or event.time <= last)
+        return event.label == self._label and is_covered and all(truth_in(each, value) is True for each in conditions)
+
+    # --- texts ---
+
+    def _line(self, pattern: IntervalPattern, solutions: Sequence[RecordedInterval]) -> str:
+        """A part with its number of solutions."""
+        match pattern:
+            case InstantGroup() | EventRead():
+                text, noun = one_line(pattern.span), "solution"
+            case Combination(operator):
+                text, noun = operator.value, "combination"
+            case Chain():
+                text, noun = "after its BINDs, FILTERs and WITHIN", "solution"
+            case Alternatives():
+                text, noun = "UNION", "solution"
+        last = f", the last at {self._time(solutions[-1].end)}" if solutions else ""
+        return f"{text}: {counted(len(solutions), noun)}{last}"
+
+    def _stop(self, pattern: IntervalPattern, parts: Sequence[_PatternPart], solutions: dict[Label, list[RecordedInterval]]) -> str:
+        """The reason for which a part has no solution."""
+        match pattern:
+            case EventRead(label):
+                return f"there is no event {label} then: {self._replay.why_not_command(label)}"
+            case InstantGroup():
+                return "no instant has a solution; dotr facts --query takes a query apart"
+            case Combination():
+                sides = [next(solutions[part.label] for part in parts if part.pattern == side) for side in (pattern.left, pattern.right)]
+                return self._miss(pattern, *sides)
+            case Chain():
+                return "the FILTERs or WITHIN at the end of the chain turn every solution away"
+            case Alternatives():
+                return ""
+
+    def _miss(self, pattern: Combination, left: Sequence[RecordedInterval], right: Sequence[RecordedInterval]) -> str:
+        """A sentence on the pair of solutions that is nearest to a combination."""
+        common = sorted({*visible_variables(pattern.left)} & {*visible_variables(pattern.right)})
+        pairs = [(one, other) for other in right[-_MOST_RIGHT:] for one in left[-_MOST_LEFT:]]
+        agreeing = [pair for pair in pairs if all(_agree(*pair, name) for name in common)]
+        if not agreeing:
+            return f"no two of them agree in {', '.join(f'?{name}' for name in common)}"
+        operator = pattern.operator
+        related = [(one, other) for one, other in agreeing if _is_related(operator, one, other)]
+        if not related:
+            one, other = min(agreeing, key=lambda pair: abs(pair[1].start - pair[0].end))
+            return f"{self._pair(one, other)}: {_RELATION[operator]}"
+        one, other = min(related, key=lambda pair: _length(*pair))
+        length = duration_text(_length(one, other))
+        if pattern.bound is not None and _length(one, other) > pattern.bound:
+            return f"the nearest are {self._pair(one, other)}: {length} in all, and the bound is {duration_text(pattern.bound)}"
+        return f"{self._pair(one, other)} fit; each was used by another combination, or a condition turns it away"
+
+    def _pair(self, one: RecordedInterval, other: RecordedInterval) -> str:
+        return f"{self._interval(one)} and {self._interval(other)}"
+
+    def _interval(self, each: RecordedInterval) -> str:
+        values = ", ".join(f"{name} {self._terms.text(term)}" for name, term in each.attributes.items())
+        at = f"at {self._time(each.end)}" if each.start == each.end else f"from {self._time(each.start)} to {self._time(each.end)}"
+        return f"{values} {at}".strip()
+
+    def _time(self, time: Micros) -> str | int:
+        return format_time(time, self._replay.clock)
+
+
+_RELATION: Final = {
+    TemporalOperator.SEQ: "the left one does not end before the right one starts",
+    TemporalOperator.OPTIONALSEQ: "the left one does not end before the right one starts",
+    TemporalOperator.EQUALS: "their intervals differ",
+    TemporalOperator.EQUALSOPTIONAL: "their intervals differ",
+    TemporalOperator.AND: "",
+}
+
+
+def _is_related(operator: TemporalOperator, one: RecordedInterval, other: RecordedInterval) -> bool:
+    match operator:
+        case TemporalOperator.SEQ | TemporalOperator.OPTIONALSEQ:
+            return one.end < other.start
+        case TemporalOperator.EQUALS | TemporalOperator.EQUALSOPTIONAL:
+            return (one.start, one.end) == (other.start, other.end)
+        case TemporalOperator.AND:
+            return True
+
+
+def _agree(one: RecordedInterval, other: RecordedInterval, name: Variable) -> bool:
+    """True unless two solutions bind a variable to different terms."""
+    terms = {each.attributes[name] for each in (one, other) if name in each.attributes}
+    return len(terms) < 2
+
+
+def _failing_part(pattern: IntervalPattern, with_solutions: set[IntervalPattern]) -> IntervalPattern | None:
+    """The innermost part without a solution on which the whole depends; None: the whole has one."""
+    if pattern in with_solutions:
+        return None
+    needed: tuple[IntervalPattern, ...] = ()
+    match pattern:
+        case Combination(TemporalOperator.OPTIONALSEQ, _, right):
+            needed = (right,)
+        case Combination(TemporalOperator.EQUALSOPTIONAL, left, _):
+            needed = (left,)
+        case Combination(_, left, right):
+            needed = (left, right)
+        case Chain(inner):
+            needed = (inner,)
+        case _:
+            pass
+    return next((found for each in needed if (found := _failing_part(each, with_solutions)) is not None), pattern)
+
+
+def _length(one: RecordedInterval, other: RecordedInterval) -> Micros:
+    return max(one.end, other.end) - min(one.start, other.start)
+
+
+def _parts(unit: IntervalUnit) -> Iterator[_PatternPart]:
+    """The parts of a unit's pattern, inner ones first, each as a unit."""
+    where = unit.query.where
+    if where is None:
+        return
+    operands = [each.operand.span for each in operand_reads(where)]
+    for number, pattern in enumerate(_patterns(where), 1):
+        here = [operands.index(each.operand.span) for each in operand_reads(pattern)]
+        columns = tuple((name, None) for name in visible_variables(pattern))
+        label = f"{unit.name} part {number}"
+        query = replace(unit.query, label=label, form=SelectedSolutions(pattern, columns, False))
+        yield _PatternPart(label, pattern, replace(unit, query=query, operands=tuple(unit.operands[each] for each in here)))
+
+
+def _patterns(pattern: IntervalPattern) -> Iterator[IntervalPattern]:
+    match pattern:
+        case InstantGroup() | EventRead():
+            pass
+        case Combination(_, left, right):
+            yield from _patterns(left)
+            yield from _patterns(right)
+        case Alternatives(branches):
+            for branch in branches:
+                yield from _patterns(branch)
+        case Chain(inner):
+            yield from _patterns(inner)
+    yield pattern

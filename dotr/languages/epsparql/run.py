@@ -1,0 +1,235 @@
+"""One unit of EP-SPARQL with its state: operands, the tree of operators, and events.
+
+Idea: the arrivals of a moment are made into solutions of the operands; the tree combines them to
+solutions of the unit, and each of these is an event.
+Invariant: `step` is a function of the state and its arguments. The state is that of the tree.
+Source: ep-sparql.md, sections 2, 4 and 5.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final, Protocol, TypeAlias
+
+from dotr.engine.unit_runs import EventPart, UnitArrivals, UnitResult, UnitRun
+from dotr.errors.fallbacks import FallbackKind, error_line, reraise_in_tests
+from dotr.evaluation.limits import LimitExceeded, Limits
+from dotr.evaluation.literal_limits import BOUNDS
+from dotr.languages.epsparql.interval_events import EventMaker
+from dotr.languages.epsparql.interval_operands import OperandRows, OperandSolutions
+from dotr.languages.epsparql.interval_spread import interval_spreads, operand_places
+from dotr.languages.epsparql.unit import IntervalUnit
+from dotr.model.stream import DeadLetter, Firing, Reason
+from dotr.model.time import Clock, Micros
+from dotr.temporal.intervals.nodes import TreeMoment
+from dotr.temporal.intervals.patterns import operand_reads
+from dotr.temporal.intervals.solutions import IntervalSolution, LeafSolution
+from dotr.temporal.intervals.tree import PatternTree
+from dotr.temporal.layout.spread import BucketShare
+from dotr.temporal.layout.unit_spread import unit_key_names
+from dotr.temporal.matching.events import StoredEvent
+
+
+class PartsWatch(Protocol):
+    """Observer of the events of a unit whose run is traced, for explanations."""
+
+    def made(self, firing: Firing, start: Micros, parts: Sequence[EventPart]) -> None:
+        """Notifies of an event with its start in µs and its parts."""
+
+
+class IntervalRun(UnitRun):
+    """A QUERY or STREAM with its state.
+
+    - `traced`: solutions keep their parts, for explanations; `watch` is then notified of each
+      event.
+    - `share`: the bucket to whose keys solutions are restricted; None: all solutions.
+    - `begun`: the time of the first instant in µs.
+    """
+
+    acts_alone = False
+
+    def __init__(self, unit: IntervalUnit, clock: Clock, limits: Limits, *, traced: bool = False, share: BucketShare | None = None) -> None:
+        query = unit.query
+        self.unit = unit
+        self._limits = limits
+        self._clock = clock
+        self._traced = traced
+        self._tree = None if query.where is None else PatternTree(query.where, query.policy, clock, limits, traced=traced)
+        reads = self._leaves = [] if query.where is None else [each.operand for each in operand_reads(query.where)]
+        self._operands = [
+            OperandSolutions(number, operand, inputs, limits, traced=traced)
+            for number, (operand, inputs) in enumerate(zip(reads, unit.operands, strict=True))
+        ]
+        self._feeds: list[list[tuple[int, OperandRows]]] = [[] for _ in unit.reads]
+        for operand in self._operands:
+            for read, rows in operand.rows.items():
+                self._feeds[read].append((operand.number, rows))
+        if share is not None:
+            self._feeds = _shared_feeds(unit, self._feeds, share)
+        names = unit.reads[0].stream.attributes if self._tree is None else self._tree.names  # type: ignore[union-attr]
+        self._events = EventMaker(query, names or (), clock)
+        self.begun: Micros | None = None
+        self.watch: PartsWatch | None = None
+
+    # --- time: a unit has none of its own ---
+
+    def begin(self, time: Micros) -> None:
+        if self.begun is None:
+            self.begun = time
+
+    def end(self, last: Micros, *, is_fed: bool) -> Sequence[DeadLetter]:
+        return ()
+
+    def next_due(self) -> Micros | None:
+        return None
+
+    @property
+    def is_under_way(self) -> bool:
+        return False
+
+    @property
+    def is_over(self) -> bool:
+        return False
+
+    # --- moments ---
+
+    def step(self, time: Micros, arrivals: UnitArrivals, *, is_fed: bool = False) -> UnitResult:
+        BOUNDS.start(self._limits.literal, self._limits.text)
+        try:
+            tree = self._tree
+            if tree is None:
+                return self._result(time, [(time, time, values, ()) for _, values in arrivals.get(0, ())])
+            moment = TreeMoment(time, self.arrived(time, arrivals))
+            solutions = tree.new(moment)
+            tree.keep(moment)
+            if moment.exceeded is not None:
+                raise moment.exceeded
+            return self._result(time, solutions) if solutions else _NOTHING
+        except Exception as error:
+            return self._failed(time, error)
+
+    def new(self, time: Micros, arrivals: UnitArrivals) -> UnitResult:
+        """The first phase of a moment in a component: the events, from reads of the same moment.
+
+        The second phase, `keep`, must follow.
+        """
+        BOUNDS.start(self._limits.literal, self._limits.text)
+        if self._tree is None:
+            return self.step(time, arrivals)
+        try:
+            moment = TreeMoment(time, self.arrived(time, arrivals))
+            solutions = self._tree.new(moment)
+            if moment.exceeded is not None:
+                raise moment.exceeded
+            return self._result(time, solutions)
+        except Exception as error:
+            return self._failed(time, error)
+
+    def keep(self, time: Micros, arrivals: UnitArrivals) -> UnitResult:
+        """The second phase of a moment in a component: store the arrivals that later
+        moments read as their past. The result has only dead letters.
+        """
+        if self._tree is None:
+            return _NOTHING
+        BOUNDS.start(self._limits.literal, self._limits.text)
+        try:
+            moment = TreeMoment(time, self.arrived(time, arrivals))
+            self._tree.keep(moment)
+            if moment.exceeded is not None:
+                raise moment.exceeded
+        except Exception as error:
+            return self._failed(time, error)
+        return _NOTHING
+
+    def _failed(self, time: Micros, error: Exception) -> UnitResult:
+        """The result of a moment with an error: a dead letter and no event."""
+        if isinstance(error, LimitExceeded):
+            return UnitResult([], [self._dead_letter(Reason.LIMIT, time, f"{self.unit.name} goes over a limit: {error}")])
+        reraise_in_tests(error, FallbackKind.RULES)
+        return UnitResult([], [self._dead_letter(Reason.FAILED, time, f"{self.unit.name} fails: {error_line(error)}")])
+
+    def _result(self, time: Micros, solutions: Sequence[IntervalSolution]) -> UnitResult:
+        """The events of solutions, with their starts and, where the run is traced, their parts."""
+        firings, sources = self._events.events(time, solutions)
+        starts = [start for _, start, _, _ in sources]
+        if not self._traced:
+            return UnitResult(firings, (), (), starts)
+        parts = [[self._part(each) for each in parts] for _, _, _, parts in sources]
+        if self.watch is not None:
+            for firing, start, each in zip(firings, starts, parts, strict=True):
+                self.watch.made(firing, start, each)
+        return UnitResult(firings, starts=starts, parts=parts)
+
+    def _part(self, solution: LeafSolution) -> EventPart:
+        operand, names = self._leaves[solution.leaf], self._operands[solution.leaf].names
+        bound = tuple([(name, term) for name, term in zip(names, solution.values, strict=True) if term is not None])
+        return EventPart(operand.span, solution.start, solution.end, bound)
+
+    def arrived(self, time: Micros, arrivals: UnitArrivals) -> dict[int, list[IntervalSolution]]:
+        """The new solutions of the operands with arrivals, by number of the operand."""
+        found: dict[int, list[IntervalSolution]] = {}
+        for read, rows in arrivals.items():
+            for number, solutions_of in self._feeds[read]:
+                solutions = solutions_of(time, rows)
+                if solutions:
+                    found[number] = found[number] + solutions if number in found else solutions
+        return found
+
+    def _dead_letter(self, reason: Reason, time: Micros, why: str) -> DeadLetter:
+        span, label = self.unit.span, self.unit.name
+        return DeadLetter(reason, f"rule {label}", span.document.name, span.line_column[0], time, label, why)
+
+    # --- state ---
+
+    @property
+    def event_counts(self) -> Sequence[int]:
+        """The number of stored solutions, all of them under the first read: operators store
+        them."""
+        kept = 0 if self._tree is None else len(self._tree)
+        return [kept, *[0] * (len(self.unit.reads) - 1)] if self.unit.reads else []
+
+    def to_json(self) -> str:
+        return "[]" if self._tree is None else self._tree.to_json(whole=False)
+
+    def whole_state(self) -> str:
+        """The state as JSON, logs included."""
+        return "[]" if self._tree is None else self._tree.to_json(whole=True)
+
+    def restore(self, text: str, entries: Sequence[Sequence[StoredEvent]]) -> None:
+        if self._tree is None:
+            return
+        self._tree.restore(text)
+        for store, log in zip(self._tree.logs, entries, strict=False):
+            for end, _, (start, *values) in log:
+                store.add([(end, int(start or 0), tuple(values), ())], end)
+
+    def entries(self, after: Micros | None = None) -> Sequence[Sequence[StoredEvent]]:
+        """The solutions that operators store: the time of an entry is the end of the solution, its
+        row the start and the values."""
+        logs = () if self._tree is None else self._tree.logs
+        return [[(end, 0, (str(start), *values)) for end, start, values, _ in store.later(after)] for store in logs]
+
+    def oldest(self) -> Sequence[Micros | None]:
+        logs = () if self._tree is None else self._tree.logs
+        return [store.log[0][0] if store.log else None for store in logs]
+
+
+_Feeds: TypeAlias = Sequence[Sequence[tuple[int, OperandRows]]]
+
+
+def _shared_feeds(unit: IntervalUnit, feeds: _Feeds, share: BucketShare) -> list[list[tuple[int, OperandRows]]]:
+    """The feeds restricted to the solutions of a bucket, where rows of other keys arrive too."""
+    keys, spreads = unit_key_names(unit), interval_spreads(unit)
+    assert spreads is not None, "a unit that is spread has a key"
+    positions = operand_places(unit, keys)
+
+    def own(rows_of: OperandRows, position: int) -> OperandRows:
+        return lambda now, rows: [each for each in rows_of(now, rows) if share.has(each[2][position])]
+
+    return [
+        list(feed) if spread.is_exact else [(number, own(rows, positions[number])) for number, rows in feed]
+        for feed, spread in zip(feeds, spreads, strict=True)
+    ]
+
+
+_NOTHING: Final = UnitResult([])

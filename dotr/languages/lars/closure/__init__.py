@@ -1,0 +1,1 @@
+"""Closure of LARS rules, maintained from point to point."""

@@ -1,0 +1,187 @@
+"""Compilation of a LARS file to rules over relations, for the horizon closure.
+
+Idea (lars.md, section 6): an atom in a window is an atom of a separate relation, W(A) or W(A, u),
+that holds from u + α to u + β. Atoms of the stream are inserted into it
+(`dotr.languages.lars.closure.maintained`), derived atoms are concluded by further rules, atoms of B
+are looked up.
+
+`Hot(?r) AT ?t :- :temp(?r, ?v) AT ?t IN [5 s], FILTER(?v > 60)` and `Busy(?r) :- Hot(?r) IN [3 s]`
+become, with α … β counted in points,
+
+    own Hot PUT (?r, ?t) :- property <temp> AT 0..5 (?r, ?v, ?t), FILTER(?v > 60)
+    own Hot IN 0..3 (?r) :- own Hot PUT (?r, ?t), WITHIN 0..3 (?t)
+    own Busy (?r)        :- own Hot IN 0..3 (?r)
+
+and WITHIN 0..3 (t) is inserted for each point with time t; it is left out where the window contains
+all points at which the head may conclude.
+
+ALWAYS over derived atoms: RUN j (A, t) means that A holds at 2ʲ points from that of time t on, and
+two such runs cover a window. SINCE is a disjunction: its second atom holds at the point itself, or
+at an earlier point with a run of the first atom after it. A rule with SINCE becomes two or more
+rules.
+
+A rule whose premises may all be of B gets the premise EACH POINT, which holds at every point, since
+the closure concludes nothing from static facts alone.
+
+Relations are created at their first use: of time windows in `dotr.languages.lars.closure.windows`,
+of runs in `dotr.languages.lars.closure.runs`, of tuple windows in
+`dotr.languages.lars.closure.tuples`. Origins of atoms are in `lars_origins`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import product
+from typing import cast
+
+from dotr.evaluation.joins.order import JoinItem
+from dotr.evaluation.triples.index import TripleIndex
+from dotr.languages.lars.closure.lars_origins import AtomOrigins
+from dotr.languages.lars.closure.relations import LarsRules, RelationKind, ReportedRows
+from dotr.languages.lars.closure.rows import rows_of_atom
+from dotr.languages.lars.closure.runs import RunRelations
+from dotr.languages.lars.closure.tuples import TupleRelations
+from dotr.languages.lars.closure.windows import WindowRelations
+from dotr.languages.lars.model import (
+    Always,
+    At,
+    DerivedAtom,
+    LarsFile,
+    LarsLiteral,
+    LarsNot,
+    LarsReport,
+    Since,
+    Sometime,
+    TimeWindow,
+    TupleWindow,
+)
+from dotr.model.algebra import TriplePattern, Var
+from dotr.model.datalog import Bind, FilterItem, Not, RelationAtom
+from dotr.model.terms import Variable
+from dotr.model.time import Clock
+from dotr.model.traverse import free_variables
+
+
+def rules_of_file(file: LarsFile, background: TripleIndex, clock: Clock) -> LarsRules:
+    """The rules and feeds of a file over a closed background."""
+    return _Compiler(file, background, clock).compile()
+
+
+class _Compiler:
+    def __init__(self, file: LarsFile, background: TripleIndex, clock: Clock) -> None:
+        self._file = file
+        self._origins = AtomOrigins(file, background)
+        self._windows = WindowRelations(file, self._origins)
+        self._compiled = self._windows.compiled
+        self._runs = RunRelations(self._windows, is_comparable=clock.dated or file.resolution % clock.unit.value == 0)
+        self._tuples = TupleRelations(file, self._windows)
+        self._has_not = any(isinstance(item, LarsNot) for rule in file.rules for item in rule.body)
+        self._auxiliary = 0
+        names = {name for literal in file.literals for name in literal.variables}
+        names.update(item.variable for rule in file.rules for item in rule.body if isinstance(item, Bind))
+        self._fresh = "t_"  # no variable of the file begins so
+        while any(name.startswith(self._fresh) for name in names):
+            self._fresh += "_"
+
+    def compile(self) -> LarsRules:
+        """Compiles the whole file."""
+        for rule in self._file.rules:
+            heads = tuple(self._head(head.atom, head.at) for head in rule.heads)
+            for body in self._bodies(rule.body):
+                for head in [(each,) for each in heads] if self._has_not else [heads]:
+                    self._windows.rule(rule.name, head, body)
+        for report in self._file.reports:
+            self._report(report)
+        return self._compiled
+
+    def _head(self, atom: DerivedAtom, at: Variable | None) -> RelationAtom:
+        rows = rows_of_atom(atom)
+        if at is None:
+            self._windows.derived_now(rows)
+            return RelationAtom(rows.name, rows.slots(atom))
+        self._windows.note_meaning(f"{rows.name} PUT", RelationKind.PUT, rows)
+        return RelationAtom(f"{rows.name} PUT", (*rows.slots(atom), Var(at)))
+
+    def _since(self, literal: LarsLiteral, since: Since) -> Iterator[list[JoinItem]]:
+        """The disjuncts of A SINCE A′ IN W, each as items of a body."""
+        first, second = rows_of_atom(literal.atom), rows_of_atom(since.other)
+        slots, others = first.slots(literal.atom), second.slots(since.other)
+        window = self._windows.points_of(since.window)
+        is_b_first, is_b_second = self._file.is_background(literal.atom), self._file.is_background(since.other)
+        if self._origins.of_background(first).may_hold or is_b_first:
+            yield [RelationAtom(self._windows.background_relation(first), slots), *self._windows.items_of_sometime(since.other, window)]
+        if window[0] == 0:
+            yield self._windows.items_of_sometime(since.other, (0, 0))
+        if is_b_first:
+            return
+        before = f"{self._fresh}{self._auxiliary}"
+        self._auxiliary += 1
+        if not is_b_second:
+            then: list[JoinItem] = [RelationAtom(self._windows.at(second, window, with_b=False), (*others, Var(before)))]
+            yield [*then, *self._runs.since(first, slots, window[1], Var(before))]
+        if window[0] and self._origins.of_background(second).may_hold:
+            then = [RelationAtom(self._windows.background_relation(second), others), self._windows.latest(window, Var(before))]
+            yield [*then, *self._runs.since(first, slots, window[1], Var(before))]
+
+    def _literal(self, literal: LarsLiteral) -> list[list[JoinItem]]:
+        """The disjuncts of a literal, each as items of a body; only SINCE has several."""
+        atom, reach = literal.atom, literal.reach
+        rows = rows_of_atom(atom)
+        slots = rows.slots(atom)
+        is_background = self._file.is_background(atom)
+        match reach:
+            case None:
+                return [self._windows.items_of_sometime(atom, (0, 0))]
+            case Since():
+                return list(self._since(literal, reach))
+            case Sometime(TimeWindow() as window):
+                return [self._windows.items_of_sometime(atom, self._windows.points_of(window))]
+            case Always(TimeWindow() as window):
+                if is_background:
+                    return [self._windows.items_of_sometime(atom, self._windows.points_of(window))]
+                return [[RelationAtom(self._runs.always(rows, self._windows.points_of(window)), slots)]]
+            case At(time, TimeWindow() as window):
+                if is_background:
+                    each = self._windows.each(self._windows.points_of(window), time)
+                    return [[RelationAtom(self._windows.background_relation(rows), slots), each]]
+                return [[RelationAtom(self._windows.at(rows, self._windows.points_of(window)), (*slots, time))]]
+            case (Sometime(TupleWindow() as tuples) | Always(TupleWindow() as tuples) | At(_, TupleWindow() as tuples)) as counted:
+                return [self._tuples.items(atom, counted, tuples)]
+            case _:
+                raise ValueError(f"{literal} has no window of points")
+
+    def _bodies(self, items: Sequence[object]) -> Iterator[list[JoinItem]]:
+        """The bodies of a rule: its disjunctive normal form, one body for each choice of
+        disjuncts."""
+        positive = [self._literal(item) for item in items if isinstance(item, LarsLiteral)]
+        tests = [item for item in items if isinstance(item, FilterItem | Bind)]
+        bound = {name for item in items if isinstance(item, LarsLiteral) for name in item.variables}
+        bound |= {item.variable for item in tests if isinstance(item, Bind)}
+        negations = [each for item in items if isinstance(item, LarsNot) for each in self._negations(item, bound)]
+        for choice in product(*positive):
+            yield [*(item for disjunct in choice for item in disjunct), *tests, *negations]
+
+    def _negations(self, item: LarsNot, bound: set[Variable]) -> Iterator[Not]:
+        """The items of a NOT: NOT of a disjunction is NOT of each disjunct.
+
+        A disjunct with FILTER becomes an auxiliary relation, since NOT takes atoms only.
+        """
+        for choice in product(*map(self._literal, item.literals)):
+            body = [each for disjunct in choice for each in disjunct]
+            if any(isinstance(each, FilterItem) for each in body):
+                names = dict.fromkeys(name for each in body if isinstance(each, RelationAtom) for name in free_variables(each))
+                atom = RelationAtom(f"NOT {self._auxiliary}", tuple(Var(name) for name in names if name in bound))
+                self._auxiliary += 1
+                self._windows.rule(atom.relation, (atom,), body)
+                body = [atom]
+            yield Not(cast("tuple[TriplePattern, ...]", tuple(body)))
+
+    def _report(self, report: LarsReport) -> None:
+        rows = rows_of_atom(report.atom)
+        slots = rows.slots(report.atom)
+        columns: dict[Variable, int] = {}
+        for column, slot in enumerate(slots):
+            if isinstance(slot, Var):
+                columns.setdefault(slot.name, column)
+        relation = self._windows.now(rows)
+        self._compiled.reports.append(ReportedRows(report, relation, rows, slots, tuple(sorted(columns.items()))))

@@ -1,0 +1,208 @@
+"""Reasons of the events of a LARS file: a derivation at a point, down to elements with their times.
+
+Idea: the model of the point is computed again (`dotr.languages.lars.explanation.records`), and one
+derivation of the reported row is taken from it (`dotr.languages.lars.closure.proof`). A streamed
+triple is followed to its instant, where it has a proof; an event to the reasons of its unit. A row
+of REPORT ENDED is derived at the point before; its premises that no longer hold are the reason of
+its end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from dotr.explanations.evidence.conditions import term_in
+from dotr.explanations.evidence.event_reasons import ReasonFinder
+from dotr.explanations.evidence.reasons import LarsEventReason, LarsNode, PointAtom, SourceReason
+from dotr.explanations.replay.firings import UnitFiring
+from dotr.explanations.replay.history import RecordedEvent
+from dotr.languages.lars.closure.proof import LarsProof, LarsReason
+from dotr.languages.lars.explanation.lars_atoms import GroundAtom, ground, unified
+from dotr.languages.lars.explanation.probes import with_negated
+from dotr.languages.lars.explanation.records import LarsRecord
+from dotr.languages.lars.model import At, EventName, LarsLiteral, LarsNot, LarsRule, ReportKind, Since, slots_of_atom
+from dotr.languages.lars.unit import LarsUnit
+from dotr.model.algebra import Const, Var
+from dotr.model.datalog import Bind
+from dotr.model.places import Span
+from dotr.model.rules import FactSource
+from dotr.model.terms import Term, Variable
+from dotr.model.time import Micros
+from dotr.temporal.horizons.rules import FactRow, Point
+
+MOST_POINTS: Final = 100
+"""Maximum number of points that are followed for an atom that holds at each of several points."""
+
+
+@dataclass(frozen=True, eq=False)
+class LarsReasons(ReasonFinder):
+    """Finder of the reasons of recorded events of LARS files."""
+
+    def of(self, firing: UnitFiring) -> LarsEventReason:
+        """The reasons of an event."""
+        unit = firing.unit
+        assert isinstance(unit, LarsUnit)
+        record = self.recorder.lars[unit.name]
+        point = firing.time // record.resolution
+        reports = enumerate(unit.file.reports)
+        number, report = next((number, report) for number, report in reports if report.label == firing.label)
+        row: FactRow = tuple([firing.attributes[name] for name in report.attributes])
+        held = point - 1 if report.kind is ReportKind.ENDED else point
+        model = record.model(held)
+        proof = LarsProof(model)
+        reason, leaves = proof.of_report(number, row), proof.leaves_of_report(number, row)
+        nodes = _NodeBuilder(self, record, firing.time)
+        node = None if reason is None else nodes.node(reason)
+        ended: list[LarsNode] = []
+        refuted: list[tuple[LarsNot, tuple[LarsNode, ...]]] = []
+        if report.kind is ReportKind.ENDED:
+            later = record.model(point)
+            static = later.closure.static
+            missing = [leaf for fact, leaf in leaves if later.closure.horizon(fact) is None and fact not in static]
+            ended = [nodes.node(leaf) for leaf in dict.fromkeys(missing)]
+            if not ended and node is not None:
+                refuted = list(nodes.refuted(node, point))
+        is_first = record.first == point
+        return LarsEventReason(firing, report, (point - 1) * record.resolution, is_first, node, tuple(ended), tuple(refuted))
+
+
+@dataclass(frozen=True, eq=False)
+class _NodeBuilder:
+    """Builder of the nodes of one event's derivations.
+
+    - `reasons`: the finder, for proofs and events of other units.
+    - `record`: the record of the file.
+    - `time`: the time of the event in µs since 1970, for background atoms.
+    """
+
+    reasons: LarsReasons
+    record: LarsRecord
+    time: Micros
+
+    def node(self, reason: LarsReason) -> LarsNode:
+        """The node of a derivation, with the elements and events at its leaves."""
+        atom = ground(reason.rows, reason.row)
+        if reason.rule is None:
+            return LarsNode(reason, atom, None, {}, tuple(self._points(reason, atom)), (), self._fact_span(reason))
+        rule = next(each for each in self.record.unit.file.rules if each.name == reason.rule)
+        has_time = any(head.at is not None and unified(head.atom, atom, {}) is not None for head in rule.heads)
+        time = reason.last * self.record.resolution if has_time and reason.last is not None else None
+        return LarsNode(reason, atom, rule, self._bindings(rule, reason, atom), (), tuple(map(self.node, reason.premises)), None, time)
+
+    def refuted(self, node: LarsNode, point: Point) -> Iterator[tuple[LarsNot, tuple[LarsNode, ...]]]:
+        """The NOT items of a derivation that fail at a later point, with the atoms that now
+        hold."""
+        for item in node.rule.body if node.rule is not None else ():
+            if isinstance(item, LarsNot) and node.rule is not None:
+                file, part = with_negated(self.record.unit.file, node.rule, item)
+                model = self.record.line(file).at(point)
+                rows = sorted([fact[1] for fact, _ in model.closure.facts() if fact[0] == part.relation and isinstance(fact[1], tuple)])
+                agreeing = [row for row in rows if part.agrees(row, node.bindings)]
+                reason = LarsProof(model).of_fact((part.relation, agreeing[0])) if agreeing else None
+                if reason is not None:
+                    yield item, tuple(map(self.node, reason.premises))
+        for premise in node.premises:
+            yield from self.refuted(premise, point)
+
+    # --- atoms ---
+
+    def _points(self, reason: LarsReason, atom: GroundAtom) -> Iterator[PointAtom]:
+        if reason.first is None or reason.last is None:
+            proof = self.reasons.proofs.at(self.time).proof(atom.triple) if atom.triple is not None else None
+            yield PointAtom(None, None if proof is None else self.reasons.proofs.extend(proof), None)
+            return
+        for point in range(reason.first, min(reason.last, reason.first + MOST_POINTS - 1) + 1):
+            yield self._at(reason, atom, point)
+
+    def _at(self, reason: LarsReason, atom: GroundAtom, point: Point) -> PointAtom:
+        """The origin of an atom at a point."""
+        atoms = self.record.atoms_at(point)
+        if atom.triple is not None:
+            time = atoms.triples.get(atom.triple)
+            if time is None:
+                return PointAtom(point * self.record.resolution, None, None)
+            proof = self.reasons.proofs.at(time).proof(atom.triple)
+            return PointAtom(time, None if proof is None else self.reasons.proofs.extend(proof), None)
+        label = reason.rows.predicate
+        assert isinstance(label, EventName), "own atoms have no origin in the stream"
+        for event, time in sorted(atoms.events.get(label.label, {}).items()):
+            if reason.rows.row_of_event(event) == reason.row:
+                attributes = dict(zip(event[::2], event[1::2], strict=True))
+                return PointAtom(time, None, self._made(label.label, time, attributes), attributes)
+        return PointAtom(point * self.record.resolution, None, None)
+
+    def _made(self, label: str, time: Micros, attributes: Mapping[Variable, Term]) -> SourceReason | None:
+        """The reason of an event that the file reads; `time`: in µs since 1970."""
+        source = dict(self.record.unit.events)[label]
+        if isinstance(source, FactSource):
+            names = source.attributes
+            return self.reasons.proofs.fact(RecordedEvent(0, time, 0, names, tuple([attributes.get(name) for name in names])), source)
+        maker = self.reasons.recorder.firing_with(label, time, attributes)
+        return None if maker is None else self.reasons.follow(maker)
+
+    def _fact_span(self, reason: LarsReason) -> Span | None:
+        """The place of a fact of the file; None for an atom of the stream."""
+        if reason.first is not None:
+            return None
+        terms = ground(reason.rows, reason.row).terms
+        for fact in self.record.unit.file.facts:
+            if tuple([slot.term for slot in slots_of_atom(fact.atom) if isinstance(slot, Const)]) == terms:
+                return fact.span
+        return None
+
+    # --- bindings ---
+
+    def _bindings(self, rule: LarsRule, reason: LarsReason, atom: GroundAtom) -> Mapping[Variable, Term]:
+        """The terms of a rule's variables in a match, as far as its head and premises bind them."""
+        found: dict[Variable, Term] = {}
+        for head in rule.heads:
+            given = unified(head.atom, atom, {})
+            if given is not None:
+                found = dict(given)
+                if head.at is not None and reason.last is not None:
+                    found[head.at] = self._time_of(reason.last)
+                break
+        found = dict(self._matched(rule.literals, reason.premises, found) or found)
+        for item in rule.body:
+            if isinstance(item, Bind) and item.variable not in found:
+                term = term_in(item.expression, lambda part: found.get(part.name) if isinstance(part, Var) else None)
+                if term is not None:
+                    found[item.variable] = term
+        return found
+
+    def _matched(
+        self, literals: tuple[LarsLiteral, ...], premises: tuple[LarsReason, ...], bound: Mapping[Variable, Term]
+    ) -> Mapping[Variable, Term] | None:
+        """Bindings that unify each literal with one of the premises; None: there are none."""
+        if not literals:
+            return bound
+        literal, *rest = literals
+        for premise in premises:
+            for atom in reversed(literal.atoms):
+                given = unified(atom, ground(premise.rows, premise.row), bound)
+                if given is None:
+                    continue
+                if isinstance(literal.reach, At) and isinstance(literal.reach.time, Var) and premise.last is not None:
+                    time = self._time_of(premise.last)
+                    if given.setdefault(literal.reach.time.name, time) != time:
+                        continue
+                if isinstance(literal.reach, Since):
+                    other = self._matched_other(literal, premises, given)
+                    given = dict(other or given)
+                found = self._matched(tuple(rest), premises, given)
+                if found is not None:
+                    return found
+        return None
+
+    def _matched_other(
+        self, literal: LarsLiteral, premises: tuple[LarsReason, ...], bound: Mapping[Variable, Term]
+    ) -> Mapping[Variable, Term] | None:
+        return next(
+            (given for premise in premises if (given := unified(literal.atom, ground(premise.rows, premise.row), bound)) is not None),
+            None,
+        )
+
+    def _time_of(self, point: Point) -> Term:
+        return self.record.time_term(point)

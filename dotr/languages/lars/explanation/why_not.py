@@ -1,0 +1,360 @@
+"""Explanation of a label of a LARS file without an event.
+
+Idea: the file is replayed (`dotr.explanations.replay.firings`). For each rule that concludes the
+reported atom, probe rules count the rows of each prefix of its body at every point
+(`dotr.languages.lars.explanation.probes`). The point at which the longest prefix has rows is
+explained, by the next item. Rules for an atom that the file derives itself are explained in the
+same way. Cost: for each rule, the models of all points once more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from dotr.evaluation.expressions.values.times import format_time
+from dotr.evaluation.limits import LimitExceeded
+from dotr.explanations.evidence.conditions import truth_in
+from dotr.explanations.replay.cached_replay import CachedReplay
+from dotr.explanations.replay.firings import FiringRecorder, UnitFiring
+from dotr.explanations.replay.stream import Replay
+from dotr.explanations.text.reason_text import with_values
+from dotr.explanations.why_not.rule import Question, counted
+from dotr.languages.lars.closure.rows import rows_of_atom
+from dotr.languages.lars.explanation.probes import BodyPart, with_parts
+from dotr.languages.lars.explanation.records import LarsRecord
+from dotr.languages.lars.model import (
+    EventAtom,
+    LarsAtom,
+    LarsItem,
+    LarsLiteral,
+    LarsNot,
+    LarsReport,
+    LarsRule,
+    ReportKind,
+    may_share,
+    predicate_of,
+    slots_of_atom,
+)
+from dotr.languages.lars.unit import LarsUnit
+from dotr.model.algebra import Call, Const, Expression, Var
+from dotr.model.datalog import Bind, FilterItem
+from dotr.model.terms import Label, Term, Variable
+from dotr.model.time import Micros
+from dotr.syntax.rendering import brief_text
+from dotr.syntax.scan import one_line
+from dotr.syntax.term_writer import TermWriter
+from dotr.temporal.horizons.rules import Point
+
+_MOST_RULES: Final = 5
+"""Maximum number of rules that are explained for one atom."""
+_DEEPEST: Final = 3
+"""Maximum depth of explanations of atoms that the file derives itself."""
+
+
+@dataclass(frozen=True)
+class PointWhyNot:
+    """The answer for one replay.
+
+    Attributes:
+        case: the case of a rule test; empty otherwise.
+        rule: the label.
+        points: the number of requested points that were evaluated.
+        events: the number of requested events.
+        stops: lines with the item that stops each rule, or the reason for which a row is no event;
+            lines below a rule are indented.
+    """
+
+    case: str
+    rule: Label
+    points: int
+    events: int
+    stops: tuple[str, ...] = ()
+
+    @property
+    def fired(self) -> bool:
+        """True if there is a requested event."""
+        return self.events > 0
+
+    def lines(self) -> list[str]:
+        """The answer as lines of text: the counts first."""
+        head = f"{self.rule}: {counted(self.points, 'point')} evaluated, {counted(self.events, 'event')}"
+        return [head, *(f"  {line}" for line in self.stops)]
+
+    def to_json(self) -> dict[str, object]:
+        """The answer as a JSON object."""
+        return {
+            "rule": self.rule,
+            "case": self.case or None,
+            "fired": self.fired,
+            "points": self.points,
+            "events": self.events,
+            "stops": list(self.stops),
+        }
+
+
+@dataclass(frozen=True)
+class _RuleReached:
+    """The evaluation of a rule at the point at which the longest prefix of its body has rows.
+
+    - `parts`, `counts`: the prefixes of the body, and the number of rows of each.
+    - `row`: a row of the longest prefix with rows.
+    - `whole`: the rows of the whole body.
+    """
+
+    point: Point
+    parts: tuple[BodyPart, ...]
+    counts: tuple[int, ...]
+    row: Mapping[Variable, Term]
+    whole: tuple[Mapping[Variable, Term], ...]
+
+    @property
+    def passed(self) -> int:
+        """The number of leading parts that have rows."""
+        return next((number for number, count in enumerate(self.counts) if not count), len(self.counts))
+
+
+def why_no_point(replay: Replay, unit: LarsUnit, label: Label, question: Question | None = None) -> PointWhyNot:
+    """The reason for which a file produced no event of a label.
+
+    Args:
+        replay: the program and its stream.
+        unit: a file of the program.
+        label: the label of one of its REPORTs.
+        question: the requested points, and the attributes of their events; None: all.
+
+    >>> from dotr.commands.why.replays import open_replays
+    >>> [replay] = open_replays("tests/explanations/temporal.yaml", "1")
+    >>> [unit] = [each for each in replay.program.units if isinstance(each, LarsUnit)]
+    >>> print(why_no_point(replay, unit, "Recent").lines()[0])
+    Recent: 11 points evaluated, 5 events
+    """
+    return _PointInquiry(replay, unit, label, question or Question()).answer()
+
+
+class _PointInquiry:
+    """Search for the answer to one question."""
+
+    def __init__(self, replay: Replay, unit: LarsUnit, label: Label, question: Question) -> None:
+        self._replay = CachedReplay(replay).replay
+        self._unit = unit
+        self._report = next(report for report in unit.file.reports if report.label == label)
+        self._question = question
+        self._terms = TermWriter(replay.prefixes)
+        self._record: LarsRecord
+
+    def answer(self) -> PointWhyNot:
+        """Run the replay, and build the answer."""
+        label = self._report.label
+        recorder = FiringRecorder.of(self._replay, [label])
+        events = [each for firings in recorder.run() for each in firings if isinstance(each, UnitFiring) and self._is_requested(each)]
+        record = self._record = recorder.lars[self._unit.name]
+        points = [each.point for each in record.points if self._covers(each.point)]
+        if events or record.first is None or not record.points:
+            return PointWhyNot(self._replay.case, label, len(points), len(events), () if events else ("no instant came",))
+        try:
+            stops = tuple(self._stops(self._report.atom, self._requested_terms(self._report.atom), 0))
+        except LimitExceeded as error:
+            stops = (f"a point goes over a limit: {error}",)
+        return PointWhyNot(self._replay.case, label, len(points), 0, stops)
+
+    # --- the question ---
+
+    def _covers(self, point: Point) -> bool:
+        """True for a point with a requested time."""
+        first, last, length = self._question.first, self._question.last, self._record_length
+        return (first is None or first <= point * length) and (last is None or (point - 1) * length < last)
+
+    @property
+    def _record_length(self) -> Micros:
+        return self._unit.file.resolution
+
+    def _is_requested(self, event: UnitFiring) -> bool:
+        def value(part: object) -> Term | None:
+            return event.attributes.get(part.name) if isinstance(part, Var) else None
+
+        conditions = (Call("=", (Var(name), Const(term))) for name, term in self._question.where)
+        is_covered = self._covers(event.time // self._record_length)
+        return event.label == self._report.label and is_covered and all(truth_in(each, value) is True for each in conditions)
+
+    def _requested_terms(self, atom: LarsAtom) -> dict[int, Term]:
+        """The requested terms, by their positions in the reported atom."""
+        where = dict(self._question.where)
+        slots = enumerate(slots_of_atom(atom))
+        return {
+            place: slot.term if isinstance(slot, Const) else where[slot.name]
+            for place, slot in slots
+            if isinstance(slot, Const) or slot.name in where
+        }
+
+    # --- rules ---
+
+    def _stops(self, atom: LarsAtom, terms: Mapping[int, Term], depth: int) -> Iterator[str]:
+        """Lines on the item that stops each rule for an atom; `terms`: terms by position of the
+        atom."""
+        rules = [(rule, bound) for rule in self._unit.file.rules if (bound := _bound_by_head(rule, atom, terms)) is not None]
+        if not rules:
+            yield f"no rule concludes {self._atom_text(atom)}{self._with(terms, atom)}"
+        for rule, bound in rules[:_MOST_RULES]:
+            reached = self._reached(rule, bound)
+            if reached is None:
+                yield f"{rule.name}: no point is evaluated then"
+                continue
+            if reached.passed == len(reached.counts):
+                yield f"{rule.name}: {self._not_new(reached)}" if depth == 0 else f"{rule.name}: {self._concluded(rule, reached)}"
+                continue
+            yield f"{rule.name}: {self._stop(reached)}"
+            item = reached.parts[reached.passed].item
+            yield from (f"  {line}" for line in self._further(item, reached, depth))
+
+    def _reached(self, rule: LarsRule, bound: Mapping[Variable, Term]) -> _RuleReached | None:
+        """The evaluation of a rule at the point with the longest prefix; of several, at the
+        latest."""
+        file, parts = with_parts(self._unit.file, rule)
+        last = self._record.points[-1].point
+        best: _RuleReached | None = None
+        for model in self._record.line(file).every(last):
+            assert model.point is not None
+            if not self._covers(model.point):
+                continue
+            rows: dict[str, list[Mapping[Variable, Term]]] = {part.relation: [] for part in parts}
+            names = {part.relation: part for part in parts}
+            for fact, _ in model.closure.facts():
+                part = names.get(fact[0])
+                if part is not None and isinstance(fact[1], tuple) and part.agrees(fact[1], bound):
+                    rows[part.relation].append(part.bindings(fact[1]))
+            counts = tuple(len(rows[part.relation]) for part in parts)
+            found = _RuleReached(model.point, tuple(parts), counts, {}, ())
+            if best is None or found.passed >= best.passed:
+                chosen = rows[parts[found.passed - 1].relation] if found.passed else []
+                row = min(chosen, key=lambda each: sorted(each.items()), default={})
+                best = _RuleReached(model.point, tuple(parts), counts, row, tuple(rows[parts[-1].relation]))
+        return best
+
+    def _not_new(self, reached: _RuleReached) -> str:
+        """The reason for which a row that holds is no event."""
+        time = self._time(reached.point)
+        if self._report.kind is ReportKind.ENDED:
+            return f"it holds at {time}, and has not ended then: REPORT ENDED outputs what held at the point before and holds no more"
+        if self._report.kind is ReportKind.NEW:
+            return f"it holds at {time}, and held already at the point before: REPORT NEW outputs what begins to hold"
+        return f"it holds at {time}, and its atom has no event"
+
+    def _concluded(self, rule: LarsRule, reached: _RuleReached) -> str:
+        """The points at which a rule that holds concludes its heads."""
+        at = next((head.at for head in rule.heads if head.at is not None), None)
+        if at is None:
+            return f"it holds at {self._time(reached.point)}"
+        times = sorted({self._terms.text(row[at]) for row in reached.whole if at in row})
+        shown = ", ".join([*times[:_MOST_RULES], *(["…"] if len(times) > _MOST_RULES else [])])
+        return f"at {self._time(reached.point)}, it holds for ?{at} = {shown}"
+
+    # --- texts ---
+
+    def _stop(self, reached: _RuleReached) -> str:
+        """The first item without a row, after the items that hold."""
+        item = self._item_text(reached.parts[reached.passed].item)
+        at = f"at {self._time(reached.point)}"
+        if not reached.passed:
+            return f"{at}, {item} never holds"
+        passed = ", ".join(self._item_text(part.item) for part in reached.parts[: reached.passed])
+        count = reached.counts[reached.passed - 1]
+        return f"{at}, {passed} holds {'once' if count == 1 else f'{count:,} times'}; with {item}, never"
+
+    def _further(self, item: LarsItem, reached: _RuleReached, depth: int) -> Iterator[str]:
+        """Remarks on the item that stops a rule."""
+        match item:
+            case FilterItem(condition):
+                values: dict[Expression, Term | None] = {Var(name): term for name, term in reached.row.items()}
+                yield f"{with_values(condition, values, self._terms)} is false, or errs"
+            case Bind():
+                yield "it errs, or the variable has another term"
+            case LarsNot():
+                given = ", ".join(f"?{name} = {self._terms.text(term)}" for name, term in reached.row.items())
+                yield f"the atom under NOT holds{f' with {given}' if given else ''}"
+            case LarsLiteral():
+                for atom in item.atoms:
+                    yield from self._about(atom, reached, depth)
+
+    def _about(self, atom: LarsAtom, reached: _RuleReached, depth: int) -> Iterator[str]:
+        """Remarks on an atom missing from a window: its last time in the stream, or the rules for
+        it."""
+        file = self._unit.file
+        if file.is_background(atom):
+            yield f"only the background is searched for {self._atom_text(atom)}"
+            return
+        if file.may_be_streamed(atom):
+            yield self._last(atom, reached)
+        if file.may_be_derived(atom) and depth < _DEEPEST:
+            terms = {
+                place: slot.term if isinstance(slot, Const) else reached.row[slot.name]
+                for place, slot in enumerate(slots_of_atom(atom))
+                if isinstance(slot, Const) or slot.name in reached.row
+            }
+            yield from self._stops(atom, terms, depth + 1)
+
+    def _last(self, atom: LarsAtom, reached: _RuleReached) -> str:
+        """The last time, up to the point, at which the stream had an atom of the predicate."""
+        if isinstance(atom, EventAtom):
+            points = [each.atoms.events for each in self._record.points if each.point <= reached.point]
+            times = [time for events in points for time in events.get(atom.label, {}).values()]
+            if times:
+                return f"the last event {atom.label} before was at {format_time(max(times), self._replay.clock)}"
+            return f"there is no event {atom.label} before: {self._replay.why_not_command(atom.label)}"
+        selects, until = rows_of_atom(atom).selects, reached.point
+        here = (each.atoms.triples for each in self._record.points if each.point <= until)
+        found = max((time for triples in here for triple, time in triples.items() if selects(triple)), default=None)
+        if found is None:
+            return f"no element brings {self._atom_text(atom)} by then"
+        return f"the last such triple came at {format_time(found, self._replay.clock)}"
+
+    def _item_text(self, item: LarsItem) -> str:
+        match item:
+            case LarsLiteral() | LarsNot():
+                return one_line(item.span)
+            case FilterItem(condition):
+                return f"FILTER({brief_text(condition, self._terms.prefixes)})"
+            case Bind(expression, variable):
+                return f"BIND({brief_text(expression, self._terms.prefixes)} AS ?{variable})"
+
+    def _atom_text(self, atom: LarsAtom) -> str:
+        """The text of an atom in the file."""
+        for rule in self._unit.file.rules:
+            for literal in (*rule.literals, *rule.negated):
+                if literal.atom == atom:
+                    return one_line(literal.atom_span)
+        for report in self._unit.file.reports:
+            if report.atom == atom:
+                return self._report_text(report)
+        return str(predicate_of(atom))
+
+    def _report_text(self, report: LarsReport) -> str:
+        text = one_line(report.span).rstrip(" .")
+        words = text.split(" AS ")[0].split()
+        return " ".join(word for word in words if word not in ("REPORT", *(kind.value for kind in ReportKind)))
+
+    def _with(self, terms: Mapping[int, Term], atom: LarsAtom) -> str:
+        slots = slots_of_atom(atom)
+        bound = [(slot.name, terms[place]) for place, slot in enumerate(slots) if isinstance(slot, Var) and place in terms]
+        given = [f"?{name} = {self._terms.text(term)}" for name, term in bound]
+        return f" with {', '.join(given)}" if given else ""
+
+    def _time(self, point: Point) -> str | int:
+        return format_time(point * self._record_length, self._replay.clock)
+
+
+def _bound_by_head(rule: LarsRule, atom: LarsAtom, terms: Mapping[int, Term]) -> dict[Variable, Term] | None:
+    """The terms of a rule's variables that unify a head with an atom; None: no head unifies."""
+    for head in rule.heads:
+        slots = slots_of_atom(head.atom)
+        if not may_share(predicate_of(head.atom), predicate_of(atom)) or len(slots) != len(slots_of_atom(atom)):
+            continue
+        found: dict[Variable, Term] = {}
+        for place, term in terms.items():
+            slot = slots[place]
+            if (slot.term if isinstance(slot, Const) else found.setdefault(slot.name, term)) != term:
+                break
+        else:
+            return found
+    return None

@@ -1,0 +1,200 @@
+"""Partition keys of LARS files: for each predicate, the place of the key's term in an atom.
+
+Idea: each predicate gets a place (subject or object, an argument, an attribute) such that in each
+rule one variable occurs at the places of all atoms. All atoms that a rule joins then have the same
+key, so that atoms of other keys have no effect. The places are found by backtracking over the
+rules: a variable is chosen for each rule in turn, and restricts each predicate to the places at
+which the variable occurs in all its atoms.
+Example: `Hot(?v, ?s) :- :temp(?s, ?v) IN [3 s]` with ?s gives argument 1 of Hot, the subject of
+:temp.
+Source: lars.md, section 4.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+from dotr.languages.lars.model import (
+    Always,
+    At,
+    ClassName,
+    Counted,
+    EventAtom,
+    LarsAtom,
+    LarsFile,
+    LarsLiteral,
+    LarsPredicate,
+    LarsRule,
+    PropertyName,
+    Sometime,
+    TupleWindow,
+    may_share,
+    predicate_of,
+    variables_of_atom,
+)
+from dotr.model.algebra import TriplePattern, Var
+from dotr.model.datalog import RelationAtom
+from dotr.model.terms import Variable
+from dotr.temporal.layout.keys import UnitKey
+
+Place: TypeAlias = int | str
+"""A place in an atom: of a triple 0 (the subject) or 2 (the object), of an own relation the index
+of an argument, of an event the name of an attribute.
+"""
+
+_Places: TypeAlias = Mapping[LarsPredicate, frozenset[Place]]
+_MOST_CHOICES: Final = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class LarsKey:
+    """The place of each predicate, and the variable of each rule by its name; both empty where the
+    file has one partition, for the given reason.
+    """
+
+    places: Mapping[LarsPredicate, Place]
+    variables: Mapping[str, Variable]
+    reason: str
+
+    @property
+    def unit_key(self) -> UnitKey:
+        """The key for messages: the variable of the first rule, or the reason."""
+        return UnitKey(next(iter(self.variables.values()), None), self.reason)
+
+
+def lars_key(file: LarsFile) -> LarsKey:
+    """The key of a file, or the reason why it has none.
+
+    >>> from dotr.languages.lars.reading import compile_lars
+    >>> from dotr.languages.lars.model import OwnRelation
+    >>> from dotr.model.places import Document
+    >>> def key(text):
+    ...     (file,) = compile_lars([Document("a.lars", text)], {"": "http://e/"}).checked().files
+    ...     return lars_key(file)
+    >>> key("Hot(?v, ?s) :- :temp(?s, ?v) IN [3 s], NOT :off(?s, true) . REPORT Hot(?v, ?s) .").places[OwnRelation("Hot")]
+    1
+    >>> key("Both(?x, ?y) :- :on(?x, true), :on(?y, true) . REPORT Both(?x, ?y) .").reason
+    'no variable stands in all atoms of the rule at line 1'
+    """
+    for literal in file.literals:
+        if reason := _counts_all(literal):
+            return LarsKey({}, {}, reason)
+    keyed = _facts_alone(file)
+    rules = [
+        (rule, [atom for atom in _atoms(rule) if not file.is_background(atom) and predicate_of(atom) not in keyed]) for rule in file.rules
+    ]
+    rules = [(rule, atoms) for rule, atoms in rules if atoms]
+    for rule, atoms in rules:
+        if not _choices(rule, atoms):
+            return LarsKey({}, {}, f"no variable stands in all atoms of the rule at line {rule.span.line_column[0]}")
+    found = _KeySearch(rules).found()
+    if found is None:
+        return LarsKey({}, {}, "no place of each property, class, relation and event suits all rules")
+    places, variables = found
+    return LarsKey({predicate: min(allowed, key=str) for predicate, allowed in places.items()}, variables, "")
+
+
+def _counts_all(literal: LarsLiteral) -> str:
+    """The reason why the tuple window of a literal excludes a key; empty: it does not."""
+    match literal.reach:
+        case Sometime(TupleWindow(count, counted)) | Always(TupleWindow(count, counted)) | At(_, TupleWindow(count, counted)):
+            line = literal.span.line_column[0]
+            if counted is Counted.ALL:
+                return f"[LAST {count}] at line {line} counts all triples"
+            if counted is Counted.MATCHING:
+                return f"[LAST {count} MATCHING] at line {line} counts the atoms of all keys: PER counts for each"
+        case _:
+            pass
+    return ""
+
+
+def _facts_alone(file: LarsFile) -> frozenset[LarsPredicate]:
+    """Own relations that have facts and no rules."""
+    facts = {predicate_of(fact.atom) for fact in file.facts if isinstance(fact.atom, RelationAtom)}
+    return frozenset(facts - file.derived)
+
+
+def _atoms(rule: LarsRule) -> Iterator[LarsAtom]:
+    yield from (head.atom for head in rule.heads)
+    for literal in (*rule.literals, *rule.negated):
+        yield from literal.atoms
+
+
+def _choices(rule: LarsRule, atoms: list[LarsAtom]) -> list[Variable]:
+    """The variables that occur at a possible place in all atoms, and in PER of all tuple
+    windows."""
+    names = [name for name in variables_of_atom(atoms[0]) if all(_places_of(name, atom) for atom in atoms)]
+    for literal in (*rule.literals, *rule.negated):
+        match literal.reach:
+            case Sometime(TupleWindow(_, _, per)) | Always(TupleWindow(_, _, per)) | At(_, TupleWindow(_, _, per)):
+                names = [name for name in names if name in per]
+            case _:
+                pass
+    return names
+
+
+def _places_of(name: Variable, atom: LarsAtom) -> frozenset[Place]:
+    """The places of an atom at which a variable occurs, of those that a key may have."""
+    variable = Var(name)
+    match atom:
+        case TriplePattern(subject, _, object_):
+            match predicate_of(atom):
+                case PropertyName(str()):
+                    return frozenset(place for place, slot in ((0, subject), (2, object_)) if slot == variable)
+                case _:
+                    return frozenset((0,) if subject == variable else ())
+        case RelationAtom(_, slots):
+            return frozenset(place for place, slot in enumerate(slots) if slot == variable)
+        case EventAtom(_, attributes):
+            return frozenset(attribute for attribute, slot in attributes if slot == variable)
+
+
+class _KeySearch:
+    """Backtracking search of a variable for each rule; it ends after `_MOST_CHOICES` choices."""
+
+    def __init__(self, rules: list[tuple[LarsRule, list[LarsAtom]]]) -> None:
+        self._rules = rules
+        self._predicates = {predicate_of(atom) for _, atoms in rules for atom in atoms}
+        self._tried = 0
+
+    def found(self) -> tuple[_Places, Mapping[str, Variable]] | None:
+        """The possible places of each predicate and the variables; None: the search has failed."""
+        chosen: dict[str, Variable] = {}
+        stack: list[tuple[_Places, Iterator[Variable]]] = [({}, self._variables(0))]
+        while stack and self._tried < _MOST_CHOICES:
+            places, variables = stack[-1]
+            if len(stack) > len(self._rules):
+                return places, chosen
+            rule, atoms = self._rules[len(stack) - 1]
+            for name in variables:
+                self._tried += 1
+                narrowed = self._narrowed(places, name, atoms)
+                if narrowed is not None:
+                    chosen[f"{rule.name} {rule.span.start}"] = name
+                    stack.append((narrowed, self._variables(len(stack))))
+                    break
+            else:
+                stack.pop()
+        return None
+
+    def _variables(self, number: int) -> Iterator[Variable]:
+        return iter(_choices(*self._rules[number]) if number < len(self._rules) else ())
+
+    def _narrowed(self, places: _Places, name: Variable, atoms: list[LarsAtom]) -> _Places | None:
+        """The places of each predicate at which the variable also occurs in these atoms; None: a
+        predicate has none.
+        """
+        remaining = dict(places)
+        for atom in atoms:
+            allowed = _places_of(name, atom)
+            own = predicate_of(atom)
+            # A variable predicate or class restricts all predicates that it may match.
+            is_one = not isinstance(own, PropertyName | ClassName) or own.iri is not None
+            for predicate in (own,) if is_one else [each for each in self._predicates if may_share(own, each)]:
+                narrowed = remaining.get(predicate, allowed) & allowed
+                if not narrowed:
+                    return None
+                remaining[predicate] = narrowed
+        return remaining

@@ -1,0 +1,230 @@
+"""Checks of whole LARS files: relations, recursion through NOT, reports, and the warnings.
+
+Source: lars.md, section 3.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from dotr.errors.diagnostics import Diagnostic, Severity, did_you_mean
+from dotr.languages.declarations import declares_nothing_else
+from dotr.languages.lars.codes import LarsCode
+from dotr.languages.lars.model import (
+    Always,
+    At,
+    ClassName,
+    DerivedAtom,
+    EventName,
+    LarsFile,
+    LarsPredicate,
+    OwnRelation,
+    PropertyName,
+    ReportKind,
+    Since,
+    Sometime,
+    TimeWindow,
+    may_share,
+    predicate_of,
+    slots_of_atom,
+)
+from dotr.languages.lars.text.lars_strata import negative_cycles
+from dotr.languages.lars.text.statements import LarsDraft
+from dotr.model.algebra import Const, Slot
+from dotr.model.datalog import RelationAtom
+from dotr.model.places import Span
+
+
+def file_problems(file: LarsFile, draft: LarsDraft) -> Iterator[Diagnostic]:
+    """The errors of a file as a whole.
+
+    `file` holds the statements without syntax errors, `draft` also the words of the others: a
+    relation that one of them may define is not reported as unknown.
+    """
+    yield from _relations(file, draft)
+    yield from _recursion(file)
+    yield from _reports(file, draft)
+
+
+# --- relations ---
+
+
+def _own_atoms(file: LarsFile) -> Iterator[tuple[RelationAtom, Span, bool]]:
+    """The own atoms of a file in order of offset, and whether each defines its relation."""
+    found: list[tuple[RelationAtom, Span, bool]] = []
+    for fact in file.facts:
+        found += [(fact.atom, fact.span, True)] if isinstance(fact.atom, RelationAtom) else []
+    for rule in file.rules:
+        found += [(head.atom, head.span, True) for head in rule.heads if isinstance(head.atom, RelationAtom)]
+        for literal in (*rule.literals, *rule.negated):
+            places = [(literal.atom, literal.atom_span)]
+            if isinstance(literal.reach, Since):
+                places.append((literal.reach.other, literal.reach.other_span))
+            found += [(atom, span, False) for atom, span in places if isinstance(atom, RelationAtom)]
+    for report in file.reports:
+        found += [(report.atom, report.span, False)] if isinstance(report.atom, RelationAtom) else []
+    yield from sorted(found, key=lambda each: each[1].start)
+
+
+def _relations(file: LarsFile, draft: LarsDraft) -> Iterator[Diagnostic]:
+    atoms = list(_own_atoms(file))
+    defined = {atom.relation for atom, _, defines in atoms if defines}
+    reported = {report.span for report in file.reports}
+    first: dict[str, tuple[int, Span]] = {}
+    for atom, span, _ in atoms:
+        count, place = first.setdefault(atom.relation, (len(atom.slots), span))
+        if count != len(atom.slots):
+            line, column = place.line_column
+            hint = f"It has {_arguments(count)} at {place.document.name}:{line}:{column}. A relation has one number of arguments."
+            yield Diagnostic(LarsCode.TWO_ARITIES, f"{atom.relation} with {_arguments(len(atom.slots))}", span, hint)
+        if atom.relation not in defined and atom.relation not in draft.words and span not in reported:
+            hint = did_you_mean(atom.relation, sorted(defined)) or (
+                f"Write a rule or a fact of {atom.relation}, EVENT {atom.relation}(…) for events of another unit, or :{atom.relation}(…)."
+            )
+            yield Diagnostic(LarsCode.UNKNOWN_RELATION, f"no rule and no fact gives {atom.relation}", span, hint)
+
+
+def _arguments(count: int) -> str:
+    return f"{count or 'no'} argument{'s' * (count != 1)}"
+
+
+# --- strata ---
+
+
+def _recursion(file: LarsFile) -> Iterator[Diagnostic]:
+    reported: set[Span] = set()
+    for edge, cycle in negative_cycles(file):
+        if edge.literal.span in reported:
+            continue
+        reported.add(edge.literal.span)
+        names = [named(predicate) for predicate in cycle]
+        steps = " needs ".join([names[0], f"NOT {names[1]}", *names[2:]])
+        hint = "Windows make no difference here: what NOT asks for must be known before. Let one of them read something else."
+        yield Diagnostic(LarsCode.RECURSION_THROUGH_NOT, f"recursion through NOT: {steps}", edge.literal.span, hint)
+
+
+def named(predicate: LarsPredicate) -> str:
+    """The text for a predicate in messages.
+
+    >>> named(PropertyName("<http://e/temp>")), named(ClassName(None)), named(OwnRelation("Busy"))
+    ('<http://e/temp>', 'every class', 'Busy')
+    """
+    match predicate:
+        case PropertyName(iri):
+            return iri or "every property and class"
+        case ClassName(iri):
+            return iri or "every class"
+        case OwnRelation(name):
+            return name
+        case EventName(label):
+            return f"EVENT {label}"
+
+
+# --- reports ---
+
+
+def _reports(file: LarsFile, draft: LarsDraft) -> Iterator[Diagnostic]:
+    relations = {atom.relation for atom, _, defines in _own_atoms(file) if defines}
+    first: dict[str, Span] = {}
+    for report in file.reports:
+        heads = [head.atom for rule in file.rules for head in rule.heads]
+        words = {slot.term[1:-1] for slot in slots_of_atom(report.atom) if isinstance(slot, Const)}
+        may_be_unparsed = bool(draft.words) and (
+            not isinstance(report.atom, RelationAtom) or report.atom.relation in draft.words or bool(words & draft.words)
+        )
+        if not any(unify(report.atom, head) for head in heads) and not may_be_unparsed:
+            hint = "REPORT outputs derived atoms: write a rule that derives it."
+            if isinstance(report.atom, RelationAtom):
+                others = sorted({head.relation for head in heads if isinstance(head, RelationAtom)} - {report.atom.relation})
+                hint = did_you_mean(report.atom.relation, others) or hint
+            yield Diagnostic(LarsCode.NEVER_DERIVED, "REPORT of an atom that no rule's head gives", report.span, hint)
+        if report.label in first:
+            line, column = first[report.label].line_column
+            hint = f"The first is at {report.span.document.name}:{line}:{column}. Write AS and another label."
+            yield Diagnostic(LarsCode.LABEL_TWICE, f"two REPORTs of the label {report.label}", report.label_span, hint)
+        first.setdefault(report.label, report.label_span)
+        own = report.atom.relation if isinstance(report.atom, RelationAtom) else None
+        if report.label in relations and report.label != own:
+            hint = "Write AS and a label that is no relation of the file."
+            yield Diagnostic(LarsCode.LABEL_TWICE, f"{report.label} is another relation of the file", report.label_span, hint)
+
+
+def unify(one: DerivedAtom, other: DerivedAtom) -> bool:
+    """True if the atoms unify, after their variables are renamed apart.
+
+    >>> from dotr.model.algebra import Var
+    >>> x, a, b = Var("x"), Const("<a>"), Const("<b>")
+    >>> unify(RelationAtom("P", (x, x)), RelationAtom("P", (a, b))), unify(RelationAtom("P", (x, x)), RelationAtom("P", (a, x)))
+    (False, True)
+    """
+    if type(one) is not type(other) or (
+        isinstance(one, RelationAtom) and isinstance(other, RelationAtom) and one.relation != other.relation
+    ):
+        return False
+    left, right = slots_of_atom(one), slots_of_atom(other)
+    if len(left) != len(right):
+        return False
+    parent: dict[tuple[int, Slot], tuple[int, Slot]] = {}
+
+    def root(node: tuple[int, Slot]) -> tuple[int, Slot]:
+        while node in parent:
+            node = parent[node]
+        return node
+
+    for mine, theirs in zip(left, right, strict=True):
+        # A constant is one node for both sides; a variable is one node for each side.
+        first = root((0, mine) if isinstance(mine, Const) else (1, mine))
+        second = root((0, theirs) if isinstance(theirs, Const) else (2, theirs))
+        if first == second:
+            continue
+        if isinstance(first[1], Const) and isinstance(second[1], Const):
+            return False
+        if isinstance(first[1], Const):
+            first, second = second, first
+        parent[first] = second
+    return True
+
+
+# --- warnings ---
+
+
+def file_warnings(file: LarsFile) -> Iterator[Diagnostic]:
+    """The warnings of a file without errors."""
+    if not file.reports and not declares_nothing_else(file.span.document):
+        hint = "Nothing leaves a file but what it REPORTs: write REPORT and the atom."
+        yield _warning(LarsCode.NO_REPORT, "a file without REPORT", file.span, hint)
+    for report in file.reports:
+        if report.kind is ReportKind.ALL:
+            distance = f"{file.resolution / 1_000_000:g} s"
+            hint = f"Points are {distance} apart, with instants or without. REPORT NEW and REPORT ENDED output changes."
+            yield _warning(LarsCode.EVERY_POINT, "REPORT ALL outputs all atoms that hold, at every point", report.span, hint)
+    stored = file.timed_predicates
+    for literal in file.literals:
+        match literal.reach:
+            case Sometime(TimeWindow() as window) | Always(TimeWindow() as window) | At(_, TimeWindow() as window) | Since(_, _, window):
+                pass
+            case _:
+                continue
+        nearest, farthest = window.reach(file.resolution)
+        unstored = [
+            predicate
+            for atom in literal.atoms
+            if not isinstance(predicate := predicate_of(atom), EventName) and file.may_be_derived(atom) and _is_single(predicate)
+            if not any(may_share(predicate, head) for head in stored)
+        ]
+        if farthest > 0 and nearest <= farthest and unstored:
+            assert literal.window_span is not None
+            name = named(unstored[0])
+            content = "it has none" if nearest > 0 else "it has those of the point itself only"
+            message = f"a window over {name}, which no head puts into the past: of derived atoms {content}"
+            hint = f"Conclusions are not remembered. Write the head with AT, {name} AT ?t :- … AT ?t IN …, or REPORT it and read its EVENT."
+            yield _warning(LarsCode.FORGOTTEN_CONCLUSIONS, message, literal.window_span, hint)
+
+
+def _is_single(predicate: LarsPredicate) -> bool:
+    """False of a variable property or class, which is any property or class."""
+    return predicate not in (PropertyName(None), ClassName(None))
+
+
+def _warning(code: LarsCode, message: str, span: Span, hint: str) -> Diagnostic:
+    return Diagnostic(code, message, span, hint, Severity.WARNING)

@@ -1,0 +1,282 @@
+"""Linking of the units of a program: one space of labels, streams by name, cycles (semantics.md,
+8).
+
+Idea: first the files of each language are parsed (`UnitFiles`), then the rules, which read events
+of units by label. Then all labels are known, and each language resolves the names in its files to
+streams and makes its units. A name of a stream is looked up among the names of CONSTRUCT queries,
+then the labels of units whose events have graphs, the streams that inputs feed, and the names of
+inputs (continuous.md, 2). In a program without inputs every other name is that of a stream which
+the caller feeds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple, Protocol
+
+from dotr.engine.spec import ProgramSpec
+from dotr.errors.diagnostics import Diagnostic, Severity, did_you_mean
+from dotr.evaluation.joins.scope import certain
+from dotr.languages.continuous.model import AskForm, ContinuousQuery, SelectForm, StreamName
+from dotr.languages.rules import RuleCode
+from dotr.languages.unit_codes import UnitCode
+from dotr.model.places import Span
+from dotr.model.rules import EventSource, FactSource, Rule, SharedQuery, facts_of
+from dotr.model.stream_names import InputStream
+from dotr.model.terms import Label, Prefixes, Variable
+from dotr.model.units import FedGraphs, GraphStream, MadeGraphs, UnitEvents
+from dotr.syntax.scan import RESERVED
+from dotr.temporal.layout.units import StreamQuery, StreamUnit, refused_cycles
+
+ANSWER: Variable = "answer"
+"""The attribute of the events of an ASK."""
+
+
+def attributes_of(query: ContinuousQuery) -> tuple[Variable, ...]:
+    """The attributes that the events of a query can have, sorted (continuous.md, section 6)."""
+    match query.form:
+        case SelectForm(select):
+            return tuple(sorted(set(select.projection)))
+        case AskForm():
+            return (ANSWER,)
+        case _:
+            return ()
+
+
+def events_of(queries: Sequence[ContinuousQuery]) -> tuple[UnitEvents, ...]:
+    """The events of queries, as rules can read them."""
+    return tuple(
+        UnitEvents(query.label, attributes_of(query), query.label_span, query.makes_graphs, _certain_attributes(query)) for query in queries
+    )
+
+
+def _certain_attributes(query: ContinuousQuery) -> tuple[Variable, ...]:
+    """The attributes that every event of a query has, sorted; one of an OPTIONAL may be unbound."""
+    names = attributes_of(query)
+    return names if isinstance(query.form, AskForm) else tuple(sorted(certain(query.query) & set(names)))
+
+
+def label_problems(units: Sequence[UnitEvents]) -> Iterator[Diagnostic]:
+    """Problems of labels: two units with one label (D222), and a label that no rule can read (D223,
+    a warning)."""
+    first: dict[Label, UnitEvents] = {}
+    for unit in units:
+        if first.setdefault(unit.label, unit) is not unit:
+            line, column = first[unit.label].span.line_column
+            at = f"{first[unit.label].span.document.name}:{line}:{column}"
+            hint = f"The first is at {at}. Labels are one space: rename one."
+            yield Diagnostic(UnitCode.LABEL_OF_UNIT, f"two units have the label {unit.label}", unit.span, hint)
+        if unit.label.lower() in RESERVED:
+            hint = "It is a word of the rule language. Choose another label, if a rule is to read it."
+            yield Diagnostic(UnitCode.UNREADABLE_LABEL, f"no rule can read {unit.label} by label", unit.span, hint, Severity.WARNING)
+
+
+class ResolvedUnits(NamedTuple):
+    """The units of the files of one language, without those that have an error.
+
+    - `rules`: units that are compiled to rules (a plain chain of SEQ).
+    - `problems`: those that need the whole program: unknown streams, labels, attributes.
+    """
+
+    units: Sequence[StreamUnit]
+    problems: Sequence[Diagnostic] = ()
+    rules: Sequence[Rule] = ()
+
+
+class UnitFiles(Protocol):
+    """The parsed files of one language in a program.
+
+    - `events`: the events of their units; where two units have one label, both.
+    - `diagnostics`: errors and warnings that need no other file.
+    - `prefixes`: those that the files declare, and those of the configuration.
+    """
+
+    @property
+    def events(self) -> Sequence[UnitEvents]: ...
+
+    @property
+    def diagnostics(self) -> Sequence[Diagnostic]: ...
+
+    @property
+    def prefixes(self) -> Prefixes: ...
+
+    def resolve(self, names: ProgramNames) -> ResolvedUnits:
+        """The units, with the streams that they read. Call it only if no file has an error."""
+
+
+def read_unit_files(spec: ProgramSpec) -> list[UnitFiles]:
+    """The parsed files of each language except that of rules; none for a language without files."""
+    found: list[UnitFiles] = []
+    if spec.query_documents:
+        from dotr.languages.continuous.reading import compile_continuous
+
+        read = compile_continuous(spec.query_documents, spec.prefixes, spec.unit)
+        found.append(QueryFiles(read.queries, read.diagnostics, read.prefixes))
+    if spec.lars_documents:
+        from dotr.languages.lars.lars_files import read_lars_files
+
+        found.append(read_lars_files(spec.lars_documents, spec.prefixes))
+    if spec.interval_documents:
+        from dotr.languages.epsparql.interval_files import IntervalFiles
+        from dotr.languages.epsparql.reading import compile_temporal
+
+        temporal = compile_temporal(spec.interval_documents, spec.prefixes)
+        found.append(IntervalFiles(temporal.units, temporal.diagnostics, temporal.prefixes))
+    return found
+
+
+@dataclass(frozen=True)
+class QueryFiles:
+    """The `.rspql` files of a program."""
+
+    queries: Sequence[ContinuousQuery]
+    diagnostics: Sequence[Diagnostic] = ()
+    prefixes: Prefixes = field(default_factory=dict)
+
+    @property
+    def events(self) -> tuple[UnitEvents, ...]:
+        """The events of all queries."""
+        return events_of(self.queries)
+
+    def resolve(self, names: ProgramNames) -> ResolvedUnits:
+        """The queries with the streams of all windows; reports D224 and D225."""
+        problems: list[Diagnostic] = []
+        resolved: list[StreamUnit] = []
+        for query in self.queries:
+            streams = [names.stream_of(window.stream, window.stream_span, problems) for window in query.windows]
+            known = tuple(stream for stream in streams if stream is not None)
+            if len(known) == len(streams):
+                resolved.append(StreamQuery(query, known, attributes_of(query)))
+        return ResolvedUnits(resolved, problems)
+
+
+def resolve_units(
+    files: Sequence[UnitFiles], rules: Sequence[Rule], shared: Sequence[SharedQuery], inputs: Sequence[InputStream]
+) -> ResolvedUnits:
+    """The units of all files, with the streams that they read.
+
+    Where no language has an error, cycles are checked (D404). Units that depend on themselves
+    through the past are joined into one unit (`with_components`).
+    """
+    queries = [query for each in files if isinstance(each, QueryFiles) for query in each.queries]
+    names = ProgramNames(
+        rules, [made for each in files for made in each.events], {query.name: query.label for query in queries}, inputs, shared
+    )
+    resolved = [each.resolve(names) for each in files]
+    units = [unit for each in resolved for unit in each.units]
+    further = [rule for each in resolved for rule in each.rules]
+    problems = [problem for each in resolved for problem in each.problems]
+    if not any(map(_is_error, problems)):
+        problems += _cycles([*rules, *further], units)
+    if not any(map(_is_error, problems)) and any(unit.may_recur for unit in units):
+        from dotr.languages.epsparql.component import with_components
+
+        units = with_components([*rules, *further], units, names.labels)
+    return ResolvedUnits(units, problems, further)
+
+
+def _is_error(problem: Diagnostic) -> bool:
+    return problem.severity is Severity.ERROR
+
+
+class ProgramNames:
+    """Symbol table of a program: its labels and streams.
+
+    - `labels`: the events of rules and units, by label; of rules with the place of the first.
+    - `rules`: the rules of the program; `shared`: its shared queries, by label.
+    """
+
+    def __init__(
+        self,
+        rules: Sequence[Rule],
+        made: Iterable[UnitEvents],
+        queries: Mapping[StreamName, Label],
+        inputs: Sequence[InputStream],
+        shared: Sequence[SharedQuery] = (),
+    ) -> None:
+        self.rules = rules
+        self.shared = {each.label: each for each in shared}
+        self.labels: dict[Label, UnitEvents] = {each.label: each for each in made}
+        for rule in rules:
+            attributes = {each.variable for each in rule.assignments}
+            before = self.labels.get(rule.event, UnitEvents(rule.event, (), rule.span, True))
+            self.labels[rule.event] = replace(before, attributes=tuple(sorted({*before.attributes, *attributes})))
+        self._known: dict[str, GraphStream] = {}
+        self._without_graphs: dict[str, Label] = {}
+        self._is_open = not inputs
+        for name, label in queries.items():
+            if self.labels[label].has_graphs:
+                self._known.setdefault(name, MadeGraphs(label))
+        for label, each in self.labels.items():
+            if each.has_graphs:
+                self._known.setdefault(label, MadeGraphs(label))
+            else:
+                self._without_graphs[label] = label
+        for name, label in queries.items():
+            if name not in self._known:
+                self._without_graphs[name] = label
+        for fed in inputs:
+            self._known.setdefault(fed.fed, FedGraphs(fed.fed))
+        for fed in inputs:
+            self._known.setdefault(fed.name, FedGraphs(fed.fed))
+
+    def source_of(
+        self, label: Label, attributes: Iterable[Variable], span: Span, problems: list[Diagnostic]
+    ) -> EventSource | FactSource | None:
+        """The source of the events of a label, or of the facts of a shared query.
+
+        None, with a diagnostic added to `problems`, if there is no such label (D205) or if it lacks
+        one of `attributes` (D207).
+        """
+        shared = self.shared.get(label)
+        source = None if shared is None else facts_of(shared)
+        made = self.labels.get(label)
+        if source is None and made is None:
+            known = sorted({*self.shared, *self.labels})
+            hint = did_you_mean(label, known) or (f"Labels are {', '.join(known)}." if known else "No unit of the program makes events.")
+            problems.append(Diagnostic(RuleCode.UNKNOWN_EVENT, f"no query and no event is called {label}", span, hint))
+            return None
+        has = source.attributes if source is not None else made.attributes if made is not None else ()
+        unknown = [name for name in attributes if name not in has]
+        for name in unknown:
+            all_of_them = f"{label} has {', '.join(f'?{each}' for each in has)}." if has else f"{label} has no attributes."
+            close = did_you_mean(name, has).replace("mean ", "mean ?")
+            hint = f"{all_of_them} {close}".rstrip()
+            problems.append(Diagnostic(RuleCode.UNKNOWN_ATTRIBUTE, f"{label} has no attribute ?{name}", span, hint))
+        if unknown:
+            return None
+        return source if source is not None else EventSource(label, has)
+
+    def stream_of(self, name: StreamName, span: Span, problems: list[Diagnostic]) -> GraphStream | None:
+        """The stream of graphs with a name; None, with a diagnostic added to `problems`, if there
+        is none."""
+        if name in self._known:
+            return self._known[name]
+        if name in self._without_graphs:
+            problems.append(_no_graphs(self._without_graphs[name], span))
+            return None
+        if self._is_open:
+            return FedGraphs(name)
+        known = sorted(self._known)
+        hint = did_you_mean(name, known) or f"Streams are {', '.join(known)}: `stream:` of an input, the name of an input, or a label."
+        problems.append(Diagnostic(UnitCode.UNKNOWN_STREAM, f"there is no stream {name}", span, hint))
+        return None
+
+
+def _no_graphs(label: Label, span: Span) -> Diagnostic:
+    hint = "Only events with graphs are a stream: those of rules and of CONSTRUCT."
+    return Diagnostic(UnitCode.NO_GRAPHS, f"the events of {label} have no graphs, so they are no stream", span, hint)
+
+
+def _cycles(rules: Sequence[Rule], units: Sequence[StreamUnit]) -> Iterator[Diagnostic]:
+    names = {unit.name: unit for unit in units}
+    for cycle in refused_cycles(rules, units):
+        way = " needs ".join(cycle.labels)
+        if cycle.now:
+            hint = "Each reads what the other makes at the same moment. Let one of them read what was before, as the left operand of SEQ."
+        elif isinstance(names[cycle.unit], StreamQuery):
+            hint = "A continuous query is in no cycle, not even through the past. Let one of them read something else."
+        else:
+            hint = f"{cycle.unit} is in no cycle, not even through the past. Let one of them read something else."
+        yield Diagnostic(UnitCode.CYCLE_OF_UNITS, f"a cycle: {way}", cycle.span, hint)

@@ -1,0 +1,246 @@
+"""The parsed program as JSON: the syntax trees of its texts, for processes that import no parser.
+
+Idea: `dotr.languages.value_codec` over a closed list of types, each with a written name, which
+renaming of code does not change. Spans refer to documents of the specification, which is sent with
+it.
+Invariant: a program compiled from the parsed one has the digests, the layout and the output of one
+compiled from the texts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from dotr.engine.program import CompiledProgram
+from dotr.engine.spec import ProgramSpec
+from dotr.errors.diagnostics import refuse
+from dotr.languages.continuous import model as continuous
+from dotr.languages.epsparql import component as interval_components
+from dotr.languages.epsparql import unit as interval_units
+from dotr.languages.lars import model as lars
+from dotr.languages.lars import unit as lars_units
+from dotr.languages.value_codec import UnknownForm, ValueCodec
+from dotr.model import algebra, datalog, places, rules, templates
+from dotr.model.datalog import DatalogRule
+from dotr.model.places import Document
+from dotr.model.rules import Rule, SharedQuery
+from dotr.model.templates import ParsedMap
+from dotr.model.terms import Prefixes
+from dotr.model.time import Interval, Unit
+from dotr.model.units import FedGraphs, InstantTriples, IntervalEvents, MadeGraphs, UnitEvents
+from dotr.temporal.intervals import patterns as intervals
+from dotr.temporal.layout import units
+from dotr.temporal.layout.units import StreamUnit
+
+
+@dataclass(frozen=True, slots=True)
+class ParsedProgram:
+    """A program without its texts.
+
+    - `rules`, `queries`, `prefixes`: those of `RuleSet`.
+    - `units`: those of other languages than that of rules.
+    - `closing_rules`: those of the entailment and of Datalog files.
+    """
+
+    rules: tuple[Rule, ...]
+    queries: tuple[SharedQuery, ...]
+    prefixes: Prefixes
+    units: tuple[StreamUnit, ...]
+    closing_rules: tuple[DatalogRule, ...]
+
+    @staticmethod
+    def of(program: CompiledProgram) -> ParsedProgram:
+        """The parsed program of a compiled one."""
+        ruleset = program.rules
+        return ParsedProgram(ruleset.rules, ruleset.queries, ruleset.prefixes, program.units, program.closing_rules)
+
+    def to_json(self, spec: ProgramSpec) -> str:
+        """The JSON of the program; to read it, its specification is needed too.
+
+        >>> from dotr.engine.program import compile_program
+        >>> spec = ProgramSpec(prefixes={"": "http://e/"})
+        >>> parsed = ParsedProgram.of(compile_program(spec))
+        >>> ParsedProgram.from_json(parsed.to_json(spec), spec) == parsed
+        True
+        """
+        return PROGRAM_CODEC.encode(self, (*spec.rules, *spec.datalog))
+
+    @staticmethod
+    def from_json(text: str, spec: ProgramSpec) -> ParsedProgram:
+        """The inverse of `to_json`, with the same specification.
+
+        Raises:
+            Refused: the text is of another release (S155).
+        """
+        parsed = _decoded(text, ParsedProgram, "program", (*spec.rules, *spec.datalog))
+        assert isinstance(parsed, ParsedProgram), "it was decoded as a program"
+        return parsed
+
+
+def maps_to_json(maps: Sequence[ParsedMap | None]) -> str:
+    """The JSON of the maps of inputs, None for an input without one; empty if no input has one."""
+    return PROGRAM_CODEC.encode(tuple(maps)) if any(maps) else ""
+
+
+def maps_from_json(text: str) -> tuple[ParsedMap | None, ...]:
+    """The inverse of `maps_to_json` for a text that is not empty.
+
+    >>> from dotr.model.templates import Template
+    >>> maps_from_json(maps_to_json([None, ParsedMap(Template(()), ())]))
+    (None, ParsedMap(template=Template(triples=()), bracketed=()))
+
+    Raises:
+        Refused: the text is of another release (S155).
+    """
+    return tuple(_decoded(text, tuple, "maps"))
+
+
+def _decoded(text: str, kind: type, what: str, known: Sequence[Document] = ()) -> Any:
+    """The value of a text, of a given type; raises `Refused` (S155) for the text of another
+    release."""
+    try:
+        value = PROGRAM_CODEC.decode(text, known)
+        if not isinstance(value, kind):
+            raise UnknownForm(f"{type(value).__name__} is no {kind.__name__}")
+    except UnknownForm as unknown:
+        hint = "Install the same release of dotr wherever Spark runs Python."
+        raise refuse("S155", f"a worker cannot read the {what} that the driver has parsed: {unknown}", hint=hint) from None
+    return value
+
+
+_WRITTEN: Final[Mapping[str, type]] = {
+    "program": ParsedProgram,
+    "document": places.Document,
+    "span": places.Span,
+    "unit of time": Unit,
+    "interval": Interval,
+    # rules
+    "rule": rules.Rule,
+    "shared query": rules.SharedQuery,
+    "role": rules.Role,
+    "facts": rules.FactSource,
+    "events": rules.EventSource,
+    "window": rules.Window,
+    "between": rules.Between,
+    "mode": rules.Mode,
+    "choose": rules.Choose,
+    "absent": rules.Absent,
+    "aggregate": rules.Aggregate,
+    "assignment": rules.Assignment,
+    # expressions
+    "var": algebra.Var,
+    "const": algebra.Const,
+    "attribute": algebra.Attribute,
+    "time of": algebra.TimeOf,
+    "call": algebra.Call,
+    "exists": algebra.Exists,
+    # triple patterns and paths
+    "triple": algebra.TriplePattern,
+    "term": algebra.TermPattern,
+    "path": algebra.PathPattern,
+    "link": algebra.Link,
+    "inverse": algebra.Inverse,
+    "sequence": algebra.Sequence,
+    "alternative": algebra.Alternative,
+    "repeat": algebra.Repeat,
+    "negated": algebra.Negated,
+    # graph patterns
+    "bgp": algebra.Bgp,
+    "join": algebra.Join,
+    "left join": algebra.LeftJoin,
+    "union": algebra.Union,
+    "minus": algebra.Minus,
+    "filter": algebra.Filter,
+    "extend": algebra.Extend,
+    "values": algebra.Values,
+    "group": algebra.Group,
+    "aggregate call": algebra.AggregateCall,
+    "order key": algebra.OrderKey,
+    "direction": algebra.Direction,
+    "select": algebra.Select,
+    "window block": algebra.WindowBlock,
+    "match pattern": algebra.MatchPattern,
+    # templates
+    "template": templates.Template,
+    "parsed map": templates.ParsedMap,
+    "template term": templates.TemplateTerm,
+    "fresh": templates.Fresh,
+    "blank": templates.Blank,
+    "cell": templates.Cell,
+    "cell iri": templates.CellIri,
+    "cell literal": templates.CellLiteral,
+    # Datalog
+    "datalog rule": datalog.DatalogRule,
+    "relation atom": datalog.RelationAtom,
+    "not": datalog.Not,
+    "test": datalog.FilterItem,
+    "bind": datalog.Bind,
+    "group aggregate": datalog.GroupAggregate,
+    # continuous queries
+    "continuous query": continuous.ContinuousQuery,
+    "continuous window": continuous.ContinuousWindow,
+    "range": continuous.RangeExtent,
+    "landmark": continuous.LandmarkExtent,
+    "elements": continuous.ElementsExtent,
+    "triples": continuous.TriplesExtent,
+    "now": continuous.NowExtent,
+    "report policies": continuous.ReportPolicies,
+    "level": continuous.EntailmentLevel,
+    "stream level": continuous.StreamLevel,
+    "relation to stream": continuous.RelationToStream,
+    "select form": continuous.SelectForm,
+    "construct form": continuous.ConstructForm,
+    "ask form": continuous.AskForm,
+    # MATCH blocks, and EP-SPARQL
+    "plain group": intervals.PlainGroup,
+    "edge": intervals.Edge,
+    "outermost": intervals.Outermost,
+    "sequence policy": intervals.SequencePolicy,
+    "ordered": intervals.Ordered,
+    "match block": intervals.MatchBlock,
+    "instant group": intervals.InstantGroup,
+    "event read": intervals.EventRead,
+    "temporal operator": intervals.TemporalOperator,
+    "combination": intervals.Combination,
+    "alternatives": intervals.Alternatives,
+    "chain": intervals.Chain,
+    "use policy": intervals.UsePolicy,
+    "selected solutions": intervals.SelectedSolutions,
+    "constructed graphs": intervals.ConstructedGraphs,
+    "instant answers": intervals.InstantAnswers,
+    "temporal query": intervals.TemporalQuery,
+    # LARS files
+    "event atom": lars.EventAtom,
+    "time window": lars.TimeWindow,
+    "counted": lars.Counted,
+    "tuple window": lars.TupleWindow,
+    "sometime": lars.Sometime,
+    "always": lars.Always,
+    "at": lars.At,
+    "since": lars.Since,
+    "lars literal": lars.LarsLiteral,
+    "lars not": lars.LarsNot,
+    "lars head": lars.LarsHead,
+    "lars rule": lars.LarsRule,
+    "lars fact": lars.LarsFact,
+    "report kind": lars.ReportKind,
+    "lars report": lars.LarsReport,
+    "lars file": lars.LarsFile,
+    # units and what they read
+    "unit events": UnitEvents,
+    "unit read": units.UnitRead,
+    "made graphs": MadeGraphs,
+    "fed graphs": FedGraphs,
+    "instant triples": InstantTriples,
+    "interval events": IntervalEvents,
+    "query unit": units.StreamQuery,
+    "lars unit": lars_units.LarsUnit,
+    "operand input": interval_units.OperandInput,
+    "interval unit": interval_units.IntervalUnit,
+    "interval component": interval_components.IntervalComponent,
+}
+
+PROGRAM_CODEC: Final = ValueCodec({kind: name for name, kind in _WRITTEN.items()})
+"""The codec of parsed programs."""

@@ -1,0 +1,1 @@
+"""Warnings about rules that compile: what cannot match, has no effect, or costs much."""

@@ -1,0 +1,134 @@
+"""Pass 12: finds parts of rules without effect, in programs without errors.
+
+Before: `?n = count(*) of …`, and no `?n` anywhere. After: the same rules, and a warning at `?n`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Set
+
+from dotr.errors.diagnostics import Diagnostic
+from dotr.evaluation.expressions import condition
+from dotr.languages.rules.codes import RuleCode
+from dotr.languages.rules.lints.conjuncts import Conjunct, is_constant, split
+from dotr.languages.rules.lints.containment import is_candidate
+from dotr.languages.rules.program import ProgramDraft, RoleDraft, RoleOrigin, RoleUse, RuleDraft, warning
+from dotr.languages.rules.syntax import AggregateSyntax, BetweenSyntax, TicksSyntax, WindowSyntax
+from dotr.model.terms import Label
+from dotr.syntax import scan
+
+
+def check_pointless(program: ProgramDraft) -> ProgramDraft:
+    """Report the warnings D220, D221, D315, D316, D318 and D403."""
+    return program.with_problems(_all_warnings(program)) if program.is_error_free else program
+
+
+def _all_warnings(program: ProgramDraft) -> Iterator[Diagnostic]:
+    for rule in program.rules:
+        yield from _unused_aggregates(rule)
+        yield from _anchors_in_negations(rule)
+        yield from _between_itself(rule)
+        yield from _always_true(rule)
+    yield from _unfounded(program)
+    yield from _unused_queries(program)
+
+
+def _unused_aggregates(rule: RuleDraft) -> Iterator[Diagnostic]:
+    """Aggregates whose variable is not used again, and whose events are not consumed."""
+    consumed = {word.text for word in rule.syntax.consuming}
+    for clause in rule.syntax.clauses:
+        if isinstance(clause, AggregateSyntax) and clause.event.label.text not in consumed:
+            name = clause.variable.text
+            if sum(token.lastgroup == "variable" and token[0][1:] == name for token in scan.tokens(rule.syntax.span)) == 1:
+                hint = f"Use ?{name} in `if`, in `with` or in a later clause, or leave the clause out: it changes nothing."
+                yield warning(RuleCode.UNUSED_AGGREGATE, f"?{name} is never used", clause.variable.span, hint)
+
+
+def _unused_queries(program: ProgramDraft) -> Iterator[Diagnostic]:
+    """Shared queries that no rule reads, in files that have rules."""
+    labels_read = {role.source_label.text for rule in program.rules for role in rule.roles}
+    with_rules = {id(rule.syntax.span.document) for rule in program.rules}
+    for query in program.queries:
+        label = query.syntax.label
+        if label.text not in labels_read and id(label.span.document) in with_rules:
+            yield warning(RuleCode.UNUSED_QUERY, f"no rule reads {label.text}", label.span, "Leave the query out, or let a rule read it.")
+
+
+def _anchors_in_negations(rule: RuleDraft) -> Iterator[Diagnostic]:
+    """Negations that never hold, since the anchor or a chosen event is a candidate in their window.
+
+    - `from Temp as Now and not Temp as Other … within [0, …] from Now`
+    - A delayed anchor is at the distance of its delay: `from Temp as Now delayed by 1 h and not
+      Temp as Other … within 1 h from Now`.
+    - A chosen event is in its own window: `last Temp as Before within 5 min from Now and not Temp
+      as Other within 1 h from Now`.
+    """
+    bound = [role for role in rule.roles if role.use.binds_label and not isinstance(role.syntax, TicksSyntax)]
+    for position, role in enumerate(rule.roles):
+        for other in bound:
+            if role.use is RoleUse.ABSENT and other in rule.roles[:position] and _is_in_window(other, role) and is_candidate(other, role):
+                yield _negated_warning(role, other)
+                break
+
+
+def _is_in_window(bound: RoleDraft, role: RoleDraft) -> bool:
+    """True if the event bound to a label is always in the window of a clause."""
+    if not isinstance(role.scope, WindowSyntax) or role.interval is None:
+        return False
+    least, greatest = role.interval.bounds
+    if role.scope.reference.text == bound.label.text:
+        return least <= bound.delay <= greatest
+    if not isinstance(bound.scope, WindowSyntax) or bound.interval is None or bound.scope.reference.text != role.scope.reference.text:
+        return False
+    nearest, farthest = bound.interval.bounds
+    return least <= nearest and farthest <= greatest
+
+
+def _negated_warning(role: RoleDraft, other: RoleDraft) -> Diagnostic:
+    subject = "the anchor" if other.use is RoleUse.ANCHOR else "the event"
+    if isinstance(role.scope, WindowSyntax) and role.scope.reference.text == other.label.text:
+        distance = "the distance by which it is delayed" if other.delay else "distance 0"
+        remedy = f"Leave it out by a window that is open there: {'within [0, …) of that length' if other.delay else '(0, …]'}."
+    else:
+        distance, remedy = "a distance within it", f"Leave it out by a condition, or write `between {other.label.text} and …`."
+    hint = f"It is an event of {other.source_label.text} at {distance}, and a negation covers every event, so it never holds. {remedy}"
+    return warning(RuleCode.ANCHOR_NEGATED, f"{subject} {other.label.text} is itself in this window", role.label.span, hint)
+
+
+def _unfounded(program: ProgramDraft) -> Iterator[Diagnostic]:
+    """Roles that read an underivable event, as every rule that defines it reads an earlier one.
+
+    The derivable events are a least fixpoint: an event is derivable if all positive roles of a rule
+    that defines it read queries or derivable events.
+    """
+    derivable: set[Label] = {unit.label for unit in program.units}
+    while added := {rule.syntax.event.text for rule in program.rules if not _underivable_roles(rule, derivable)} - derivable:
+        derivable |= added
+    for rule in program.rules:
+        for role in _underivable_roles(rule, derivable):
+            hint = "Let a rule define the first one, without reading another: its clause may be `and not`."
+            yield warning(RuleCode.UNFOUNDED, f"no {role.source_label.text} can ever be the first", role.source_label.span, hint)
+
+
+def _underivable_roles(rule: RuleDraft, derivable: Set[Label]) -> list[RoleDraft]:
+    """The positive roles of a rule that read an event outside of `derivable`."""
+    return [
+        role for role in rule.roles if role.use.binds_label and role.origin is RoleOrigin.EVENT and role.source_label.text not in derivable
+    ]
+
+
+def _between_itself(rule: RuleDraft) -> Iterator[Diagnostic]:
+    """Negations and aggregates over the empty interval `between A and A`."""
+    for role in rule.roles:
+        if isinstance(role.scope, BetweenSyntax) and role.scope.first.text == role.scope.second.text:
+            hint = "`between` is the time strictly between two events: name two."
+            yield warning(RuleCode.NOTHING_BETWEEN, "nothing lies between an event and itself", role.scope.second.span, hint)
+
+
+def _always_true(rule: RuleDraft) -> Iterator[Diagnostic]:
+    """Constant true conjuncts of `if`. Constant false ones are reported by pass 10."""
+    if rule.condition is None or rule.syntax.condition is None:
+        return
+    conjunction = Conjunct(rule.condition, rule.syntax.condition)
+    if any(is_constant(part.expression) and condition(part.expression, ())() for part in split(conjunction)):
+        yield warning(RuleCode.ALWAYS_HOLDS, "this condition, or a part of it, always holds", conjunction.text, "Leave it out.")

@@ -1,0 +1,223 @@
+"""Pass 14: finds uncorrelated clauses: no condition joins them to their rule, although one could.
+
+Before: `from Smoke and last Temp within 1 h from Smoke`, both with ?room. After: the same rule, and
+a warning at `Temp`.
+Idea: constraints and conditions of `if`, except comparisons by order, are ties: edges of a graph of
+the rule's labels. In each connected component without the anchor the first clause is reported, if
+an event bound before it has an attribute of the same name, or with values from the same place of a
+pattern.
+Invariant: no warning is for a measure. A measure is an attribute that some rule compares by order,
+calculates with or averages, and every attribute with values from the same places: two readings need
+not be equal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Final
+
+from dotr.errors.diagnostics import Diagnostic
+from dotr.evaluation.expressions.kinds import TermKind, term_kind
+from dotr.languages.rules.codes import RuleCode
+from dotr.languages.rules.lints.value_places import AttributePlaces, EventPlaces, ValuePlace, event_places, role_places
+from dotr.languages.rules.program import ProgramDraft, RoleDraft, RoleOrigin, RuleDraft, role_attributes, warning
+from dotr.languages.rules.syntax import AggregateSyntax, BetweenSyntax, ChooseSyntax, TicksSyntax, WindowSyntax
+from dotr.model.algebra import Attribute, Call, Const, Expression, Group, Select, Var, is_arithmetic, is_hidden
+from dotr.model.rules import Mode
+from dotr.model.terms import RDF_TYPE, Label, Variable
+from dotr.model.traverse import conjuncts, subexpressions, walk
+
+_ORDER: Final = frozenset({"<", "<=", ">", ">="})
+_OF_NUMBERS: Final = frozenset({"sum", "avg", "min", "max"})
+_TYPE: Final = Const(RDF_TYPE)
+
+
+def check_uncorrelated(program: ProgramDraft) -> ProgramDraft:
+    """Report the warning D321, in programs without errors."""
+    if not program.is_error_free:
+        return program
+    events = event_places(program)
+    measures = frozenset(place for rule in program.rules for place in _measures(rule, events))
+    return program.with_problems([problem for rule in program.rules for problem in _uncorrelated_clauses(rule, program, events, measures)])
+
+
+def _uncorrelated_clauses(
+    rule: RuleDraft, program: ProgramDraft, events: EventPlaces, measures: frozenset[ValuePlace]
+) -> Iterator[Diagnostic]:
+    groups = _connected([role.label.text for role in rule.roles], _ties(rule))
+    reported = [groups[rule.roles[0].label.text]]
+    for position, role in enumerate(rule.roles):
+        group = groups[role.label.text]
+        if group in reported:
+            continue
+        reported.append(group)
+        own = _comparable_places(role, program, events, measures)
+        for other in _bound_before(rule, position):
+            if _pairs_equals(rule, position, other, program):
+                continue
+            pair = _common(own, _visible_places(other, program, events, measures), isinstance(other.syntax, TicksSyntax))
+            if pair is not None:
+                yield _uncorrelated_warning(role, other, *pair)
+                break
+
+
+def _visible_places(role: RoleDraft, program: ProgramDraft, events: EventPlaces, measures: frozenset[ValuePlace]) -> AttributePlaces:
+    """The places of a bound event's attributes that a constraint can name, without measures."""
+    places = role_places(role, events)
+    visible = role_attributes(role, program.event_attributes) or ()
+    return {name: places[name] for name in visible if name in places and not places[name] & measures}
+
+
+def _comparable_places(role: RoleDraft, program: ProgramDraft, events: EventPlaces, measures: frozenset[ValuePlace]) -> AttributePlaces:
+    """The places of the attributes that could join a clause to its rule.
+
+    Attributes that its conditions name, as in `FILTER(?room != :attic)`, are left out, and so are
+    subjects of a class, which may be the event itself.
+    """
+    if role.query is None or role.origin is not RoleOrigin.OWN:
+        places = _visible_places(role, program, events, measures)
+    else:
+        places = {name: found for name, found in role_places(role, events).items() if not found & measures and not is_hidden(name)}
+    conditions = [*role.filters, *([role.query.select, *role.query.constraints] if role.query else [])]
+    named = {name for condition in conditions for name in _condition_variables(condition)}
+    return {name: found for name, found in places.items() if name not in named and ValuePlace(False, _TYPE) not in found}
+
+
+def _condition_variables(node: Expression | Select) -> Iterator[Variable]:
+    for call in walk(node):
+        if isinstance(call, Call):
+            yield from (part.name for part in subexpressions(call) if isinstance(part, Var))
+
+
+def _uncorrelated_warning(role: RoleDraft, other: RoleDraft, name: Variable, other_name: Variable) -> Diagnostic:
+    message = f"nothing ties {role.label.text} to {other.label.text}: any {role.label.text} in the window counts, whatever its ?{name}"
+    hint = (
+        f"Did you mean FILTER(?{name} = {other.label.text}.?{other_name})? "
+        f"If every ?{name} is meant, write above the rule: # dotr: allow {RuleCode.UNTIED} (the reason)"
+    )
+    return warning(RuleCode.UNTIED, message, role.label.span, hint)
+
+
+def _bound_before(rule: RuleDraft, position: int) -> list[RoleDraft]:
+    """The roles that a constraint of a clause can refer to, that of its window first."""
+    bound = [role for role in rule.roles[:position] if role.use.binds_label]
+    match rule.roles[position].scope:
+        case WindowSyntax(_, reference) | BetweenSyntax(_, reference):
+            return sorted(bound, key=lambda role: role.label.text != reference.text)
+        case None:
+            return bound
+
+
+def _pairs_equals(rule: RuleDraft, position: int, other: RoleDraft, program: ProgramDraft) -> bool:
+    """True for `from Tick as A and each Tick as B` with one attribute.
+
+    A join on it would pair each event only with its equals, which is not meant.
+    """
+    role, clause = rule.roles[position], rule.syntax.clauses[position - 1]
+    same_source = role.source_label.text == other.source_label.text and role.origin is other.origin
+    attributes = role_attributes(role, program.event_attributes) or ()
+    return isinstance(clause, ChooseSyntax) and clause.mode is Mode.EACH and same_source and len(attributes) == 1
+
+
+def _common(own: AttributePlaces, theirs: AttributePlaces, of_ticks: bool) -> tuple[Variable, Variable] | None:
+    """The best pair of attributes for a join: one name and one place, one name, or one place.
+
+    A pair of objects is better than one of subjects. Without a common place a common name is enough
+    for objects. The attributes of ticks are terms of the background, hence no events. None if there
+    is no pair.
+    """
+    ranked: list[tuple[int, Variable, Variable]] = []
+    for name, places in own.items():
+        for other_name, other_places in theirs.items():
+            shared = places & other_places
+            by_object = any(place.is_object and place.predicate != _TYPE for place in shared)
+            by_subject = any(not place.is_object and place.predicate != _TYPE for place in shared)
+            if name == other_name and by_object:
+                ranked.append((0, name, other_name))
+            elif name == other_name and _is_object(places) and (of_ticks or _is_object(other_places)):
+                ranked.append((1, name, other_name))
+            elif by_object:
+                ranked.append((2, name, other_name))
+            elif name == other_name and by_subject:
+                ranked.append((3, name, other_name))
+    return min(ranked)[1:] if ranked else None
+
+
+def _is_object(places: Iterable[ValuePlace]) -> bool:
+    return any(place.is_object and place.predicate != _TYPE for place in places)
+
+
+# --- ties ---
+
+
+def _ties(rule: RuleDraft) -> Iterator[frozenset[Label]]:
+    """The labels of each condition that can join events."""
+    for role in rule.roles:
+        for constraint in (*(role.query.constraints if role.query else ()), *role.filters):
+            yield _labels(constraint, {}) | {role.label.text}
+    if rule.condition is not None:
+        aggregated = {
+            clause.variable.text: clause.event.label.text for clause in rule.syntax.clauses if isinstance(clause, AggregateSyntax)
+        }
+        for part in conjuncts(rule.condition):
+            if not (isinstance(part, Call) and part.function in _ORDER):
+                yield _labels(part, aggregated)
+
+
+def _labels(expression: Expression, aggregated: Mapping[Variable, Label]) -> frozenset[Label]:
+    parts = subexpressions(expression)
+    own = {aggregated[part.name] for part in parts if isinstance(part, Var) and part.name in aggregated}
+    return frozenset({part.label for part in parts if isinstance(part, Attribute)} | own)
+
+
+def _connected(labels: Sequence[Label], ties: Iterable[frozenset[Label]]) -> Mapping[Label, frozenset[Label]]:
+    """The connected component of each label, with the ties as edges.
+
+    >>> sorted(_connected("abc", [frozenset("ac")])["c"]), sorted(_connected("abc", [])["b"])
+    (['a', 'c'], ['b'])
+    """
+    groups = {label: frozenset({label}) for label in labels}
+    for tie in ties:
+        merged = tie.union(*(groups[label] for label in tie))
+        groups.update(dict.fromkeys(merged, merged))
+    return groups
+
+
+# --- measures ---
+
+
+def _measures(rule: RuleDraft, events: EventPlaces) -> Iterator[ValuePlace]:
+    """The places of the attributes that a rule compares by order, calculates with or averages."""
+    bound: dict[Label, AttributePlaces] = {}
+    for role, clause in zip(rule.roles, (None, *rule.syntax.clauses), strict=True):
+        own = role_places(role, events)
+        if role.query is not None:
+            yield from _measured(role.query.select, own, bound)
+        for condition in (*(role.query.constraints if role.query else ()), *role.filters):
+            yield from _measured(condition, own, bound)
+        if isinstance(clause, AggregateSyntax) and clause.argument is not None and clause.function.text.lower() in _OF_NUMBERS:
+            yield from own.get(clause.argument[1].text, ())
+        bound[role.label.text] = own
+    for expression in (rule.condition, *rule.expressions):
+        if expression is not None:
+            yield from _measured(expression, {}, bound)
+
+
+def _measured(node: Expression | Select, own: AttributePlaces, bound: EventPlaces) -> Iterator[ValuePlace]:
+    for each in walk(node):
+        match each:
+            case Call(function, arguments) if function in _ORDER or is_arithmetic(function) or _compares_number(each):
+                measured: Iterable[Expression] = arguments
+            case Group(_, _, aggregates):
+                measured = [call.argument for _, call in aggregates if call.argument and call.function.lower() in _OF_NUMBERS]
+            case _:
+                continue
+        for part in (part for expression in measured for part in subexpressions(expression)):
+            if isinstance(part, Var):
+                yield from own.get(part.name, ())
+            elif isinstance(part, Attribute):
+                yield from bound.get(part.label, {}).get(part.name, ())
+
+
+def _compares_number(call: Call) -> bool:
+    return call.function in ("=", "!=") and any(isinstance(a, Const) and term_kind(a.term) is TermKind.NUMBER for a in call.arguments)

@@ -1,0 +1,222 @@
+"""Conditions that are never true for the types of the data, such as `"25" > 20`, which is an error.
+
+Idea: where all sources of a predicate are known (maps of CSV inputs, background, streams of a
+test), the kinds of its objects are known, and the static check of conditions is repeated with them.
+Invariant: no false alarm. Predicates that a Datalog rule or an entailment can derive are skipped.
+If an input has RDF graphs, only predicates are checked whose objects in the background are all
+numbers in quotes.
+Cost: a second compilation of the rules, and one more for each predicate where there is a warning.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, TypeAlias, assert_never
+
+from dotr.engine.program import CompiledProgram
+from dotr.errors.diagnostics import Diagnostic, Refused, Severity
+from dotr.evaluation.triples.index import NO_ENDS
+from dotr.instant.datalog.dependencies import patterns_in
+from dotr.instant.datalog.entailment import Entailment
+from dotr.languages.rules import RuleCode, TermKind, TermKinds, compile_rules, kinds_text, term_kind
+from dotr.model.algebra import Const, TriplePattern, Var
+from dotr.model.places import Document, Span
+from dotr.model.rules import FactSource
+from dotr.model.templates import Blank, Cell, CellIri, CellLiteral, Fresh, TemplateSlot, TemplateTerm
+from dotr.model.terms import XSD, Term, Triple
+from dotr.runtimes.pipeline.reading import Config
+from dotr.syntax.datalog import parse_datalog
+from dotr.syntax.turtle.parser import parse_template
+from dotr.temporal.layout.retention import roles
+
+_REPORTED: Final = (RuleCode.NEVER_HOLDS, RuleCode.NEVER_COMPARABLE, RuleCode.CAN_ONLY_ERR)
+_PLAIN: Final = frozenset({TermKind.STRING, TermKind.IRI, TermKind.BLANK})
+_MAX_OBJECTS: Final = 100_000
+"""Predicates with more distinct objects in the background are skipped."""
+_QUOTED_NUMBER: Final = re.compile(r'"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?"')
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectSource:
+    """Source of a predicate's objects: their kind (None: unknown), the origin in words, and a
+    remedy that types them."""
+
+    predicate: Term
+    kind: TermKind | None
+    origin: str
+    remedy: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class StreamObjects:
+    """Known sources of objects in the streams of a program; `is_complete`: there are no others."""
+
+    sources: tuple[ObjectSource, ...]
+    is_complete: bool
+
+
+_KindsFound: TypeAlias = Mapping[Term, tuple[TermKinds, tuple[ObjectSource, ...]]]
+
+
+def objects_of_inputs(config: Config) -> StreamObjects:
+    """Sources of objects in a configuration's inputs: the maps of CSV inputs. With other inputs the
+    result is not complete."""
+    sources: list[ObjectSource] = []
+    is_complete = True
+    for section in config.settings.input:
+        if section.format != "csv" or section.map is None:
+            is_complete = False
+            continue
+        document = Document(f"map of input {section.name}", section.map)
+        try:
+            template = parse_template(Span(document, 0, len(section.map)), config.settings.prefixes, cells=True)
+        except Refused:  # reported by the check of the input
+            is_complete = False
+            continue
+        for _, predicate, value in template.triples:
+            if isinstance(predicate, Const):
+                sources.append(ObjectSource(predicate.term, _kind_of_slot(value), f"by the map of input {section.name}", _remedy(value)))
+            else:
+                is_complete = False
+    return StreamObjects(tuple(dict.fromkeys(sources)), is_complete)
+
+
+def objects_of_graphs(graphs: Iterable[Sequence[Triple]]) -> StreamObjects:
+    """Sources of objects in the graphs of a test."""
+    objects = dict.fromkeys((predicate, term_kind(value)) for graph in graphs for _, predicate, value in graph)
+    return StreamObjects(
+        tuple([ObjectSource(predicate, kind, "in the streams of the cases") for predicate, kind in objects]), is_complete=True
+    )
+
+
+def _kind_of_slot(slot: TemplateSlot) -> TermKind | None:
+    match slot:
+        case Const(term):
+            return term_kind(term)
+        case CellIri():
+            return TermKind.IRI
+        case Blank():
+            return TermKind.BLANK
+        case CellLiteral(_, datatype, language):
+            return TermKind.STRING if datatype == XSD + "string" and not language else None
+        case TemplateTerm():
+            return TermKind.TRIPLE
+        case Cell() | Var() | Fresh():
+            return None
+        case _:
+            assert_never(slot)
+
+
+def _remedy(slot: TemplateSlot) -> str:
+    match slot:
+        case CellLiteral((Cell(column),), _, _):
+            return f'write {{{column}}} or "{{{column}}}"^^xsd:decimal there'
+        case _:
+            return ""
+
+
+def never_true(program: CompiledProgram, stream_objects: StreamObjects) -> Iterator[Diagnostic]:
+    """Warning for each condition that is always an error for the types of the data."""
+    if program.spec.entailment is not Entailment.NONE:
+        return  # under an entailment, a predicate may also have the objects of another
+    known = _known_kinds(program, stream_objects)
+    before = {(each.code, each.span) for each in program.rules.diagnostics}
+
+    def warnings(predicates: Iterable[Term]) -> dict[tuple[str, Span | None], Diagnostic]:
+        objects = {predicate: known[predicate][0] for predicate in predicates}
+        found = compile_rules(program.spec.rule_documents, program.spec.prefixes, objects).diagnostics
+        return {(d.code, d.span): d for d in found if d.code in _REPORTED and (d.code, d.span) not in before}
+
+    problems = warnings(known) if known else {}
+    because: dict[tuple[str, Span | None], list[Term]] = {}
+    if problems:
+        for predicate in known:
+            for place in warnings([predicate]):
+                because.setdefault(place, []).append(predicate)
+    for place, problem in problems.items():
+        reasons = [_reason(predicate, *known[predicate], program.spec.prefixes) for predicate in because.get(place, ())]
+        hint = " ".join([problem.hint, *reasons]).strip()
+        yield Diagnostic(RuleCode.NEVER_AS_TYPED, f"{problem.message}, as the data are typed", problem.span, hint, Severity.WARNING)
+
+
+def _reason(predicate: Term, kinds: TermKinds, sources: Sequence[ObjectSource], prefixes: Mapping[str, str]) -> str:
+    by = " and ".join(dict.fromkeys(each.origin for each in sources))
+    mend = "; ".join(dict.fromkeys(each.remedy for each in sources if each.remedy))
+    return f"Every {_short(predicate, prefixes)} is {kinds_text(kinds)}, {by}{f': {mend}' if mend else ''}."
+
+
+def _short(predicate: Term, prefixes: Mapping[str, str]) -> str:
+    """Predicate as a prefixed name where a prefix fits.
+
+    >>> _short("<http://e/speed>", {"": "http://e/"})
+    ':speed'
+    """
+    fitting = [(iri, prefix) for prefix, iri in prefixes.items() if predicate.startswith("<" + iri)]
+    if not fitting:
+        return predicate
+    iri, prefix = max(fitting, key=lambda each: len(each[0]))
+    return f"{prefix}:{predicate[len(iri) + 1 : -1]}"
+
+
+def _known_kinds(program: CompiledProgram, stream_objects: StreamObjects) -> _KindsFound:
+    """Kinds of objects by predicate, for predicates that rules read and whose objects have no
+    ordered values."""
+    derived = _predicates_derived(program)
+    if derived is None:
+        return {}
+    kinds_of: dict[Term, tuple[TermKinds, tuple[ObjectSource, ...]]] = {}
+    for predicate in _predicates_read(program):
+        background = _objects_in_background(program, predicate, numbers=not stream_objects.is_complete)
+        sources = (*[each for each in stream_objects.sources if each.predicate == predicate], *background)
+        kinds = {each.kind for each in sources}
+        if (
+            predicate not in derived
+            and kinds
+            and kinds <= _PLAIN
+            and (stream_objects.is_complete or (background and kinds == {TermKind.STRING}))
+        ):
+            kinds_of[predicate] = frozenset(kind for kind in kinds if kind is not None), sources
+    return kinds_of
+
+
+def _objects_in_background(program: CompiledProgram, predicate: Term, *, numbers: bool) -> tuple[ObjectSource, ...]:
+    """Kinds of a predicate's objects in the background; `numbers`: only numbers in quotes count as
+    strings."""
+    ends = program.knowledge.background.by_object.get(predicate, NO_ENDS)
+    kinds: dict[TermKind | None, None] = {}
+    if len(ends) > _MAX_OBJECTS:
+        kinds[None] = None
+    else:
+        for term in ends:
+            kind = term_kind(term)
+            known = kind in _PLAIN and not (numbers and _QUOTED_NUMBER.fullmatch(term) is None)
+            kinds[kind if known else None] = None
+            if not known:
+                break
+    return tuple([ObjectSource(predicate, kind, "in the background") for kind in kinds])
+
+
+def _predicates_derived(program: CompiledProgram) -> frozenset[Term] | None:
+    """Predicates that Datalog derives; None: any predicate."""
+    predicates: set[Term] = set()
+    for document in program.spec.datalog:
+        for rule in parse_datalog(document, program.spec.prefixes):
+            for head in rule.head:
+                if not isinstance(head.predicate, Const):
+                    return None
+                predicates.add(head.predicate.term)
+    return frozenset(predicates)
+
+
+def _predicates_read(program: CompiledProgram) -> Iterator[Term]:
+    """Predicates that queries read with a variable as object, each once."""
+    queries = [shared.query for shared in program.rules.queries]
+    queries += [role.source.query for rule in program.rules.rules for role in roles(rule) if isinstance(role.source, FactSource)]
+    predicates: dict[Term, None] = {}
+    for query in dict.fromkeys(queries):
+        for pattern in patterns_in(query):
+            if isinstance(pattern, TriplePattern) and isinstance(pattern.object, Var) and isinstance(pattern.predicate, Const):
+                predicates[pattern.predicate.term] = None
+    return iter(predicates)

@@ -1,0 +1,1 @@
+"""Passes of the rule language: names, labels, attributes, clauses, and the compiled rules."""

@@ -1,1 +1,0 @@
-"""Placement of rules in layers: ports, partition keys, event order and retention."""

@@ -1,1 +1,0 @@
-"""Stage two: temporal patterns over facts of different instants (TESLA: Cugola, Margara, DEBS 2010)."""

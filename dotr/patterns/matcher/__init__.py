@@ -1,2 +1,0 @@
-"""Generated matchers: the candidates of a clause, the emitter of source text, and its
-compilation."""

@@ -1,7 +1,0 @@
-"""SPARQL over a closed instant: incremental plans that start from the delta, and full evaluation."""
-
-from dotr.queries.canonical_query import canonical, canonical_columns, same_query
-from dotr.queries.plan import QueryPlan, plan
-from dotr.queries.shared_joins import JoinGroup, join_groups
-
-__all__ = ["JoinGroup", "QueryPlan", "canonical", "canonical_columns", "join_groups", "plan", "same_query"]

@@ -1,0 +1,260 @@
+"""Progress of a run on stderr: a rewritten line on a terminal, a line every ten seconds elsewhere.
+
+JSON progress is one object a line: reports (fields in docs/operation.md), the last with
+`"final": true`, and log messages between them as `{"level": …, "message": …}`.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from rich.console import Console
+from rich.live import Live
+from rich.text import Text
+
+from dotr.errors.terminal import escape_controls, print_stderr
+from dotr.evaluation.expressions.values.times import format_time
+from dotr.model.stream import Reason
+from dotr.model.time import LAST_MICRO, Micros
+from dotr.runtimes.monitoring.dead_letter_log import LOG
+from dotr.runtimes.monitoring.latest_figures import Figures, LatestFigures
+from dotr.runtimes.monitoring.progress import InputProgress as InputProgress
+from dotr.runtimes.monitoring.progress import RunProgress as RunProgress
+from dotr.runtimes.monitoring.progress import StoredCount as StoredCount
+from dotr.runtimes.monitoring.totals import Totals
+from dotr.temporal.matching.rule_counts import RuleCounts
+
+_EVERY_SECONDS = 10.0
+
+
+@contextmanager
+def progress_line(name: str, *, quiet: bool) -> Iterator[ProgressLine]:
+    """Context with a line of progress on stderr, below the log messages; `name` is the pipeline's.
+
+    With `quiet` only errors are printed. Yields the callable that receives the totals.
+    """
+    console = Console(stderr=True, highlight=False)
+    with _logging(console, logging.ERROR if quiet else logging.WARNING):
+        if quiet:
+            yield ProgressLine(name, lambda text: None)
+        elif console.is_terminal:
+            with Live(Text(escape_controls(f"{name}: starting")), console=console, refresh_per_second=4, transient=True) as live:
+                yield ProgressLine(name, lambda text: live.update(Text(escape_controls(text))))
+        else:
+            yield ProgressLine(name, lambda text: _print(console, text), _EVERY_SECONDS)
+
+
+class ProgressLine:
+    """Line of a run's progress, passed to `show` at least `interval` seconds apart.
+
+    The line is called with the totals so far; `report_activity` is called before the first totals.
+    """
+
+    def __init__(self, name: str, show: Callable[[str], None], interval: float = 0.0) -> None:
+        self._name = name
+        self._show = show
+        self._interval = interval
+        self._activity = ""
+        self._totals = Totals()
+        self._started = self._last = time.monotonic()
+
+    def __call__(self, totals: Totals) -> None:
+        self._totals = totals
+        self._refresh()
+
+    def report_activity(self, activity: str) -> None:
+        """Show an activity in place of the totals, until it is replaced by an empty text."""
+        self._activity = activity
+        self._refresh()
+
+    def _refresh(self) -> None:
+        now = time.monotonic()
+        if now - self._last >= self._interval:
+            self._last = now
+            self._show(line(self._name, self._totals, now - self._started, self._activity))
+
+
+def _print(console: Console, text: str) -> None:
+    """Print a text literally, without markup and emoji codes."""
+    console.print(escape_controls(text), markup=False, emoji=False, soft_wrap=True)
+
+
+class _Handler(logging.Handler):
+    """Logging handler that prints above the line of progress."""
+
+    def __init__(self, console: Console, level: int) -> None:
+        super().__init__(level)
+        self._console = console
+
+    def emit(self, record: logging.LogRecord) -> None:
+        _print(self._console, record.getMessage())
+
+
+@contextmanager
+def json_progress(latest: LatestFigures) -> Iterator[None]:
+    """Context that writes reports as JSON lines to stderr: at the first totals, at most every ten
+    seconds, and at the end."""
+    last = -_EVERY_SECONDS
+    writing = threading.Lock()
+
+    def report() -> None:
+        nonlocal last
+        with writing:
+            now = time.monotonic()
+            if now - last < _EVERY_SECONDS:
+                return
+            last = now
+            print_stderr(json_report(latest.read()))
+
+    handler = _JsonHandler(logging.WARNING)
+    with _handled(handler, logging.WARNING):
+        latest.on_change = report
+        try:
+            yield
+        finally:
+            latest.on_change = lambda: None
+            with writing:
+                print_stderr(json_report(latest.read(), final=True))
+
+
+def json_message(level: str, message: str) -> str:
+    """JSON line of a log message.
+
+    >>> json_message("error", "there is no file")
+    '{"level": "error", "message": "there is no file"}'
+    """
+    return json.dumps({"level": level, "message": message}, ensure_ascii=False)
+
+
+class _JsonHandler(logging.Handler):
+    """Logging handler that prints JSON lines."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        print_stderr(json_message(record.levelname.lower(), record.getMessage()))
+
+
+def json_report(figures: Figures, *, final: bool = False) -> str:
+    """JSON line of a report.
+
+    >>> totals = Totals(3, 2, 4, 1, {Reason.LATE: 1})
+    >>> progress = RunProgress(12_000_000, (InputProgress("a", 12_000_000),), (StoredCount(0, "Smoke", 2),))
+    >>> report = json.loads(json_report(Figures("fire", "local", 0.5, totals, progress)))
+    >>> report["elements"], report["dead"], report["closed"], report["inputs"], report["state"]["held"]
+    (3, {'late': 1}, 12, [{'name': 'a', 'watermark': 12, 'lag': 0.0, 'ended': False}], [{'layer': 0, 'label': 'Smoke', 'events': 2}])
+    """
+    totals, progress, batch = figures.totals, figures.progress, figures.progress.batch
+
+    def at(time: Micros | None) -> str | int | None:
+        return None if time is None or abs(time) >= LAST_MICRO else format_time(time, figures.clock)
+
+    inputs = []
+    for each in progress.inputs:
+        lag = progress.lag(each)
+        inputs.append(
+            {
+                "name": each.name,
+                "watermark": at(each.watermark),
+                "lag": None if lag is None else lag / 1_000_000,
+                "ended": each.ended,
+                **({} if each.connected is None else {"connected": each.connected}),
+            }
+        )
+    report = {
+        "pipeline": figures.pipeline,
+        "engine": figures.engine,
+        "seconds": round(figures.seconds, 3),
+        "final": final,
+        "elements": totals.elements,
+        "instants": totals.instants,
+        "facts": totals.facts,
+        "events": totals.events,
+        "dead": {reason.value: count for reason, count in totals.dead_letters.items() if count},
+        "dropped": totals.dropped,
+        "inconsistent": totals.inconsistent,
+        "fallbacks": totals.fallbacks,
+        "rules": [
+            {"rule": name, "anchors": counts.anchors, "events": counts.events}
+            for name in figures.rules
+            for counts in [totals.rules.get(name, RuleCounts())]
+        ],
+        "closed": at(progress.closed),
+        "inputs": inputs,
+        "state": {
+            "events": sum(each.events for each in progress.stored),
+            "bytes": progress.state_bytes,
+            "held": [{"layer": each.layer, "label": each.label, "events": each.events} for each in progress.stored],
+        },
+        "batch": batch
+        and {
+            "number": batch.number,
+            "seconds": batch.milliseconds / 1000,
+            "store_rows": batch.state_rows,
+            "store_memory": batch.state_memory,
+        },
+    }
+    return json.dumps(report, ensure_ascii=False)
+
+
+@contextmanager
+def _logging(console: Console, level: int) -> Iterator[None]:
+    with _handled(_Handler(console, level), level):
+        yield
+
+
+@contextmanager
+def _handled(handler: logging.Handler, level: int) -> Iterator[None]:
+    before, propagated = LOG.level, LOG.propagate
+    LOG.addHandler(handler)
+    LOG.setLevel(level)
+    LOG.propagate = False
+    try:
+        yield
+    finally:
+        LOG.removeHandler(handler)
+        LOG.setLevel(before)  # setLevel clears the logger's cache of levels; an assignment would not
+        LOG.propagate = propagated
+
+
+def line(name: str, totals: Totals, seconds: float, activity: str = "") -> str:
+    """Line of progress: the totals and their rate, or the activity before there are any.
+
+    >>> line("city", Totals(7416, 432, 22959, 168, {Reason.LATE: 3}), 2.0)
+    'city: 7,416 elements (3,708/s), 432 instants, 168 events, 3 late, 2 s'
+    >>> line("city", Totals(), 4.0, "starting Spark")
+    'city: starting Spark, 4 s'
+    """
+    if activity:
+        return f"{name}: {activity}, {seconds:,.0f} s"
+    rate = totals.elements / seconds if seconds >= 0.1 else 0.0
+    parts = [
+        f"{count_text(totals.elements, 'element')} ({rate:,.0f}/s)" if rate >= 1 else count_text(totals.elements, "element"),
+        count_text(totals.instants, "instant"),
+        count_text(totals.events, "event"),
+        dead_letters_line(totals),
+        *([f"{totals.inconsistent:,} inconsistent"] if totals.inconsistent else []),
+        f"{seconds:,.0f} s",
+    ]
+    return f"{name}: {', '.join(parts)}"
+
+
+def dead_letters_line(totals: Totals) -> str:
+    """Numbers of dead letters by reason.
+
+    >>> dead_letters_line(Totals())
+    '0 late'
+    """
+    return ", ".join(f"{totals.dead_letters[reason]:,} {reason.value}" for reason in Reason if totals.dead_letters.get(reason)) or "0 late"
+
+
+def count_text(number: int, noun: str) -> str:
+    """Number with its noun, in the plural unless it is 1.
+
+    >>> count_text(1, "event"), count_text(1200, "event")
+    ('1 event', '1,200 events')
+    """
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"

@@ -1,0 +1,143 @@
+"""Lines of a run's summary: rules without an event, with the step at which they stopped, and labels
+of other units without an event.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Collection, Iterable
+from difflib import SequenceMatcher
+from typing import Final, assert_never
+
+from dotr.engine.program import CompiledProgram
+from dotr.engine.stream_terms import MOST_TERMS, TermDependencies, anchor_queries
+from dotr.model.rules import EventSource, FactSource, Rule, Source
+from dotr.model.terms import Prefixes, Term
+from dotr.runtimes.monitoring.display import count_text
+from dotr.runtimes.monitoring.totals import Totals
+from dotr.syntax.rendering import step_names, term_text
+from dotr.temporal.layout.units import units_by_label
+from dotr.temporal.matching.rule_counts import RuleCounts
+
+MOST_LINES: Final = 10
+"""Limit of the rules, labels and terms that are listed."""
+
+
+def unit_lines(program: CompiledProgram, totals: Totals, config: str, *, every: bool) -> list[str]:
+    """Lines about rules, and about labels of other units, without an event; arguments as those of
+    `rule_lines`."""
+    return rule_lines(program, totals, config, every=every) + _label_lines(program, totals, config, every=every)
+
+
+def rule_lines(program: CompiledProgram, totals: Totals, config: str, *, every: bool) -> list[str]:
+    """Lines about rules without an event, in the order of the rules: at most ten, and the number of
+    the others.
+
+    Args:
+        totals: those of the run; on Spark, of all runs from the checkpoint's beginning.
+        config: the path of the configuration as the user wrote it, for the suggested command.
+        every: True for a line about every rule, with or without events.
+    """
+    rules = program.rules.rules if every else [rule for rule in program.rules.rules if not _counts(totals, rule).events]
+    shown = rules if every else rules[:MOST_LINES]
+    missing_terms = _MissingTerms(program, totals) if any(not _counts(totals, rule).anchors for rule in shown) else None
+    lines = [_line(rule, _counts(totals, rule), missing_terms, config) for rule in shown]
+    if len(rules) > len(shown):
+        lines.append(f"{len(rules) - len(shown)} more {_verb(len(rules) - len(shown))} never fired: --rules shows every rule.")
+    return lines
+
+
+def _label_lines(program: CompiledProgram, totals: Totals, config: str, *, every: bool) -> list[str]:
+    """Lines about the labels of other units: at most ten, and the number of the others."""
+    counts = {label: totals.rules.get(label, RuleCounts()).events for label in units_by_label(program.units)}
+    labels = [label for label, events in counts.items() if every or not events]
+    shown = labels if every else labels[:MOST_LINES]
+    lines = [
+        f"{label}: {count_text(counts[label], 'event')}."
+        if counts[label]
+        else f"{label} never came. dotr why-not {shlex.quote(config)} --rule {shlex.quote(label)}"
+        for label in shown
+    ]
+    if len(labels) > len(shown):
+        lines.append(f"{len(labels) - len(shown)} more labels never came: --rules shows every one.")
+    return lines
+
+
+def _verb(count: int) -> str:
+    return "rule has" if count == 1 else "rules have"
+
+
+def _counts(totals: Totals, rule: Rule) -> RuleCounts:
+    return totals.rules.get(rule.name, RuleCounts())
+
+
+def _line(rule: Rule, counts: RuleCounts, missing_terms: _MissingTerms | None, config: str) -> str:
+    """The line about a rule."""
+    if counts.events:
+        return f"Rule {rule.name}: {count_text(counts.anchors, 'anchor')}, {count_text(counts.events, 'event')}."
+    command = f" dotr why-not {shlex.quote(config)} --rule {rule.name}"
+    if not counts.anchors and missing_terms is not None:
+        missing = missing_terms.sentence(rule)
+        if missing or not rule.anchor.constraints:
+            return f"Rule {rule.name} never fired: its anchor {rule.anchor.origin} has no {_kind(rule.anchor.source)}.{missing or command}"
+    steps = step_names(rule.clauses, has_condition=rule.condition is not None)
+    stopped = f", 0 after {steps[min(counts.furthest, len(steps) - 1)]}" if counts.anchors and steps else ""
+    return f"Rule {rule.name} never fired: {count_text(counts.anchors, 'anchor')}{stopped}.{command}"
+
+
+def _kind(source: Source) -> str:
+    """The noun for the items of an anchor's source."""
+    match source:
+        case EventSource():
+            return "event"
+        case FactSource(period=None):
+            return "fact"
+        case FactSource():
+            return "tick"
+        case _:
+            assert_never(source)
+
+
+class _MissingTerms:
+    """Explanation, by missing terms, of anchors without a fact."""
+
+    def __init__(self, program: CompiledProgram, totals: Totals) -> None:
+        self._terms = totals.terms
+        self._prefixes = program.rules.prefixes
+        self._queries = anchor_queries(program)
+        self._dependencies = TermDependencies(program)
+
+    def sentence(self, rule: Rule) -> str:
+        """A sentence about the missing terms of a rule's anchor; empty where there are none, or
+        where not all terms of elements were recorded.
+        """
+        query = self._queries.get(rule.name)
+        if query is None or not self._terms or len(self._terms) >= MOST_TERMS:
+            return ""
+        missing = self._dependencies.missing(query, self._terms)
+        if not missing:
+            return ""
+        listed = _listed([term_text(term, self._prefixes) for term in missing], "or")
+        return f" No element brought {listed}; the elements bring {_brought(missing, self._terms, self._prefixes)}."
+
+
+def _listed(texts: list[str], word: str) -> str:
+    """Texts as an enumeration.
+
+    >>> _listed(["a", "b", "c"], "or"), _listed(["a"], "or")
+    ('a, b or c', 'a')
+    """
+    return f"{', '.join(texts[:-1])} {word} {texts[-1]}" if len(texts) > 1 else texts[0]
+
+
+def _brought(missing: Collection[Term], terms: Iterable[Term], prefixes: Prefixes) -> str:
+    """The terms of elements, sorted; of many, those spelt most like the missing ones."""
+
+    def similarity(text: str) -> float:
+        return max(SequenceMatcher(None, text, term_text(each, prefixes)).ratio() for each in missing)
+
+    texts = sorted(term_text(term, prefixes) for term in terms)
+    if len(texts) <= MOST_LINES:
+        return ", ".join(texts)
+    closest = sorted(texts, key=similarity, reverse=True)[:MOST_LINES]
+    return f"{', '.join(sorted(closest))} and {len(texts) - MOST_LINES:,} more"

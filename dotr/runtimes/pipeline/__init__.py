@@ -1,0 +1,1 @@
+"""The configuration of a pipeline, and what it opens: program, inputs, outputs."""

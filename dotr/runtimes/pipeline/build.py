@@ -1,0 +1,239 @@
+"""Pipeline: a compiled program with its inputs and outputs, the argument of every runtime."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from dotr.engine.program import CompiledProgram, compile_program
+from dotr.errors.diagnostics import Diagnostic, Refused
+from dotr.model.time import UNITS, Clock, Micros
+from dotr.runtimes.monitoring.dead_letter_log import WARNINGS_PER_KIND
+from dotr.runtimes.pipeline.inputs import (
+    FirstHasDates,
+    Inputs,
+    checkpoint_clock,
+    clock_of_inputs,
+    files_of,
+    read_inputs,
+    spool_problems,
+    wait_until_stable,
+)
+from dotr.runtimes.pipeline.output_files import Target, remove
+from dotr.runtimes.pipeline.output_locks import OutputLocks
+from dotr.runtimes.pipeline.outputs import key_problems, read_outputs, targets_of
+from dotr.runtimes.pipeline.reading import Config
+from dotr.streams.connectors.kafka.channels import OpenedTopics
+from dotr.streams.connectors.kafka.section import open_topics
+from dotr.streams.connectors.kafka.topics import KafkaInput
+from dotr.streams.connectors.opening import Output
+from dotr.streams.formats.map_shapes import shapes_of
+from dotr.streams.merge.folders import GrowingInput
+from dotr.streams.records import InputFile
+from dotr.streams.sinks.destinations import Destination
+from dotr.streams.sinks.events import OutputTerms
+from dotr.streams.sinks.files import check_new, stores_no_data
+from dotr.streams.times import parse_delay
+
+
+@dataclass(frozen=True, slots=True)
+class SparkSettings:
+    """Settings of a run on Spark.
+
+    - `master`: None leaves it to spark-submit.
+    - `batch_elements`: approximate number of elements of a batch.
+    - `restarts`: restarts of a failed query without a batch in between.
+    - `trigger_interval`: least time in µs between the starts of two batches of growing inputs.
+    - `archive`: True if the archive of Spark's classes is used.
+    - `buckets`: the number of buckets of the state; None: that of the cores.
+    - `groups`: the number of groups of rules.
+    """
+
+    master: str | None
+    checkpoint: str
+    batch_elements: int
+    conf: Mapping[str, str]
+    restarts: int = 3
+    trigger_interval: Micros = 0
+    archive: bool = False
+    buckets: int | None = None
+    groups: int = 1
+
+
+@dataclass(frozen=True)
+class Pipeline:
+    """A compiled program with its inputs and outputs.
+
+    `inputs`: existing files; `growing`: watched folders and standard input; `rates`: greatest
+    number of records a second, and `paces`: of seconds of event time, by name of input; `topics`:
+    the Kafka inputs `topic_inputs`, opened; `dead_letter_warnings`: number of dead letters of a
+    kind that are logged; `notices`: notices on the inputs; `clock_pending`: the format of times
+    depends on the first message, which a runtime waits for (`with_clock`).
+    """
+
+    name: str
+    program: CompiledProgram
+    inputs: tuple[InputFile, ...]
+    outputs: tuple[Output, ...]
+    dead_letters: Destination | None
+    clock: Clock
+    spark: SparkSettings
+    growing: tuple[GrowingInput, ...] = ()
+    rates: Mapping[str, int] = field(default_factory=dict)
+    topics: tuple[OpenedTopics, ...] = ()
+    topic_inputs: tuple[KafkaInput, ...] = ()
+    dead_letter_warnings: int = WARNINGS_PER_KIND
+    notices: Sequence[Diagnostic] = ()
+    clock_pending: bool = False
+    paces: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def destinations(self) -> tuple[Destination, ...]:
+        """The destinations of events, then that of dead letters."""
+        events = tuple(output.destination for output in self.outputs)
+        return events if self.dead_letters is None else (*events, self.dead_letters)
+
+    @property
+    def output_terms(self) -> OutputTerms:
+        """The format of times, the attributes and the prefixes of all outputs."""
+        return OutputTerms(self.clock, self.program.all_attributes, self.program.rules.prefixes, self.name)
+
+
+def build(config: Config, *, fresh: bool, on_spark: bool, wait: bool = True, locks: OutputLocks | None = None) -> Pipeline:
+    """Compile a configuration's program and find its files; raises `Refused` with every problem
+    found.
+
+    `fresh`: remove outputs and checkpoint of older runs, after all checks; without it an existing
+    output is refused in process, while on Spark the checkpoint decides. `wait`: wait for files that
+    are being written and, where the time format is unknown otherwise, for the first record.
+    `locks`: acquires locks on all targets before they are read.
+    """
+    settings = config.settings
+    problems: list[Diagnostic] = []
+    inputs = read_inputs(config, problems)
+    if on_spark:
+        problems += [problem for each in inputs.growing if each.standard for problem in spool_problems(config, each)]
+    outputs = read_outputs(config, problems, on_spark=on_spark)
+    targets = targets_of(config)
+    problems += _path_conflicts(config, targets)
+    if locks is not None and not problems:
+        problems += locks.acquire(targets, settings.name)
+    if not fresh and not on_spark and not problems:
+        problems += _existing_outputs(targets)
+    try:
+        # On Spark even the smallest background is compiled: no worker reads and closes it again.
+        spec = replace(config.program(), cut=True, groups=settings.spark.groups) if on_spark else config.program()
+        program = compile_program(spec, config.cache_policy(0) if on_spark else config.cache_policy())
+    except Refused as refused:
+        raise Refused([*refused.diagnostics, *problems]) from None
+    problems += key_problems(config, program.all_attributes)
+    if problems:
+        raise Refused(problems)
+    program.stage_one.expect(shapes_of([*inputs.files, *(each.like for each in inputs.growing), *(each.like for each in inputs.topics)]))
+    topics = open_topics(config, inputs.topics) if wait else ()
+    if fresh:
+        remove(targets)
+    if inputs.growing and wait:
+        wait_until_stable(inputs)
+    unit = UNITS[settings.time.unit]
+    clock = checkpoint_clock(targets[-1].path) if on_spark else None
+    notices: list[Diagnostic] = []
+    pending = clock is None and wait and not inputs.files and any(each.source is not None for each in inputs.growing)
+    clock = clock or (clock_of_inputs(inputs, unit, notices, topics) if wait and not pending else Clock(unit, dated=False))
+    conf = {key: str(value).lower() if isinstance(value, bool) else str(value) for key, value in settings.spark.conf.items()}
+    section = settings.spark
+    trigger = parse_delay(section.trigger)
+    archive, widths = section.archive == "auto", (section.buckets, section.groups)
+    spark = SparkSettings(section.master, targets[-1].path, section.batch, conf, section.restarts, trigger, archive, *widths)
+    return Pipeline(
+        settings.name,
+        program,
+        inputs.files,
+        outputs.events,
+        outputs.dead_letters,
+        clock,
+        spark,
+        inputs.growing,
+        inputs.rates,
+        topics,
+        inputs.topics,
+        settings.report.dead_letters,
+        notices,
+        pending,
+        paces=inputs.paces,
+    )
+
+
+def with_clock(pipeline: Pipeline, received: FirstHasDates) -> Pipeline:
+    """The pipeline with the format of times of its first record, for which the call waits.
+
+    `received` returns the format of times of the messages received so far, as for
+    `clock_of_inputs`.
+    """
+    notices: list[Diagnostic] = []
+    clock = clock_of_inputs(Inputs(pipeline.inputs, pipeline.growing), pipeline.clock.unit, notices, pipeline.topics, received)
+    return replace(pipeline, clock=clock, clock_pending=False)
+
+
+def _path_conflicts(config: Config, targets: Sequence[Target]) -> list[Diagnostic]:
+    """Problems of targets that overlap each other, an input or the working directory (C206)."""
+    used_paths = {config.path: "the configuration", os.getcwd(): "the working directory"}
+    settings = config.settings
+    lists = (("rules", settings.rules), ("knowledge.datalog", settings.knowledge.datalog), ("knowledge.graphs", settings.knowledge.graphs))
+    for location, patterns in lists:
+        keys = tuple(location.split("."))
+        used_paths |= {path: f"named by {location}" for path, _ in config.files.matching_files(patterns, keys, [])}
+    for number, section in enumerate(settings.input):
+        with suppress(Refused):
+            used_paths |= dict.fromkeys(files_of(config, section, number), f"the input {section.name}")
+    known = [(Path(path).resolve(), path, what) for path, what in used_paths.items()]
+    problems: list[Diagnostic] = []
+    accepted: list[tuple[Path, Target]] = []
+    for target in targets:
+        if stores_no_data(target.path):
+            continue
+        path = Path(target.path).resolve()
+        conflict, hint = "", "Choose a path that nothing else has."
+        if re.search(r"\w\w:/", target.path) and target.span != config.span("name"):
+            conflict, hint = "is on no disk of this machine", "Name a local or mounted folder."
+        for other, name, what in known:
+            if not conflict and (other == path or path in other.parents):
+                conflict = f"is {what}" if other == path else f"holds {name}, {what}"
+        for other, earlier in accepted:
+            if not conflict and (other == path or path in other.parents or other in path.parents):
+                conflict = f"and the {earlier.purpose} {earlier.path} stand in each other's way"
+        if conflict:
+            problems.append(Diagnostic("C206", f"the {target.purpose} {target.path} {conflict}", target.span, hint))
+        else:
+            accepted.append((path, target))
+    return problems
+
+
+def _existing_outputs(targets: Sequence[Target]) -> list[Diagnostic]:
+    """Problems of existing outputs; plain cases are joined to one problem."""
+    problems: list[Diagnostic] = []
+    existing: list[str] = []
+    for target in targets:
+        try:
+            if not target.checkpoint:
+                check_new(target.path, target.span)
+        except Refused as refused:
+            problems += refused.diagnostics
+            existing.append(target.path)
+    if len(existing) < 2 or {problem.code for problem in problems} != {"I201"}:
+        return problems
+    return [replace(problems[0], message=f"{', '.join(existing[:-1])} and {existing[-1]} are there already")]
+
+
+def check_files(config: Config) -> list[Diagnostic]:
+    """Problems of a configuration's inputs and outputs that a check without a run can detect."""
+    from dotr.runtimes.pipeline.input_warnings import input_warnings
+
+    problems: list[Diagnostic] = []
+    read_inputs(config, problems)
+    read_outputs(config, problems, on_spark=config.settings.engine == "spark")
+    return [*problems, *_path_conflicts(config, targets_of(config)), *input_warnings(config)]

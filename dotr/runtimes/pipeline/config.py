@@ -1,0 +1,157 @@
+"""Files that a YAML document names, by path or glob; errors are at the span that names the file."""
+
+from __future__ import annotations
+
+import glob
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from dotr.engine.spec import Inconsistent, ProgramSpec
+from dotr.errors.diagnostics import Diagnostic, Refused
+from dotr.instant.datalog.entailment import Entailment
+from dotr.languages.registry import extension_problem
+from dotr.model.places import Document, Span
+from dotr.model.time import UNITS, Micros, Unit
+from dotr.runtimes.pipeline.sections import KnowledgeSection, TimeSection, WindowsSection
+from dotr.streams.times import parse_time
+from dotr.syntax.yaml import Location, Tree
+
+_RELATIVE_HINT: Final = "Relative paths are relative to the configuration file; those of --set to the working directory."
+
+
+_LONGEST_PATH: Final = 4096
+"""Limit of the bytes of a path on Linux; translating a longer glob takes quadratic time."""
+
+
+def glob_files(pattern: str) -> list[str]:
+    """The regular files that match a glob, sorted; none if the glob is longer than a path may be.
+
+    >>> glob_files("[" * 100_000)
+    []
+    """
+    if len(os.fsencode(pattern)) > _LONGEST_PATH:
+        return []
+    return sorted(name for name in glob.glob(pattern, recursive=True) if os.path.isfile(name))
+
+
+def matching_files(path: str, span: Span | None, hint: str = _RELATIVE_HINT) -> list[str]:
+    """The files that match a path or glob, sorted; raises `Refused` (C301, at `span`) if none does.
+
+    >>> matching_files("no/such/*.ttl", None)
+    Traceback (most recent call last):
+    dotr.errors.diagnostics.Refused: C301 no file matches no/such/*.ttl
+    Relative paths are relative to the configuration file; those of --set to the working directory.
+    """
+    if os.path.isfile(path):
+        return [path]
+    if os.path.isdir(path):
+        raise Refused([Diagnostic("C301", f"{path} is a folder", span, f"For the files in it write {os.path.join(path, '*')}")])
+    if os.path.exists(path):
+        raise Refused([Diagnostic("C301", f"{path} is no regular file", span, "A pipeline reads files, which it may read twice.")])
+    if glob.has_magic(path):
+        files = glob_files(path)
+        if files:
+            return files
+        raise Refused([Diagnostic("C301", f"no file matches {path}", span, hint)])
+    raise Refused([Diagnostic("C301", f"there is no file {path}", span, hint)])
+
+
+def read_document(path: str, span: Span | None = None) -> Document:
+    """Read a text file in UTF-8. Raises `Refused` (C302, at `span`) if it cannot be read."""
+    try:
+        return Document(path, Path(path).read_text(encoding="utf-8-sig"))
+    except UnicodeDecodeError as error:
+        reason, hint = f"it is not UTF-8 (byte {error.start})", "Save it as UTF-8."
+    except FileNotFoundError:
+        reason = "there is no such file"
+        hint = _RELATIVE_HINT if span else "Is the path right? Relative paths are relative to the working directory."
+    except OSError as error:
+        reason, hint = (error.strerror or str(error)).lower(), "Name a file that may be read."
+    except ValueError as error:
+        reason, hint = str(error), "Is the path right?"
+    raise Refused([Diagnostic("C302", f"cannot read {path}: {reason}", span, hint)])
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigFiles:
+    """The files of a YAML document.
+
+    - `folder`: the base of its relative paths.
+    - `overridden`: the locations set by `--set`.
+    """
+
+    tree: Tree
+    folder: Path
+    overridden: frozenset[Location] = frozenset()
+
+    def path(self, text: str, location: Location) -> str:
+        """A path of the document, relative to the working directory.
+
+        A path set by `--set`, or that begins with an environment variable, is relative to the
+        working directory already.
+        """
+        outside = any(location[: len(prefix)] == prefix for prefix in self.overridden) or self.tree.begins_with_variable(location)
+        path = Path(text).expanduser()
+        return os.path.normpath(path if outside else self.folder / path)
+
+    def matching_files(self, patterns: Sequence[str], location: Location, problems: list[Diagnostic]) -> list[tuple[str, Span]]:
+        """The files of a list of paths and globs, each once, with the span that names it.
+
+        An error for each pattern without a file is appended to `problems`.
+        """
+        files: dict[str, Span] = {}
+        for number, pattern in enumerate(patterns):
+            item_location = (*location, number)
+            try:
+                for path in matching_files(self.path(pattern, item_location), self.tree.span(item_location)):
+                    files.setdefault(path, self.tree.span(item_location))
+            except Refused as refused:
+                problems += refused.diagnostics
+        return list(files.items())
+
+    def spec(
+        self, rules: Sequence[str], knowledge: KnowledgeSection, prefixes: Mapping[str, str], time: TimeSection, windows: WindowsSection
+    ) -> tuple[ProgramSpec, list[Diagnostic]]:
+        """The program of a configuration or rule test without its unreadable files, and their
+        errors.
+
+        `rules` are the paths and globs at the location `rules` of the document.
+        """
+        problems: list[Diagnostic] = []
+
+        def documents(patterns: Sequence[str], location: Location) -> tuple[Document, ...]:
+            loaded = []
+            for path, span in self.matching_files(patterns, location, problems):
+                if location == ("rules",) and (wrong := extension_problem(path, span)):
+                    problems.append(wrong)
+                    continue
+                try:
+                    loaded.append(read_document(path, span))
+                except Refused as refused:
+                    problems.extend(refused.diagnostics)
+            return tuple(loaded)
+
+        spec = ProgramSpec(
+            documents(rules, ("rules",)),
+            documents(knowledge.datalog, ("knowledge", "datalog")),
+            tuple(os.path.abspath(path) for path, _ in self.matching_files(knowledge.graphs, ("knowledge", "graphs"), problems)),
+            Entailment(knowledge.entailment),
+            knowledge.axiomatic,
+            prefixes,
+            UNITS[time.unit],
+            Inconsistent(knowledge.inconsistent),
+            origin=self._origin(windows, UNITS[time.unit], problems),
+        )
+        return spec, problems
+
+    def _origin(self, windows: WindowsSection, unit: Unit, problems: list[Diagnostic]) -> Micros:
+        """The origin of windows in µs since 1970; 0, and a problem, where it is invalid."""
+        try:
+            return parse_time(windows.origin, unit)
+        except ValueError as error:
+            hint = "Write an integer in the unit of `time`, or a date-time such as 2024-03-01T00:00:00Z."
+            problems.append(Diagnostic("C205", f"windows.origin: {error}", self.tree.span(("windows", "origin")), hint))
+            return 0

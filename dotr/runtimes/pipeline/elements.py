@@ -1,0 +1,162 @@
+"""Settings of a configuration by which messages become elements: maps, times, contexts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Final
+
+from pyoxigraph import NamedNode
+
+from dotr.errors.diagnostics import Diagnostic, Refused, did_you_mean, refuse
+from dotr.model.places import Document
+from dotr.model.terms import WELL_KNOWN, Prefixes
+from dotr.runtimes.pipeline.reading import Config
+from dotr.runtimes.pipeline.sections import InputSection
+from dotr.streams.formats.lines import STANDARD_INPUT
+from dotr.streams.formats.rdf.jsonld_contexts import context_of
+from dotr.streams.records import ElementMap, GraphSettings, SentTime
+from dotr.syntax.turtle.nesting import check_json_nesting
+
+_MAPPED: Final = ("csv", "json")
+_GRAPHS: Final = ("turtle", "ntriples", "jsonld", "trig", "nquads")
+_KEYS: Final[Mapping[str, tuple[str, ...]]] = {
+    "time": (*_MAPPED, *_GRAPHS),
+    "map": _MAPPED,
+    "time_format": _MAPPED,
+    "time_zone": _MAPPED,
+    "each": ("json",),
+    "delimiter": ("csv",),
+    "decimal": ("csv",),
+    "encoding": ("csv",),
+    "columns": ("csv",),
+    "contexts": ("jsonld",),
+    "context": ("jsonld",),
+}
+"""The formats that accept a setting."""
+
+_SENT_TIMES: Final[Mapping[SentTime, tuple[str, ...]]] = {
+    SentTime.TIMESTAMP: ("kafka",),
+    SentTime.RECEIVED: ("mqtt", "http"),
+}
+"""The transports that give a time."""
+
+
+def element_map(config: Config, section: InputSection, number: int) -> ElementMap | None:
+    """The map of a CSV or JSON input; None for other formats. Raises `Refused` where keys are
+    missing, or belong to another format.
+    """
+    place = config.span("input", number)
+    if problems := list(_misplaced_keys(config, section, number)):
+        raise Refused(problems)
+    if section.format not in _MAPPED:
+        return None
+    if section.time is None or section.map is None:
+        place_of_time, unit = ("COLUMN names the column", "a row") if section.format == "csv" else ("PATH names the member", "an object")
+        needed = {
+            "time": f"time: {place_of_time} that holds the time.",
+            "map": f'map: "[] a :Report ; :speed {{{place_of_time.split()[0]}}} ." makes {unit} a graph.',
+        }
+        missing = [key for key in needed if getattr(section, key) is None]
+        raise Refused(Diagnostic("C202", f"a {section.format} input needs {key}", place, needed[key]) for key in missing)
+    return ElementMap(
+        section.time,
+        Document(f"map of input {section.name}", section.map),
+        section.delimiter,
+        section.time_format,
+        section.time_zone,
+        section.decimal,
+        section.encoding,
+        section.each or "",
+        lines=section.path == STANDARD_INPUT,
+        columns=tuple(section.columns or ()),
+    )
+
+
+def _misplaced_keys(config: Config, section: InputSection, number: int) -> Iterator[Diagnostic]:
+    """Keys of another format, and times that a transport does not give (C204)."""
+
+    def problem(key: str, message: str, hint: str) -> Diagnostic:
+        return Diagnostic("C204", message, config.files.tree.key_span(("input", number, key)), hint)
+
+    time = section.time or ""
+    sent = next((each for each in SentTime if each.value == time), None)
+    transport = config.transport("input", number)
+    if sent is not None and transport not in _SENT_TIMES[sent]:
+        whose = "Kafka gives a message" if sent is SentTime.TIMESTAMP else "what is copied when it arrives (mqtt, http) has"
+        yield problem("time", f"{time} is the time that {whose}, and this input is by {transport}", "Name the time in the element itself.")
+    elif sent is None and time.startswith("$"):
+        names = [each.value for each in SentTime]
+        yield problem("time", f"a message has no {time}", did_you_mean(time, names) or f"Times of a transport are {' and '.join(names)}.")
+    for key, formats in _KEYS.items():
+        if section.is_given(key) and section.format not in formats and not (key == "time" and sent):
+            message = f"{key} belongs to {', '.join(formats[:-1])}{' and ' if formats[1:] else ''}{formats[-1]}, not to {section.format}"
+            yield problem(key, message, f"Leave it out, or write format: {' or format: '.join(formats)}")
+
+
+def graph_settings(config: Config, section: InputSection, number: int) -> GraphSettings:
+    """The settings of an input whose messages are RDF; raises `Refused` where a predicate or a
+    context cannot be used.
+    """
+    time = section.time or ""
+    if section.format in _MAPPED or (section.format == "ndjson" and not time.startswith("$")):
+        return GraphSettings()
+    problems: list[Diagnostic] = []
+    if time and not time.startswith("$"):
+        try:
+            time = predicate_of(time, config.settings.prefixes)
+        except ValueError as error:
+            hint = "Write a name whose prefix is declared under `prefixes`, or a whole IRI: time: <http://…>."
+            problems.append(Diagnostic("C203", f"time names no predicate: {error}", config.span("input", number, "time"), hint))
+    contexts: list[tuple[str, str]] = []
+    context = ""
+    for iri, path in (section.contexts or {}).items():
+        try:
+            contexts.append((iri, _context_file(config, path, ("input", number, "contexts", iri))))
+        except Refused as refused:
+            problems += refused.diagnostics
+    try:
+        context = _context_file(config, section.context, ("input", number, "context")) if section.context else ""
+    except Refused as refused:
+        problems += refused.diagnostics
+    if problems:
+        raise Refused(problems)
+    return GraphSettings(time, tuple(contexts), context)
+
+
+def predicate_of(text: str, prefixes: Prefixes) -> str:
+    """The predicate that `time` names, as a term; raises ValueError.
+
+    >>> predicate_of("as:published", {"as": "https://www.w3.org/ns/activitystreams#"}), predicate_of("urn:at", {})
+    ('<https://www.w3.org/ns/activitystreams#published>', '<urn:at>')
+    >>> predicate_of("prov:generatedAtTime", {})
+    '<http://www.w3.org/ns/prov#generatedAtTime>'
+    >>> predicate_of("as:published", {})
+    Traceback (most recent call last):
+    ValueError: the prefix as: has not been declared
+    """
+    if text.startswith("<") and text.endswith(">"):
+        return str(NamedNode(text[1:-1]))
+    prefix, colon, name = text.partition(":")
+    known = {**WELL_KNOWN, **prefixes}
+    if colon and prefix in known:
+        return str(NamedNode(known[prefix] + name))
+    if name.startswith("//") or prefix == "urn":
+        return str(NamedNode(text))
+    raise ValueError(f"the prefix {prefix}: has not been declared" if colon else f"{text} is no name with a prefix")
+
+
+def _context_file(config: Config, path: str, location: tuple[str | int, ...]) -> str:
+    """The text of a JSON-LD file with a context; raises `Refused` where it cannot be read or
+    used."""
+    file, place = config.files.path(path, location), config.span(*location)
+    try:
+        text = Path(file).read_text(encoding="utf-8-sig")
+        check_json_nesting(text, config.settings.limits.nesting)
+        context_of(text)
+    except OSError as error:
+        raise refuse("C301", f"cannot read {file}: {(error.strerror or str(error)).lower()}", place, "Is its path right?") from None
+    except (ValueError, RecursionError) as error:
+        hint = 'A file that stands for a context is {"@context": …}.'
+        raise refuse("C203", f"{file} is no JSON-LD context: {error}", place, hint) from None
+    return text

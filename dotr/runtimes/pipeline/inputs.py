@@ -1,0 +1,353 @@
+"""Inputs of a configuration: existing files, watched folders and standard input."""
+
+from __future__ import annotations
+
+import glob
+import json
+import os
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TypeAlias
+
+from dotr.errors.diagnostics import Diagnostic, Refused, refuse
+from dotr.model.places import Span
+from dotr.model.time import UNITS, Clock, Micros, Unit
+from dotr.runtimes.pipeline.config import glob_files, matching_files
+from dotr.runtimes.pipeline.elements import element_map, graph_settings
+from dotr.runtimes.pipeline.reading import Config
+from dotr.runtimes.pipeline.sections import InputSection
+from dotr.streams.connectors.kafka.channels import OpenedTopics
+from dotr.streams.connectors.kafka.section import kafka_input
+from dotr.streams.connectors.kafka.time_probe import TimeProbe
+from dotr.streams.connectors.kafka.topics import KafkaInput
+from dotr.streams.connectors.receivers import MessageSource
+from dotr.streams.connectors.registry import message_source
+from dotr.streams.failures import InputFailed
+from dotr.streams.formats.lines import STANDARD_INPUT, standard_bytes
+from dotr.streams.formats.reading import check_input, clock_of, has_date_times
+from dotr.streams.merge.folders import Folder, GrowingInput, stable_files
+from dotr.streams.records import ElementMap, Format, GraphSettings, InputFile
+from dotr.streams.times import parse_delay
+from dotr.syntax.sizes import parse_size
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """Inputs of a run: `files` that exist at its start, `growing` inputs, and `rates` (records a
+    second) and `paces` (seconds of event time a second) by name of input; `topics` are those of
+    Kafka."""
+
+    files: tuple[InputFile, ...]
+    growing: tuple[GrowingInput, ...] = ()
+    rates: Mapping[str, int] = field(default_factory=dict)
+    topics: tuple[KafkaInput, ...] = ()
+    paces: Mapping[str, float] = field(default_factory=dict)
+
+
+def read_inputs(config: Config, problems: list[Diagnostic]) -> Inputs:
+    """Read the input sections of a configuration. Problems are added to `problems`, and inputs with
+    problems are left out."""
+    files: list[InputFile] = []
+    growing: list[GrowingInput] = []
+    topics: list[KafkaInput] = []
+    sections = config.settings.input
+    for number, section in enumerate(sections):
+        with collect_problems(problems):
+            found = _input(config, section, number)
+            files += found.files
+            growing += found.growing
+            topics += found.topics
+    if sum(each.standard for each in growing) > 1:
+        problems.append(
+            Diagnostic("C204", "standard input can be read by one input only", config.span("input"), "Name files for the others.")
+        )
+    rates = {section.name: section.rate for section in sections if section.rate is not None}
+    return Inputs(tuple(files), tuple(growing), rates, tuple(topics), paces_of(sections))
+
+
+def paces_of(sections: Sequence[InputSection]) -> dict[str, float]:
+    """The paces of inputs by name, in seconds of event time a second."""
+    return {section.name: float(section.pace) for section in sections if section.pace is not None}
+
+
+@contextmanager
+def collect_problems(problems: list[Diagnostic]) -> Iterator[None]:
+    """Context that adds the problems of a `Refused` to a list, each once."""
+    try:
+        yield
+    except Refused as refused:
+        problems += [problem for problem in refused.diagnostics if problem not in problems]
+
+
+def files_of(config: Config, section: InputSection, number: int) -> list[str]:
+    """The existing files of input `number`; empty for standard input and other transports. Raises
+    `Refused` where a required file or watched folder is missing."""
+    at = ("input", number, "path")
+    if section.path == STANDARD_INPUT or config.transport("input", number) != "path":
+        return []
+    path, place = config.files.path(section.path, at), config.span(*at)
+    if not section.watch:
+        return matching_files(path, place)
+    if not glob.has_magic(path):
+        hint = (
+            f"For the files that appear in it write {os.path.join(path, '*')}"
+            if os.path.isdir(path)
+            else "Write a glob such as data/*.ndjson"
+        )
+        raise refuse("C204", f"watch waits for files to appear, and {path} is no pattern", place, hint)
+    folder = path[: next(i for i, letter in enumerate(path) if letter in "*?[")].rpartition("/")[0] or "."
+    if not os.path.isdir(folder):
+        raise refuse("C301", f"there is no folder {folder} to watch", place, "Make it first.")
+    return glob_files(path)
+
+
+def _input(config: Config, section: InputSection, number: int) -> Inputs:
+    at = ("input", number)
+    source: MessageSource | None = None
+    unit = UNITS[config.settings.time.unit]
+    problems: list[Diagnostic] = []
+    delay: Micros = 0
+    idle: Micros | None = None
+    settle: Micros = 0
+    mapped: ElementMap | None = None
+    graphs = GraphSettings()
+    paths: list[str] = []
+    with collect_problems(problems):
+        delay = _length(config, number, "lateness", section.lateness, unit)
+    with collect_problems(problems):
+        idle = None if section.idle is None else _length(config, number, "idle", section.idle, Unit.SECOND)
+    with collect_problems(problems):
+        settle = _length(config, number, "settle", section.settle if section.settle is not None else "1 s", Unit.SECOND)
+    with collect_problems(problems):
+        mapped = element_map(config, section, number)
+    with collect_problems(problems):
+        graphs = graph_settings(config, section, number)
+    with collect_problems(problems):
+        paths = files_of(config, section, number)
+    problems += _setting_conflicts(config, section, number, delay)
+    ahead: Micros | None = None
+    with collect_problems(problems):
+        ahead = None if section.ahead is None else _length(config, number, "ahead", section.ahead, unit)
+    if problems:
+        raise Refused(problems)
+    like = replace(_file_like(config, number, "", delay, mapped, graphs), ahead=ahead)
+    files = [replace(like, path=path) for path in paths]
+    with collect_problems(problems):
+        source = message_source(config, number, like)
+    for file in files or [like]:
+        with collect_problems(problems):
+            check_input(file, config.span(*at), sent=config.transport("input", number) != "path")
+    if problems:
+        raise Refused(dict.fromkeys(_with_place(problem, config, number) for problem in problems))
+    if source is not None:
+        received = GrowingInput(replace(like, path=source.address), idle=idle, source=source, spool=parse_size(section.spool))
+        return Inputs((), (received,))
+    if config.transport("input", number) == "kafka":
+        return Inputs((), topics=(kafka_input(config, number, like, idle),))
+    if section.path == STANDARD_INPUT:
+        return Inputs((), (GrowingInput(replace(like, path=STANDARD_INPUT), idle=idle),))
+    if section.watch:
+        return Inputs(tuple(files), (GrowingInput(like, config.files.path(section.path, (*at, "path")), settle, idle),))
+    return Inputs(tuple(files))
+
+
+def _file_like(config: Config, number: int, path: str, delay: Micros, mapped: ElementMap | None, graphs: GraphSettings) -> InputFile:
+    """A file as an input of a configuration, with its declared lateness, map and settings."""
+    settings = config.settings
+    section = settings.input[number]
+    return InputFile(
+        section.name,
+        path,
+        Format(section.format),
+        UNITS[settings.time.unit],
+        delay,
+        tuple(settings.prefixes.items()),
+        mapped,
+        section.one_per_instant,
+        settings.limits.nesting,
+        settings.limits.record if section.max_bytes is None else parse_size(section.max_bytes),
+        graphs,
+    )
+
+
+def file_of_input(config: Config, name: str, path: str) -> InputFile | None:
+    """The file at `path` with the settings of the input `name`; None where there is no such input.
+
+    Raises `Refused` where the section of the input is wrong.
+    """
+    for number, section in enumerate(config.settings.input):
+        if section.name == name:
+            delay = _length(config, number, "lateness", section.lateness, UNITS[config.settings.time.unit])
+            return _file_like(config, number, path, delay, element_map(config, section, number), graph_settings(config, section, number))
+    return None
+
+
+def _setting_conflicts(config: Config, section: InputSection, number: int, delay: Micros) -> Iterator[Diagnostic]:
+    """Problems of settings that exclude each other in one input."""
+
+    def problem(key: str, message: str, hint: str) -> Diagnostic:
+        return Diagnostic("C204", message, config.files.tree.key_span(("input", number, key)), hint)
+
+    watches = section.is_given("watch")  # also true for `watch: false`, set for one run
+    receives = section.http is not None or section.mqtt is not None
+    grows = watches or section.path == STANDARD_INPUT or receives or (section.kafka is not None and section.kafka.endingOffsets is None)
+    if section.one_per_instant and delay:
+        yield problem(
+            "one_per_instant",
+            "an input whose every element is an instant has no lateness",
+            "Leave one of the two out: to be put in order, elements have to wait for each other.",
+        )
+    if section.settle is not None and not watches:
+        yield problem("settle", "settle says when a file of a watched folder is complete", "Write watch: true, or leave it out.")
+    if section.idle is not None and not grows:
+        yield problem("idle", "an input that is there in full is never idle", "Leave it out, or write watch: true.")
+    if section.watch and not section.path:
+        yield problem("watch", "watch is of files", "Leave watch out.")
+    if section.ahead is not None and not receives and section.kafka is None:
+        hint = "Leave it out: a line of a file has no timestamp beside its own time. Messages by kafka, mqtt or http have one."
+        yield problem("ahead", "ahead is counted from the timestamp of a message, and this input has none", hint)
+    if section.is_given("spool") and not receives:
+        yield problem("spool", "spool is the size of the copy of what is received", "Leave it out: what can be read again is not copied.")
+    if section.watch and section.path == STANDARD_INPUT:
+        yield problem("watch", "standard input is no folder to watch", "Leave watch out.")
+
+
+def _with_place(problem: Diagnostic, config: Config, number: int) -> Diagnostic:
+    """Move the span of a problem in a map or prefix to its place in the configuration."""
+    if problem.code == "I105":
+        return replace(problem, span=config.span("prefixes"))
+    section = config.settings.input[number]
+    span, around = problem.span, config.span("input", number, "map")
+    if span is None or section.map is None or span.document.text != section.map:
+        return problem
+    start = around.text.find(section.map)
+    if start >= 0:  # otherwise the YAML folds or escapes the map, and the span in the map itself is shown
+        problem = replace(problem, span=Span(around.document, around.start + start + span.start, around.start + start + span.end))
+    hint = problem.hint.replace("eclare it: PREFIX", "eclare it under `prefixes`:") if problem.code == "T103" else problem.hint
+    return replace(problem, hint=hint)
+
+
+def _length(config: Config, number: int, key: str, value: str | int, unit: Unit) -> Micros:
+    try:
+        return parse_delay(value, unit)
+    except ValueError as error:
+        place = config.span("input", number, key)
+        raise Refused([Diagnostic("C205", f"{key}: {error}", place, "Write it like 30 s or 5 min.")]) from None
+
+
+def spool_problems(config: Config, growing: GrowingInput) -> Iterator[Diagnostic]:
+    """The problem (S107) of a standard input in TriG, Turtle or N-Triples, which Spark cannot spool
+    for a replay.
+    """
+    names = {Format.TRIG: "TriG", Format.TURTLE: "Turtle", Format.NTRIPLES: "N-Triples"}
+    if growing.standard and growing.like.format in names:
+        number = next(number for number, section in enumerate(config.settings.input) if section.path == STANDARD_INPUT)
+        hint = "Send N-Quads (format: nquads), name files, or run with --engine local."
+        message = f"Spark reads standard input a record at a time, and a record of {names[growing.like.format]} needs what is before it"
+        yield Diagnostic("S107", message, config.span("input", number, "path"), hint)
+
+
+def wait_until_stable(inputs: Inputs) -> None:
+    """Wait until the existing files of watched folders are complete."""
+    for growing in inputs.growing:
+        stable_files([file.path for file in inputs.files if growing.pattern and file.input == growing.like.input], growing.settle)
+
+
+FirstHasDates: TypeAlias = Callable[[], bool | None]
+"""True where the first readable message received has a date-time, False for an integer, None where
+there is none yet; raises the error that ended a receiver."""
+
+
+def clock_of_inputs(
+    inputs: Inputs,
+    unit: Unit,
+    notices: list[Diagnostic],
+    topics: Sequence[OpenedTopics] = (),
+    received: FirstHasDates | None = None,
+) -> Clock:
+    """The clock of a pipeline: the time format of the existing files, or of the first record, for
+    which the call waits.
+
+    `unit` is that of integer times; notices about times are added to `notices`; `topics` are the
+    Kafka inputs, and `received` returns the time format of the messages of inputs that have a
+    source. Raises `Refused` where an input cannot be read.
+    """
+    if inputs.files or not (inputs.growing or topics):
+        return clock_of(inputs.files, unit, notices)
+    files = [each for each in inputs.growing if each.source is None]
+    sources = [(each, None if each.standard else Folder(each.pattern, each.settle, ())) for each in files]
+    probes = [TimeProbe(each) for each in topics]
+    try:
+        return _awaited_clock(sources, probes, unit, notices, received)
+    except InputFailed as failed:
+        raise Refused([failed.diagnostic]) from None
+    finally:
+        for probe in probes:
+            probe.close()
+
+
+def _awaited_clock(
+    sources: Sequence[tuple[GrowingInput, Folder | None]],
+    probes: Sequence[TimeProbe],
+    unit: Unit,
+    notices: list[Diagnostic],
+    received: FirstHasDates | None,
+) -> Clock:
+    while True:
+        for probe in probes:
+            found = probe.has_date_times()
+            if found is not None:
+                return Clock(unit, found)
+        for growing, folder in sources:
+            if folder is None:
+                has_dates = _standard_input_has_dates(growing.like, notices)
+            else:
+                has_dates = next(
+                    (
+                        has_dates
+                        for path in folder.new_files()
+                        if (has_dates := has_date_times(replace(growing.like, path=path), notices)) is not None
+                    ),
+                    None,
+                )
+            if has_dates is not None:
+                return Clock(unit, has_dates)
+        if received is not None:
+            if (has_dates := received()) is not None:
+                return Clock(unit, has_dates)
+        elif all(folder is None for _, folder in sources) and all(probe.is_ended for probe in probes):
+            return Clock(unit, dated=False)  # standard input has ended without a record
+        time.sleep(0.01 if probes else 0.05)
+
+
+def _standard_input_has_dates(like: InputFile, notices: list[Diagnostic]) -> bool | None:
+    """True where the first record of standard input has a date-time, False for an integer, None
+    where there is no record."""
+    waiting = standard_bytes()
+    while True:
+        more = waiting.read_ahead()
+        complete = (
+            waiting.buffered if not more or waiting.buffered[:2] == b"\x1f\x8b" else waiting.buffered[: waiting.buffered.rfind(b"\n") + 1]
+        )
+        with tempfile.NamedTemporaryFile() as file:
+            file.write(complete)
+            file.flush()
+            try:
+                has_dates = has_date_times(replace(like, path=file.name), notices)
+            except Refused:  # a CSV file whose header is incomplete so far
+                has_dates = None
+        if has_dates is not None or not more:
+            return has_dates
+
+
+def checkpoint_clock(checkpoint: str) -> Clock | None:
+    """The clock stored in a checkpoint; None where it is missing or unreadable."""
+    try:
+        unit, is_dated = json.loads((Path(checkpoint.removeprefix("file://")) / "dotr.json").read_text())["clock"]
+        return Clock(Unit.from_written(unit), is_dated)
+    except (OSError, ValueError, KeyError, TypeError):
+        return None

@@ -1,0 +1,222 @@
+"""Replay of the inputs of a configuration, as they are now.
+
+Idea: the files are merged as a run merges them, without locks, rate limits and outputs. A growing
+input has not ended, so only instants up to its watermark are closed. It is never idle, since no
+wall clock is replayed. Standard input is read from its copy in the checkpoint.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
+from itertools import count
+from pathlib import Path
+from typing import Final
+
+from dotr.engine.program import CompiledProgram, compile_program
+from dotr.errors.diagnostics import Diagnostic, Refused, refuse
+from dotr.explanations.replay.stream import ElementPlace, InputProgress, RejectedElement, Replay, ReplayedInstant
+from dotr.model.stream import DeadLetter
+from dotr.model.time import LAST_MICRO, Micros
+from dotr.runtimes.pipeline.inputs import Inputs, read_inputs
+from dotr.runtimes.pipeline.outputs import targets_of
+from dotr.runtimes.pipeline.reading import Config
+from dotr.streams.connectors.kafka.bounded import BoundedTopics
+from dotr.streams.formats.lines import STANDARD_INPUT
+from dotr.streams.formats.reading import Reader, clock_of
+from dotr.streams.formats.segments import Segments, segment_names, spool_folder
+from dotr.streams.lateness import Lateness
+from dotr.streams.merge.bounded import RecordSource, instants
+from dotr.streams.merge.folders import GrowingInput
+from dotr.streams.merge.journal import SEGMENT, SPOOL, SPOOL_END, SpooledInput
+from dotr.streams.records import Format, InputFile, Record, SourcedElement, with_sources
+
+
+def replay_of_config(config: Config, name: str = "") -> Replay:
+    """Compile a configuration's program and find its inputs, for a replay.
+
+    Args:
+        config: the configuration.
+        name: the configuration as the user named it, for suggested commands; its path by default.
+
+    Raises:
+        Refused: a file cannot be read or is wrong, with every problem found; or standard input is
+            not in the checkpoint.
+    """
+    problems: list[Diagnostic] = []
+    inputs = read_inputs(config, problems)
+    try:
+        program = compile_program(config.program(), config.cache_policy())
+    except Refused as refused:
+        problems = [*refused.diagnostics, *problems]
+    if problems:
+        raise Refused(dict.fromkeys(problems))
+    return replay_of_inputs(config, program, inputs, name)
+
+
+def replay_of_inputs(config: Config, program: CompiledProgram, inputs: Inputs, name: str = "") -> Replay:
+    """A replay of a configuration's inputs through a program that is compiled already."""
+    spool = Path(targets_of(config)[-1].path) / SPOOL
+    sequences = [_Sequence((file,)) for file in inputs.files]
+    growing = {each.like.input for each in inputs.growing if not (each.standard and (spool / SPOOL_END).exists())}
+    standard = [each.like for each in inputs.growing if each.standard]
+    sequences += [_Sequence(_copied_input(config, like, spool), str(spool)) for like in standard]
+    sequences += [_Sequence(_copied_messages(config, each, spool.parent), address=each.like.path) for each in inputs.growing if each.source]
+    files = [file for sequence in sequences for file in sequence.files]
+    topics = [BoundedTopics(each) for each in inputs.topics]
+    sequences += [_Sequence((file,), topics=each) for each in topics for file in each.files]
+    growing |= {each.name for each in inputs.topics if not each.is_bounded}
+    clock = clock_of(files, program.spec.unit)
+    if not clock.dated and any(each.has_date_times() for each in topics):
+        clock = replace(clock, dated=True)
+    source = _InputReplay(program, sequences, growing)
+    prefixes = program.rules.prefixes
+    return Replay(name or config.path, program, clock, prefixes, source.read, lambda: source.progress)
+
+
+def _copied_input(config: Config, like: InputFile, spool: Path) -> tuple[InputFile, ...]:
+    """The segments of the copy of standard input; raises `Refused` (C217) where its beginning is
+    missing."""
+    copy = SpooledInput(like, spool)
+    files: list[InputFile] = []
+    if spool.is_dir():
+        for number in count():
+            file = copy.file(number)
+            if file is None:
+                break
+            files.append(file)
+    if not files:
+        number = next(number for number, section in enumerate(config.settings.input) if section.path == STANDARD_INPUT)
+        reason = "its beginning is no longer in the checkpoint" if spool.is_dir() else "no checkpoint has a copy of it"
+        raise refuse(
+            "C217",
+            f"standard input cannot be replayed: {reason}",
+            config.span("input", number, "path"),
+            f"Name a file that holds the input: --set input.{number}.path=FILE",
+        )
+    return tuple(files)
+
+
+def _copied_messages(config: Config, growing: GrowingInput, checkpoint: Path) -> tuple[InputFile, ...]:
+    """The segments of the copy of received messages; raises `Refused` (C217) where their beginning
+    is missing."""
+    name = growing.like.input
+    folder = spool_folder(checkpoint, name)
+    files = Segments(growing.like, folder).complete()
+    if not files:
+        number = next(number for number, section in enumerate(config.settings.input) if section.name == name)
+        reason = "their beginning is no longer in the checkpoint" if segment_names(folder) else "no checkpoint has a copy of them"
+        hint = "A run on Spark keeps a copy for a while. Or name a file with the messages: path in place of " + config.transport(
+            "input", number
+        )
+        raise refuse("C217", f"the messages of input {name} cannot be replayed: {reason}", config.span("input", number), f"{hint}.")
+    return files
+
+
+@dataclass(frozen=True, slots=True)
+class _Sequence:
+    """Files that are read as one input, one after the other. `spool`: the folder of their copies,
+    empty for files of the user. `address`: the source of messages, whose copies the files are.
+    """
+
+    files: tuple[InputFile, ...]
+    spool: str = ""
+    address: str = ""
+    topics: BoundedTopics | None = None
+
+    def records(self, stack: ExitStack, *, elements: bool = True) -> Iterator[Record]:
+        """The records of all files. Each file is closed at its end, at the latest with the
+        stack."""
+        for file in self.files:
+            if self.topics is not None:
+                yield from with_sources(file, self.topics.records(file, elements=elements))
+                continue
+            reader = stack.enter_context(Reader(file, elements=elements))
+            yield from with_sources(file, reader.records())
+            reader.close()
+
+    def lateness(self) -> Lateness:
+        """The lateness before the first record."""
+        return Lateness(self.files[0].delay, single=self.files[0].single)
+
+    def place(self, file: InputFile, line: int) -> ElementPlace:
+        """The place of a line in the file or input that the user has named."""
+        segment = SEGMENT.fullmatch(os.path.basename(file.path)) if self.spool else None
+        if segment is None:
+            return ElementPlace(self.address or file.path, line)
+        return ElementPlace(STANDARD_INPUT, line + int(segment[2]) - 1 - (file.format is Format.CSV))
+
+
+@dataclass
+class _InputReplay:
+    """Inputs that are read from their beginning with each call of `read`.
+
+    `growing`: the names of the inputs that have not ended; `progress`: after the latest reading.
+    """
+
+    program: CompiledProgram
+    sequences: Sequence[_Sequence]
+    growing: set[str]
+    progress: list[InputProgress] = field(default_factory=list)
+
+    def read(self, on_reject: Callable[[RejectedElement], None]) -> Iterator[ReplayedInstant]:
+        """The instants that are closed, in the order of time."""
+        passed = self._passed_by_growing_inputs()
+        bound = min(passed.values(), default=LAST_MICRO)
+        self.progress = []
+        latest: list[Record] = []
+
+        def noted(records: Iterator[Record]) -> Iterator[Record]:
+            for record in records:
+                latest[:] = [record]
+                yield record
+
+        with ExitStack() as stack:
+            sources = [RecordSource(sequence.files[0], noted(sequence.records(stack)), sequence.lateness()) for sequence in self.sequences]
+            places = {id(file): sequence for sequence in self.sequences for file in sequence.files}
+
+            def reject(dead_letter: DeadLetter) -> None:
+                element = latest[0].element
+                if isinstance(element, SourcedElement):
+                    place = places[id(element.file)].place(element.file, dead_letter.line)
+                    dead_letter = dead_letter._replace(file=place.file, line=place.line)
+                on_reject(RejectedElement(dead_letter, None if element is None else element.triples))
+
+            for time, elements in instants(sources, reject):
+                if time > bound:
+                    break
+                sourced = [element for element in elements if isinstance(element, SourcedElement)]
+                yield ReplayedInstant(
+                    time,
+                    self.program.on_streams(sourced),
+                    [places[id(element.file)].place(element.file, element.record.line) for element in sourced],
+                )
+            self.progress = self._progress(sources, passed)
+
+    def _passed_by_growing_inputs(self) -> dict[str, Micros]:
+        """The watermark of each input that grows, from a scan of its times."""
+        passed = dict.fromkeys(self.growing, -LAST_MICRO)
+        for sequence in self.sequences:
+            name = sequence.files[0].input
+            if name in passed:
+                lateness = sequence.lateness()
+                with ExitStack() as stack:
+                    for record in sequence.records(stack, elements=False):
+                        if (time := record.judged_time) is not None:
+                            lateness.verdict(time)
+                passed[name] = max(passed[name], lateness.passed)
+        return passed
+
+    def _progress(self, sources: Sequence[RecordSource], passed: dict[str, Micros]) -> list[InputProgress]:
+        greatest: dict[str, Micros] = dict(passed)
+        for source in sources:
+            name = source.file.input
+            if name not in passed:
+                greatest[name] = max(greatest.get(name, -LAST_MICRO), source.lateness.passed)
+        return [InputProgress(name, None if time <= _NO_ELEMENT else time, name not in passed) for name, time in greatest.items()]
+
+
+_NO_ELEMENT: Final = -LAST_MICRO // 2
+"""The bound of watermarks before all times, of inputs without elements."""

@@ -1,0 +1,443 @@
+"""Schema of the configuration, as pydantic models. Unknown keys and wrong types are errors."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Final, Literal, TypeVar
+
+from pydantic import BaseModel, Discriminator, Field, Tag, ValidationError, ValidationInfo, field_validator
+
+from dotr.errors.diagnostics import Diagnostic, Refused, did_you_mean
+from dotr.evaluation.limits import LIMITS
+from dotr.streams.connectors.sections import (
+    TRANSPORTS,
+    DeadLetterSection,
+    HttpInputSection,
+    HttpOutputSection,
+    KafkaInputSection,
+    KafkaOutputSection,
+    MqttInputSection,
+    MqttOutputSection,
+)
+from dotr.streams.formats.encodings import encoding_name
+from dotr.streams.time_formats import check_time_format, check_time_zone
+from dotr.streams.times import parse_delay
+from dotr.syntax.sections import Section
+from dotr.syntax.sizes import parse_size
+from dotr.syntax.yaml import Location, Tree
+
+_Section = TypeVar("_Section", bound=Section)
+
+
+def validated(model: type[_Section], data: object, tree: Tree) -> _Section:
+    """The section of a document's data; raises `Refused` with all its schema errors."""
+    problems = list(_transport_problems(tree)) if model is Settings else []
+    try:
+        section = model.model_validate(data)
+    except ValidationError as error:
+        problems += schema_problems(error, tree, model)
+    if problems:
+        raise Refused(sorted(problems, key=lambda problem: problem.span.start if problem.span else 0))
+    return section
+
+
+def _transport_problems(tree: Tree) -> Iterator[Diagnostic]:
+    """Problems of inputs and outputs without a transport (C202), or with several (C204)."""
+    kinds = f"{', '.join(TRANSPORTS[:-1])} or {TRANSPORTS[-1]}"
+    for key in ("input", "output"):
+        sections = tree.data.get(key) if isinstance(tree.data, dict) else None
+        for number, section in enumerate(sections if isinstance(sections, list) else ()):
+            given = [transport for transport in TRANSPORTS if isinstance(section, dict) and transport in section]
+            if isinstance(section, dict) and not given:
+                yield Diagnostic("C202", f"{key}.{number}.path is missing", tree.span((key, number)), f"Write one of {kinds}.")
+            elif len(given) > 1:
+                place = tree.key_span((key, number, given[1]))
+                yield Diagnostic("C204", f"{given[0]} and {given[1]} exclude each other", place, f"An {key} has one of {kinds}.")
+
+
+class TimeSection(Section):
+    """Unit of integer time stamps."""
+
+    unit: Literal["us", "ms", "s", "min", "h", "d"] = Field(
+        default="s", description="the unit of integer times, which count from 1970-01-01T00:00:00Z, and of an integer lateness"
+    )
+
+
+class WindowsSection(Section):
+    """Windows of continuous queries."""
+
+    origin: int | str = Field(
+        default=0, description="a time at which windows of continuous queries close; an integer is in the unit of `time`"
+    )
+
+
+class KnowledgeSection(Section):
+    """Background knowledge."""
+
+    graphs: list[str] = Field(default=[], description="RDF files in any format, .gz too; globs")
+    datalog: list[str] = Field(default=[], description="Datalog files; globs")
+    entailment: Literal["none", "rdfs", "owl2rl"] = Field(
+        default="none", description="the entailment over the background and every instant (entailment.md)"
+    )
+    axiomatic: bool = Field(default=False, description="also the axiomatic and reflexive triples of the entailment")
+    cache: str | None = Field(default=None, min_length=1, description="a folder for compiled backgrounds; the user's cache folder if none")
+    shared: bool = Field(
+        default=False, description="`cache` is used whoever may write to it, for example on a disk that several users share (operation.md)"
+    )
+    inconsistent: Literal["report", "reject"] = Field(
+        default="report",
+        description="an inconsistent instant: a warning, or all its elements become dead letters",
+    )
+
+    @field_validator("shared")
+    @classmethod
+    def _check_shared(cls, value: bool, given: ValidationInfo) -> bool:
+        if value and given.data.get("cache") is None:
+            raise ValueError("there is no folder to share: name one as knowledge.cache")
+        return value
+
+
+class LimitsSection(Section):
+    """Limits of an instant; beyond one of them its elements become dead letters (reason limit)."""
+
+    triples: int = Field(default=LIMITS.triples, gt=0, description="triples of an instant beyond the background, given and derived")
+    rows: int = Field(default=LIMITS.rows, gt=0, description="answers of a query at an instant")
+    probes: int = Field(
+        default=LIMITS.probes, gt=0, description="triples and rows that a query reads at an instant, and candidates that one anchor tries"
+    )
+    matches: int = Field(
+        default=LIMITS.matches, gt=0, description="the product of the numbers of events that the clauses of a branch chose"
+    )
+    literal: int = Field(default=LIMITS.literal, gt=0, description="characters of a literal that an expression computes")
+    text: int = Field(default=LIMITS.text, gt=0, description="bytes of the terms computed at an instant, report or point")
+    nesting: int = Field(default=LIMITS.nesting, gt=0, le=512, description="the depth of brackets in a record; beyond 512 parsers may die")
+    record: int = Field(default=LIMITS.record, gt=0, description="bytes of a record, decompressed")
+    gap: int = Field(
+        default=LIMITS.gap, gt=0, description="ticks, reports or points of a unit between two instants; beyond it, all of these are skipped"
+    )
+
+
+class InputSection(Section):
+    """Input stream of elements, from one or several files, a broker, or a server of its own."""
+
+    name: str = Field(min_length=1, description="the name in dead letters and messages")
+    stream: str | None = Field(
+        default=None,
+        min_length=1,
+        description="the stream of continuous queries that the input feeds, an IRI or a prefixed name; the input's name if none",
+    )
+    format: Literal["ndjson", "trig", "nquads", "csv", "json", "turtle", "ntriples", "jsonld"] = Field(
+        description="the format of elements (inputs.md)"
+    )
+    path: str = Field(default="", min_length=1, description="a file or a glob; .gz too; - is standard input")
+    kafka: KafkaInputSection | None = Field(default=None, description="topics of a Kafka cluster, in place of a path")
+    mqtt: MqttInputSection | None = Field(default=None, description="topics of an MQTT broker, in place of a path")
+    http: HttpInputSection | None = Field(default=None, description="an address that accepts messages, in place of a path")
+    watch: bool = Field(default=False, description="read new files too, until stopped; the path is a glob")
+    settle: str | int | None = Field(
+        default=None,
+        description="watch: a file unchanged for this long is complete; 1 s if none; 0 s for files renamed "
+        "into place; an integer is in seconds",
+    )
+    idle: str | int | None = Field(
+        default=None,
+        description="watch, standard input, brokers, http: after this long without an element, instants close without waiting for this "
+        "input; never if none; an integer is in seconds",
+    )
+    spool: str | int = Field(
+        default="10 GiB",
+        description="http, mqtt, on Spark: the size, at most, of the copy of what has been received and is not yet part of a batch",
+    )
+    one_per_instant: bool = Field(
+        default=False, description="every element is an instant: it closes at once, and a second one is a dead letter"
+    )
+    rate: int | None = Field(default=None, gt=0, description="the most elements of the input that are read a second; no bound if none")
+    lateness: str | int = Field(
+        default=0,
+        description="the declared delay, such as 30 s: an element may come behind one that is later by as much; "
+        "an integer is in the unit of `time`",
+    )
+    ahead: str | int | None = Field(
+        default=None,
+        description="kafka, mqtt, http: how long, at most, an element's time may be after the timestamp of its message (the broker's, or "
+        "that of arrival), such as 1 d; beyond it, a dead letter (ahead); no bound if none; an integer is in the unit of `time`",
+    )
+    max_bytes: str | int | None = Field(
+        default=None, description="bytes of a record or message of this input at most, such as 64 KiB; `limits.record` if none"
+    )
+    pace: float | int | None = Field(
+        default=None, gt=0, description="the most seconds of event time that are read a second of the clock; no bound if none"
+    )
+    time: str | None = Field(
+        default=None,
+        description="csv: the column that holds the time, required; json: its path, required; turtle, ntriples, jsonld, RDF messages: its "
+        "predicate, prov:generatedAtTime if none; $timestamp: the time that Kafka gives; $received: that of arrival by mqtt or http",
+    )
+    map: str | None = Field(default=None, description="csv, json: the template that makes the graph of a row or an object, required")
+    each: str | None = Field(
+        default=None, min_length=1, description="json: the path of a list, each item of which is an element; the object if none"
+    )
+    time_format: str | None = Field(
+        default=None, min_length=1, description='csv, json: the form of times, such as "%d.%m.%Y %H:%M:%S"; ISO 8601 or integers if none'
+    )
+    time_zone: str | None = Field(
+        default=None, min_length=1, description="csv, json: the zone of date-times without one, such as Europe/Berlin; UTC if none"
+    )
+    delimiter: str = Field(default=",", min_length=1, max_length=1, description="csv: the separator of columns, one character")
+    decimal: Literal[".", ","] = Field(default=".", description="csv: the mark of decimals; with a comma, 20,5 is the decimal 20.5")
+    encoding: str = Field(default="utf-8", min_length=1, description="csv: the encoding of the text, such as latin-1")
+
+    columns: list[str] | None = Field(
+        default=None, min_length=1, description="csv: the columns of rows without a header; the first line names them if none"
+    )
+    contexts: dict[str, str] | None = Field(
+        default=None, description="jsonld: the file that stands for each remote context; no other is used, and nothing is fetched"
+    )
+    context: str | None = Field(default=None, min_length=1, description="jsonld: the file with the context of messages without one")
+
+    @field_validator("spool")
+    @classmethod
+    def _check_spool(cls, value: str | int) -> str | int:
+        parse_size(value)
+        return value
+
+    @field_validator("max_bytes")
+    @classmethod
+    def _check_max_bytes(cls, value: str | int | None) -> str | int | None:
+        if value is not None:
+            parse_size(value)
+        return value
+
+    @field_validator("time_format")
+    @classmethod
+    def _check_time_format(cls, value: str | None) -> str | None:
+        if value is not None:
+            check_time_format(value)
+        return value
+
+    @field_validator("time_zone")
+    @classmethod
+    def _check_time_zone(cls, value: str | None) -> str | None:
+        if value is not None:
+            check_time_zone(value)
+        return value
+
+    @field_validator("encoding")
+    @classmethod
+    def _check_encoding(cls, value: str) -> str:
+        return encoding_name(value)
+
+    @field_validator("delimiter")
+    @classmethod
+    def _check_delimiter(cls, value: str) -> str:
+        if value in '"\r\n':
+            raise ValueError("a quote or a line end separates no columns")
+        return value
+
+
+class OutputSection(Section):
+    """Output stream."""
+
+    format: Literal["ndjson", "trig", "nquads", "csv", "parquet"] = Field(
+        default="ndjson",
+        description="ndjson, trig and nquads can be read as inputs; csv and parquet have a column for each attribute (operation.md)",
+    )
+    path: str = Field(
+        default="",
+        min_length=1,
+        description="a file in process (.gz compresses it; /dev/stdout prints it); on Spark a folder with a file for each batch",
+    )
+    kafka: KafkaOutputSection | None = Field(default=None, description="a topic of a Kafka cluster, in place of a path")
+    mqtt: MqttOutputSection | None = Field(default=None, description="a topic of an MQTT broker, in place of a path")
+    http: HttpOutputSection | None = Field(default=None, description="an address that batches are posted to, in place of a path")
+
+
+class SparkSection(Section):
+    """Settings of the Spark runtime."""
+
+    master: str | None = Field(default=None, description="local[*] where spark-submit names none")
+    checkpoint: str | None = Field(default=None, description="a folder; beside the first output where none is named")
+    batch: int = Field(default=200_000, gt=0, description="the approximate number of elements of a batch; a long one counts as several")
+    trigger: str | int = Field(
+        default="0 s",
+        description="inputs that grow: the least time from the start of a batch to that of the next; an integer is in seconds",
+    )
+    restarts: int = Field(default=3, ge=0, description="the most restarts of a failed Spark query without a completed batch in between")
+    archive: Literal["auto", "never"] = Field(
+        default="auto",
+        description="an archive of Spark's classes in the user's cache, which starts the JVM faster from the third run on; never: none",
+    )
+    buckets: int | None = Field(
+        default=None,
+        gt=0,
+        description="the number of parts of the state; without it that of the cores, to which the state moves at a start where there are "
+        "more, or at most half as many",
+    )
+    groups: int = Field(
+        default=1,
+        gt=0,
+        description="the number of groups into which rules are dealt, so that one hot key uses as many cores; an event is kept in each "
+        "group that reads it",
+    )
+    conf: dict[str, str | int | bool] = Field(default={}, description="Spark's own configuration")
+
+    @field_validator("trigger")
+    @classmethod
+    def _check_trigger(cls, value: str | int) -> str | int:
+        parse_delay(value)
+        return value
+
+
+class MetricsSection(Section):
+    """Metrics of a run in progress."""
+
+    prometheus: str | int | None = Field(
+        default=None,
+        description="the address that serves /metrics, such as 127.0.0.1:9464; a port alone is on loopback; not served if none",
+    )
+
+    @field_validator("prometheus")
+    @classmethod
+    def _check_address(cls, value: str | int | None) -> str | int | None:
+        port = str(value).rpartition(":")[2]
+        if value is not None and not (port.isascii() and port.isdecimal() and int(port) < 1 << 16):
+            raise ValueError("an address is HOST:PORT, or a port")
+        return value
+
+
+class ReportSection(Section):
+    """Warnings and dead letters on the terminal."""
+
+    accept: list[str] = Field(default=[], description="codes of warnings that are known, such as D502: neither check nor run shows them")
+    dead_letters: int = Field(default=3, ge=0, description="the most that are printed for each input and reason; the summary counts all")
+
+    @field_validator("accept")
+    @classmethod
+    def _check_codes(cls, value: list[str]) -> list[str]:
+        if wrong := next((code for code in value if not re.fullmatch(r"[A-Z]\d{3}", code)), None):
+            raise ValueError(f"{wrong} is no code; one is a letter and three digits, such as D502")
+        return value
+
+
+UNION_TAGS: Final = ("(text)", "(list)", "(mapping)")
+"""Tags of the members of a union in the locations of pydantic's errors."""
+
+
+def _dead_letter_tag(data: object) -> str:
+    return UNION_TAGS[2 if isinstance(data, dict | DeadLetterSection) else 0]
+
+
+DeadLetter = Annotated[
+    Annotated[str | None, Tag(UNION_TAGS[0])] | Annotated[DeadLetterSection, Tag(UNION_TAGS[2])], Discriminator(_dead_letter_tag)
+]
+
+
+class Settings(Section):
+    """Whole configuration of a pipeline."""
+
+    name: str = Field(min_length=1, description="the name of the pipeline, in messages, metrics and checkpoints")
+    prefixes: dict[str, str] = Field(
+        default={}, description="prefixes of rule files that declare none, and of graphs in inputs: the namespace of each, as a whole IRI"
+    )
+    time: TimeSection = Field(default=TimeSection(), description="integer times")
+    knowledge: KnowledgeSection = Field(default=KnowledgeSection(), description="background knowledge")
+    rules: list[str] = Field(min_length=1, description="rule files of any language (.dotr, .rspql, .lars, .epsparql); globs")
+    windows: WindowsSection = Field(default=WindowsSection(), description="windows of continuous queries")
+    limits: LimitsSection = Field(default=LimitsSection(), description="limits of an instant and of a record")
+    input: list[InputSection] = Field(min_length=1, description="input streams, merged by time")
+    output: list[OutputSection] = Field(min_length=1, description="output streams; all have the same events")
+    dead_letter: DeadLetter = Field(
+        default=None,
+        description="a file (a folder on Spark) for what cannot be processed, or { kafka: … } (connectors.md); only counted if none",
+    )
+    engine: Literal["spark", "local"] = Field(default="spark", description="the runtime of `dotr run`; local: in this process")
+    spark: SparkSection = Field(default=SparkSection(), description="the Spark runtime")
+    metrics: MetricsSection = Field(default=MetricsSection(), description="metrics of a run")
+    report: ReportSection = Field(default=ReportSection(), description="warnings on the terminal")
+
+
+_TYPE_MESSAGES: Final = {
+    "model_type": ("should be a mapping", "Write key: value, a line each."),
+    "model_attributes_type": ("should be a mapping", "Write key: value, a line each."),
+    "dict_type": ("should be a mapping", "Write key: value, a line each."),
+    "list_type": ("should be a list", "Write [ … ] around it."),
+    "string_type": ("should be text", 'Put it in quotes: "…".'),
+    "int_type": ("should be a whole number", ""),
+    "bool_type": ("should be true or false", ""),
+    "too_short": ("needs at least one entry", ""),
+    "string_too_short": ("is empty", "Write what it is to be."),
+    "string_too_long": ("should be a single character", ""),
+}
+
+
+def schema_problems(error: ValidationError, tree: Tree, model: type[BaseModel]) -> list[Diagnostic]:
+    """The schema errors of a document as diagnostics (C201 to C203), by offset.
+
+    `error` is raised by pydantic's validation of `tree.data` against `model`.
+    """
+    problems: list[Diagnostic] = []
+    for item in error.errors(include_url=False):
+        location: Location = tuple(part for part in item["loc"] if part not in UNION_TAGS)
+        if location and location[-1] in ("str", "int", "bool") and location not in tree.spans:
+            location = location[:-1]  # pydantic appends the type of the union's member
+        key_path = ".".join(map(str, location))
+        match item["type"]:
+            case "extra_forbidden":
+                key = str(location[-1])
+                known = keys_of(model, location[:-1])
+                hint = did_you_mean(key, known) or f"Known here: {', '.join(known)}."
+                problems.append(Diagnostic("C201", f"unknown key {key}", tree.key_span(location), hint))
+            case "missing":
+                problems.append(Diagnostic("C202", f"{key_path} is missing", tree.span(location[:-1]), "Add it."))
+            case kind:
+                message, hint = _message_and_hint(kind, item["msg"], item["input"], item.get("ctx", {}))
+                diagnostic = Diagnostic("C203", f"{key_path} {message}".lstrip(), tree.span(location), hint)
+                if not any(d.span == diagnostic.span and d.code == "C203" for d in problems):
+                    problems.append(diagnostic)
+    return sorted(problems, key=lambda d: d.span.start if d.span else 0)
+
+
+def _message_and_hint(kind: str, message: str, value: object, context: Mapping[str, object]) -> tuple[str, str]:
+    if kind == "literal_error":
+        known = str(context["expected"]).replace("'", "")
+        return f"should be {known}", did_you_mean(str(value), known.replace(" or ", ", ").split(", "))
+    if value is None and kind in _TYPE_MESSAGES:
+        return "is empty", f"It {_TYPE_MESSAGES[kind][0]}."
+    if kind == "value_error":
+        return f"cannot be used: {message.removeprefix('Value error, ')}", ""
+    return _TYPE_MESSAGES.get(kind, (f"cannot be used: {message[:1].lower()}{message[1:]}", ""))
+
+
+def keys_of(model: type[BaseModel], location: Location) -> list[str]:
+    """The keys of the section at a location of the schema; empty where there is no section.
+
+    >>> keys_of(Settings, ("output", 0))
+    ['format', 'path', 'kafka', 'mqtt', 'http']
+    """
+    current: object = model
+    for number, part in enumerate(location):
+        if isinstance(part, int) or not (isinstance(current, type) and issubclass(current, BaseModel)):
+            continue
+        field = current.model_fields.get(part)
+        in_list = isinstance(location[number + 1] if number + 1 < len(location) else None, int)
+        current = _section_of(field.annotation if field else None, in_list=in_list)
+    return list(current.model_fields) if isinstance(current, type) and issubclass(current, BaseModel) else []
+
+
+def _section_of(annotation: object, *, in_list: bool) -> object:
+    """The section type in an annotation such as `list[InputSection]`; else the annotation itself.
+
+    Of a union of a list and a section, `in_list` selects the section in the list.
+    """
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return annotation
+    sections = [_section_of(argument, in_list=in_list) for argument in getattr(annotation, "__args__", ())]
+    found = [section for section in sections if isinstance(section, type) and issubclass(section, BaseModel)]
+    return (found[0] if in_list else found[-1]) if found else annotation
+
+
+def schema() -> str:
+    """The JSON Schema of a configuration: the text of `config.schema.json`."""
+    return json.dumps(Settings.model_json_schema(), indent=2) + "\n"

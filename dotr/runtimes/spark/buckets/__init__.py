@@ -1,0 +1,1 @@
+"""Steps of a layer's buckets, with their state."""

@@ -1,0 +1,115 @@
+"""Totals of a pipeline over all its runs: `progress.json` beside `dotr.json`, written after every
+batch.
+
+Spark stores positions in the inputs, but no totals. The file has the totals before the last batch
+and those of the batch, so that a batch replayed after a crash counts once. It is for display only;
+a damaged file is replaced by a new one.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from dotr.errors.fallbacks import FallbackKind, record_fallback, reraise_in_tests
+from dotr.evaluation.files.private_files import replace_file
+from dotr.runtimes.monitoring.totals import Totals
+from dotr.runtimes.spark.exchange.rows import BucketSize, decode_totals, encode_totals
+
+NAME: Final = "progress.json"
+
+
+@dataclass(frozen=True, slots=True)
+class PortTotals:
+    """A port: the label of its events, the index of the key attribute among the values (None: no
+    key), and whether every bucket has all its events."""
+
+    label: str
+    key: int | None
+    is_replicated: bool = False
+
+    def copies(self, events: int, buckets: int) -> int:
+        """The number of copies among the events of all buckets.
+
+        >>> PortTotals("Parking", None, True).copies(6, 3), PortTotals("Parking", 0).copies(6, 3)
+        (4, 0)
+        """
+        return events - events // buckets if self.is_replicated else 0
+
+    def to_json(self) -> list[object]:
+        """JSON data; `is_replicated` is left out where it is false."""
+        return [self.label, self.key, True] if self.is_replicated else [self.label, self.key]
+
+
+@dataclass(frozen=True, slots=True)
+class StoredTotals:
+    """`before` are the totals of all batches before number `batch`, `last` those of it. `sizes` are
+    those of the state's buckets by layer and bucket, and `ports` the ports of each layer."""
+
+    batch: int | None = None
+    before: Totals = field(default_factory=Totals)
+    last: Totals = field(default_factory=Totals)
+    sizes: Mapping[tuple[int, int], BucketSize] = field(default_factory=dict)
+    ports: Sequence[Sequence[PortTotals]] = ()
+
+    @property
+    def totals(self) -> Totals:
+        """The totals of all batches."""
+        return self.before + self.last
+
+    def with_batch(self, number: int, counted: Totals, sizes: Sequence[BucketSize]) -> StoredTotals:
+        """The totals with a further batch, or with the last one replayed.
+
+        >>> totals = StoredTotals().with_batch(0, Totals(elements=2), []).with_batch(1, Totals(elements=3), [])
+        >>> totals.with_batch(1, Totals(elements=3), []).totals.elements, totals.with_batch(2, Totals(elements=5), []).totals.elements
+        (5, 10)
+        """
+        before = self.before if number == self.batch else self.totals
+        return StoredTotals(number, before, counted, {**self.sizes, **{(each.layer, each.bucket): each for each in sizes}}, self.ports)
+
+    @property
+    def event_counts(self) -> tuple[tuple[int, ...], ...]:
+        """The events of each port of each layer, over all buckets."""
+        return tuple(
+            tuple(sum(counts) for counts in zip(*found, strict=True))
+            for layer in range(len(self.ports))
+            if (found := [size.event_counts for size in self.sizes.values() if size.layer == layer] or [(0,) * len(self.ports[layer])])
+        )
+
+    @property
+    def bytes(self) -> int:
+        """The bytes of all buckets."""
+        return sum(size.bytes for size in self.sizes.values())
+
+
+def read_totals(folder: Path) -> StoredTotals | None:
+    """The totals of a checkpoint; None where they are missing or unreadable."""
+    try:
+        data = json.loads((folder / NAME).read_bytes())
+        sizes = [BucketSize(layer, bucket, tuple(event_counts), size) for layer, bucket, event_counts, size in data["sizes"]]
+        before, last = (decode_totals(json.dumps(data[name]).encode()) for name in ("before", "last"))
+        ports = tuple(tuple(PortTotals(str(label), *rest) for label, *rest in layer) for layer in data["ports"])
+        return StoredTotals(data["batch"], before, last, {(size.layer, size.bucket): size for size in sizes}, ports)
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        reraise_in_tests(error, FallbackKind.TOTALS)
+        record_fallback(error, FallbackKind.TOTALS)
+        return None
+
+
+def write_totals(folder: Path, totals: StoredTotals) -> None:
+    """Replace the totals of a checkpoint; errors of writing are ignored."""
+    data = {
+        "batch": totals.batch,
+        "before": json.loads(encode_totals(totals.before)),
+        "last": json.loads(encode_totals(totals.last)),
+        "sizes": [list(size) for size in totals.sizes.values()],
+        "ports": [[port.to_json() for port in layer] for layer in totals.ports],
+    }
+    with suppress(OSError):
+        replace_file(folder / NAME, [json.dumps(data).encode()])

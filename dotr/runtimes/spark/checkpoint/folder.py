@@ -1,0 +1,437 @@
+"""The checkpoint folder: its owner and its fixed properties.
+
+`dotr.json` is beside Spark's folder `query`. It names the pipeline and the program, the input files
+in the order of the offsets, the numbers of the state's layout, and the schema of the state. A
+checkpoint of another pipeline or of other inputs is refused, since its state would be misread. The
+file begins with a checksum of its other members: without one, a changed bit would be taken for
+another program or another layout.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any, Final
+
+from dotr.engine.program import CompiledProgram
+from dotr.engine.state.migration import StateChange, state_change
+from dotr.engine.state.schema import StateSchema, state_schema
+from dotr.errors.diagnostics import Refused, refuse
+from dotr.evaluation.files.private_files import remove_leftovers, replace_file, without_links
+from dotr.runtimes.monitoring.totals import RunFailed
+from dotr.runtimes.pipeline.build import Pipeline
+from dotr.runtimes.spark.checkpoint.damage import check_logs
+from dotr.runtimes.spark.planning.planner import BEGINNING, Offset
+from dotr.streams.formats.segments import RECEIVED
+from dotr.streams.merge.folders import GrowingInput
+from dotr.streams.sinks.batches import BatchHistory
+from dotr.streams.sinks.destinations import needs_identity
+from dotr.streams.sinks.files import is_transient
+
+NAME: Final = "dotr.json"
+_CHECKSUM: Final = "checksum"
+FORMAT: Final = 2
+PLACES_FORMAT: Final = 3
+"""The format where a rule may have roles in several layers: the schema has a layer and a port for each
+role, not one layer for each rule (`StateSchema.has_places`)."""
+READABLE_FORMATS: Final = (1, FORMAT, PLACES_FORMAT)
+"""Readable formats. Format 1 has no state schema, so that only the unchanged program can use its
+state."""
+
+
+@dataclass(frozen=True, slots=True)
+class CheckpointLayout:
+    """Fixed properties of a checkpoint.
+
+    `pipeline` is the name, `program` the fingerprint, `inputs` are (name, delay in µs, file), and
+    `growing` the growing inputs as (name, delay, pattern; none for standard input, and
+    `message_segments.RECEIVED` for messages). The state has
+    `layers` (0: no state), `buckets` per layer and Spark `partitions`. `clock` is the time unit and
+    whether times are date-times. `holdings` is the schema of the state (None in format 1). Each
+    migration of state begins a new `generation` of the query, at the offset `start`, with the batch
+    number `first`. `topics` are the Kafka inputs as (name, delay, subscription). `identity` is the
+    ID by which outputs know the checkpoint; empty where none needs it.
+    """
+
+    pipeline: str
+    program: str
+    inputs: tuple[tuple[str, int, str], ...]
+    layers: int
+    buckets: int
+    partitions: int
+    growing: tuple[tuple[str, int, str], ...] = ()
+    clock: tuple[str, bool] | None = None
+    holdings: StateSchema | None = None
+    generation: int = 0
+    start: dict[str, object] | None = None
+    first: int = 0
+    topics: tuple[tuple[str, int, str], ...] = ()
+    identity: str = ""
+
+    def to_json(self) -> dict[str, object]:
+        """The members of `dotr.json` under fixed names."""
+        return {
+            "pipeline": self.pipeline,
+            "program": self.program,
+            "inputs": self.inputs,
+            "layers": self.layers,
+            "buckets": self.buckets,
+            "partitions": self.partitions,
+            "growing": self.growing,
+            "clock": self.clock,
+            "holdings": None if self.holdings is None else self.holdings.to_json(),
+            "generation": self.generation,
+            "start": self.start,
+            "first": self.first,
+            **({"topics": self.topics} if self.topics else {}),
+            **({"identity": self.identity} if self.identity else {}),
+        }
+
+    @staticmethod
+    def of_json(data: Mapping[str, Any]) -> CheckpointLayout:
+        """The inverse of `to_json`, also for older releases. Raises KeyError, TypeError or
+        ValueError."""
+        inputs, growing, topics = (
+            tuple((str(name), int(delay), str(path)) for name, delay, path in data.get(key, ())) for key in ("inputs", "growing", "topics")
+        )
+        start = data.get("start")
+        if start is not None:
+            Offset.of_json(start)  # raises ValueError for anything else
+        return CheckpointLayout(
+            pipeline=str(data["pipeline"]),
+            program=str(data["program"]),
+            inputs=inputs,
+            layers=int(data["layers"]),
+            buckets=int(data["buckets"]),
+            partitions=int(data["partitions"]),
+            growing=growing,
+            clock=(str(data["clock"][0]), bool(data["clock"][1])) if data.get("clock") else None,
+            holdings=StateSchema.of_json(data["holdings"]) if data.get("holdings") else None,
+            generation=int(data.get("generation", 0)),
+            start=start,
+            first=int(data.get("first", 0)),
+            topics=topics,
+            identity=str(data.get("identity", "")),
+        )
+
+
+_MEMBERS: Final = {"format", *CheckpointLayout("", "", (), 0, 0, 0, topics=(("", 0, ""),), identity="-").to_json()}
+"""The members of `dotr.json` beside the checksum, over all releases."""
+
+
+class Checkpoint:
+    """A checkpoint folder; `layout` is None where it is new. Raises Refused (S102, S104, S114)
+    where it is unusable."""
+
+    def __init__(self, folder: str) -> None:
+        if "://" in folder and not folder.startswith("file://"):
+            raise refuse("S104", f"the checkpoint {folder} is not a folder of this machine", hint="Name a local or mounted folder.")
+        self.folder = Path(folder.removeprefix("file://"))
+        self.layout = self._read()
+
+    @property
+    def query(self) -> str:
+        """Spark's folder of the current generation."""
+        return self.folders(0 if self.layout is None else self.layout.generation)[0]
+
+    def folders(self, generation: int) -> tuple[str, str]:
+        """Spark's folder of a generation, and the folder of its initial states."""
+        folder = self.folder.absolute()
+        return str(folder / (f"query-{generation}" if generation else "query")), str(folder / f"moved-{generation}")
+
+    @property
+    def log(self) -> Path:
+        """The log file of Spark."""
+        return self.folder / "spark.log"
+
+    def _read(self) -> CheckpointLayout | None:
+        file, written = self.folder / NAME, b""
+        try:
+            written = file.read_bytes()
+            data = json.loads(written.decode())
+        except FileNotFoundError:
+            if (self.folder / "query").exists() or (self.folder / "offsets").exists():
+                why = "there is no dotr.json in it: it was not made by dotr, or that file is lost"
+                raise self._refused(
+                    why, "Put the file back from a copy, remove the folder by hand, or name another spark.checkpoint."
+                ) from None
+            return None
+        except OSError as error:
+            raise self._refused(f"its dotr.json cannot be read: {error}") from None
+        except ValueError as error:
+            if not written.strip(b"\0"):
+                raise self._damaged("holds nothing but zeros" if written else "is empty") from None
+            if any(name in written for name in (b'"checksum"', b'"pipeline"')):
+                raise self._damaged("is cut or changed (it is no JSON)") from None
+            raise self._refused(f"its dotr.json cannot be read: {error}") from None
+        is_checked = isinstance(data, dict) and _CHECKSUM in data
+        if is_checked and data.pop(_CHECKSUM) != _checksum(data):
+            raise self._damaged("is changed (it does not match its checksum)")
+        if not isinstance(data, dict) or not isinstance(data.get("format"), int):
+            raise self._refused("its dotr.json is not one of dotr: it has no format")
+        if data["format"] not in READABLE_FORMATS:
+            raise self._refused(
+                f"it is of a later release (its format is not {', '.join(map(str, READABLE_FORMATS[:-1]))} or {READABLE_FORMATS[-1]})"
+            )
+        if not is_checked and (unknown := data.keys() - _MEMBERS):  # also a checksum whose name is changed
+            raise self._damaged(f"is changed (it has a member {min(unknown)!r}, which no release has written)")
+        try:
+            return CheckpointLayout.of_json(data)
+        except (KeyError, TypeError, ValueError, AttributeError, IndexError, AssertionError) as error:
+            raise self._refused(f"its dotr.json cannot be read: {type(error).__name__}: {error}") from None
+
+    @property
+    def planned_batch(self) -> int | None:
+        """Spark's number of the last planned batch."""
+        return last_number(Path(self.query) / "offsets")
+
+    def offset(self, number: int | None = None) -> Offset | None:
+        """The offset at the end of a batch, by Spark's number (None: the last written one); None
+        before the first batch."""
+        last = self.committed_batch() if number is None else number
+        if last is None:
+            start = self.layout.start if self.layout else None
+            return Offset.of_json(start) if start else None
+        lines = (Path(self.query) / "offsets" / str(last)).read_text().splitlines()
+        return Offset.of_json(json.loads(lines[-1]))
+
+    def committed_batch(self) -> int | None:
+        """Spark's number of the last written batch."""
+        return last_number(Path(self.query) / "commits")
+
+    def batch_history(self, identity: str, last_written: int | None = None) -> BatchHistory:
+        """The batches written and planned so far, numbered over all generations.
+
+        `identity` is the checkpoint's ID, `last_written` the number of the last written batch where
+        the user has given it (`--last-written`).
+        """
+        if self.layout is None:
+            return BatchHistory(identity, last_written=last_written)
+        first, committed, planned = self.layout.first, self.committed_batch(), self.planned_batch
+        written = first + (0 if committed is None else committed + 1)
+        return BatchHistory(identity, written, max(written, first + (0 if planned is None else planned + 1)), last_written)
+
+    def state_change(self, program: CompiledProgram) -> StateChange:
+        """The change of the state for a program. Raises Refused where the meaning of the state is
+        unknown."""
+        stored = self.layout
+        assert stored is not None
+        before = stored.holdings
+        if before is not None and before.is_of_whole_programs:
+            raise refuse(
+                "S134",
+                f"the checkpoint {self.folder} keeps the state of a program with queries as one value, which is not read any more",
+                hint="Start over with --fresh (it removes this pipeline's output and checkpoint), or name another spark.checkpoint.",
+            )
+        if before is None:
+            if stored.program != program.spec.fingerprint:
+                raise self._refused(
+                    "it belongs to another program: rules, knowledge or settings have changed since, and the release that made it did not "
+                    "write down which state is whose (a run of the unchanged program does)"
+                )
+            before = state_schema(program)
+        offset = self.offset()
+        return state_change(before, program, BEGINNING if offset is None else offset.time)
+
+    def preview(self, required: CheckpointLayout, program: CompiledProgram) -> StateChange:
+        """The change that a restart would make. Raises Refused where a restart would be refused."""
+        stored = self.layout
+        assert stored is not None
+        change = self.state_change(program)
+        self._continued(stored, required, change)
+        return change
+
+    def next_generation(self, layout: CheckpointLayout, layers: int) -> CheckpointLayout:
+        """The layout of the next generation, with `layers` layers, which starts at the query's
+        position."""
+        last, offset = self.committed_batch(), self.offset()
+        return replace(
+            layout,
+            layers=layers,
+            generation=layout.generation + 1,
+            start=None if offset is None else offset.to_json(),
+            first=layout.first + (0 if last is None else last + 1),
+        )
+
+    def resized(self, layout: CheckpointLayout, buckets: int) -> CheckpointLayout:
+        """The layout of a start with another number of buckets, and Spark partitions: that of a
+        next generation."""
+        stored = self.layout
+        assert stored is not None
+        if layout.generation == stored.generation:
+            layout = self.next_generation(layout, layout.layers)
+        return replace(layout, buckets=buckets, partitions=buckets)
+
+    def remove_leftovers(self) -> None:
+        """Remove the folders of a next generation that never became the current one."""
+        for folder in self.folders(self.layout.generation + 1 if self.layout else 1):
+            shutil.rmtree(folder, ignore_errors=True)
+
+    def switch(self, layout: CheckpointLayout) -> None:
+        """Make a generation the current one, and remove the earlier ones."""
+        self._write(layout)
+        for generation in range(layout.generation):
+            for folder in self.folders(generation):
+                shutil.rmtree(folder, ignore_errors=True)
+
+    def _refused(self, why: str, hint: str = "") -> Exception:
+        hint = hint or "Start over with --fresh (it removes this pipeline's output and checkpoint), or name another spark.checkpoint."
+        return refuse("S102", f"the checkpoint {self.folder} cannot be used: {why}", hint=hint)
+
+    def _damaged(self, why: str) -> Refused:
+        hint = "Put the file back from a copy, or start over with --fresh (it removes this pipeline's output and checkpoint)."
+        return refuse("S114", f"the checkpoint is damaged: {self.folder / NAME} {why}", hint=hint)
+
+    def check(self) -> None:
+        """Check the logs that the next start reads. Raises Refused (S114) where one is damaged."""
+        if self.layout is not None:
+            check_logs(Path(self.query))
+
+    def create(self) -> None:
+        """Create the folder and the log file."""
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            remove_leftovers(self.folder)
+            open(self.log, "a", opener=without_links).close()
+        except OSError as error:
+            raise self._unwritable(error) from None
+
+    def _unwritable(self, error: OSError) -> Exception:
+        if is_transient(error):
+            return RunFailed(f"the checkpoint {self.folder} cannot be written: {error.strerror or error}")
+        hint = "Name another folder as spark.checkpoint."
+        return refuse("S103", f"the checkpoint {self.folder} cannot be written: {error.strerror or error}", hint=hint)
+
+    def claim(self, required: CheckpointLayout, change: StateChange | None = None) -> CheckpointLayout:
+        """The layout to run with: the stored one, or `required`, which is then stored. Where the
+        change moves state, the stored layout stays until `switch`."""
+        stored = self.layout
+        if stored is None:
+            self._write(required)
+            return required
+        assert change is not None, "there is a checkpoint"
+        now = self._continued(stored, required, change)
+        if change.moves:
+            return self.next_generation(now, required.layers)
+        if now != stored:
+            self._write(now)
+        return now
+
+    def _continued(self, stored: CheckpointLayout, required: CheckpointLayout, change: StateChange) -> CheckpointLayout:
+        """The stored layout with permitted changes. Raises Refused where the pipeline, the time
+        unit or the inputs differ."""
+        if stored.pipeline != required.pipeline:
+            raise self._refused(f"it belongs to the pipeline {stored.pipeline}, this one is {required.pipeline}")
+        if stored.clock is not None and required.clock is not None and stored.clock[0] != required.clock[0]:
+            raise self._refused("the time unit (time.unit) is another one than when it was made, and all its times are in that")
+        names = {name for name, _, _ in (*stored.growing, *required.growing)}
+        fixed = tuple(entry for entry in stored.inputs if entry[0] not in names)
+        _check_inputs(self, fixed, [entry for entry in required.inputs if entry[0] not in names])
+        self._check_growing(stored, required)
+        new = tuple(entry for entry in required.growing if entry not in stored.growing)
+        self._check_topics(stored, required)
+        if new and stored.topics:
+            raise self._refused(f"the input {new[0][0]} was not there when it was made, and its partitions are numbered behind the others")
+        topics = (*stored.topics, *[entry for entry in required.topics if entry not in stored.topics])
+        return replace(
+            stored,
+            growing=(*stored.growing, *new),
+            topics=topics,
+            program=required.program,
+            holdings=change.after,
+            identity=stored.identity or required.identity,
+        )
+
+    def _check_growing(self, stored: CheckpointLayout, required: CheckpointLayout) -> None:
+        """Refuse a growing input with another delay or pattern, and any addition to an ended
+        stream."""
+        before = {name: (delay, pattern) for name, delay, pattern in stored.growing}
+        delays = {name: delay for name, delay, _ in stored.inputs}
+        for name, delay, pattern in required.growing:
+            if before.get(name, (delay, pattern)) != (delay, pattern) or delays.get(name, delay) != delay:
+                raise self._refused(f"the input {name} has another path or lateness than when it was made")
+        known = {path for _, _, path in stored.inputs}
+        further = any(path not in known for _, _, path in required.inputs)
+        offset = self.offset() if required.growing or (stored.growing and further) else None
+        if offset is not None and offset.ended:
+            raise refuse(
+                "S106",
+                f"the stream in the checkpoint {self.folder} has ended, and nothing can be added to it",
+                hint="Its inputs came to an end in a run without watch, and all instants closed. Start over with --fresh, or name another "
+                "spark.checkpoint.",
+            )
+
+    def _check_topics(self, stored: CheckpointLayout, required: CheckpointLayout) -> None:
+        """Refuse a Kafka input with another delay or subscription, one that is missing, and a new
+        one where the stream has ended."""
+        now = {name: (delay, subscription) for name, delay, subscription in required.topics}
+        for name, delay, subscription in stored.topics:
+            if name not in now:
+                raise self._refused(f"the input {name}, which it reads from Kafka, is missing")
+            if now[name] != (delay, subscription):
+                raise self._refused(f"the input {name} has other topics, another end or another lateness than when it was made")
+        offset = self.offset() if required.topics != stored.topics else None
+        if offset is not None and offset.ended:
+            raise refuse(
+                "S106",
+                f"the stream in the checkpoint {self.folder} has ended, and nothing can be added to it",
+                hint="Start over with --fresh, or name another spark.checkpoint.",
+            )
+
+    def _write(self, layout: CheckpointLayout) -> None:
+        try:
+            has_places = layout.holdings is not None and layout.holdings.has_places
+            data = {"format": PLACES_FORMAT if has_places else FORMAT, **layout.to_json()}
+            text = json.dumps({_CHECKSUM: _checksum(data), **data}, indent=1)
+            replace_file(self.folder / NAME, [text.encode()], sync=True)
+        except OSError as error:
+            raise self._unwritable(error) from None
+        self.layout = layout
+
+
+def _checksum(data: Mapping[str, object]) -> str:
+    """The checksum of the other members of `dotr.json`, whatever its white space."""
+    return blake2b(json.dumps(json.loads(json.dumps(data)), sort_keys=True).encode(), digest_size=16).hexdigest()
+
+
+def _check_inputs(checkpoint: Checkpoint, stored: Sequence[tuple[str, int, str]], required: Sequence[tuple[str, int, str]]) -> None:
+    changed = [
+        path
+        for _, _, path in dict.fromkeys([*stored, *required])
+        if ([e for e in stored if e[2] == path] != [e for e in required if e[2] == path])
+    ]
+    if changed:
+        listed = ", ".join(dict.fromkeys(changed[:3])) + (", …" if len(changed) > 3 else "")
+        raise checkpoint._refused(f"the input files are not those that it was made for ({listed})")
+
+
+def last_number(log: Path) -> int | None:
+    """The last batch number in one of Spark's logs."""
+    return max((int(name) for name in _listed(log) if name.isdecimal()), default=None)
+
+
+def _listed(folder: Path) -> list[str]:
+    return os.listdir(folder) if folder.is_dir() else []
+
+
+def required_layout(pipeline: Pipeline) -> CheckpointLayout:
+    """The layout that a pipeline requires; buckets and partitions are set once there is a
+    session."""
+    inputs = tuple((file.input, file.delay, os.path.abspath(file.path)) for file in pipeline.inputs)
+    growing = tuple((each.like.input, each.like.delay, _pattern_of(each)) for each in pipeline.growing)
+    topics = tuple((each.name, each.like.delay, each.subscription) for each in pipeline.topic_inputs)
+    clock = pipeline.program.spec.unit.written, pipeline.clock.dated
+    layout = pipeline.program.layout
+    fingerprint, operators = pipeline.program.spec.fingerprint, layout.stateful_operators
+    identity = secrets.token_hex(8) if any(needs_identity(each) for each in pipeline.destinations) else ""
+    return CheckpointLayout(pipeline.name, fingerprint, inputs, operators, 0, 0, growing, clock, topics=topics, identity=identity)
+
+
+def _pattern_of(growing: GrowingInput) -> str:
+    return RECEIVED if growing.source is not None else growing.pattern and os.path.abspath(growing.pattern)

@@ -1,0 +1,196 @@
+"""Spool of standard input: a copy in the checkpoint, so that a batch can be read again.
+
+Idea: a thread writes records as numbered segments, each complete or absent; a file `end` marks the
+end of the input. Records copied before a crash are part of the stream, and the input of the next
+start follows them. The name of a segment has its number and its line range in the whole input; the
+file `next` has the next number and line, also after segments are removed. Copying pauses while the
+query is far behind.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+import zlib
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from itertools import chain
+from pathlib import Path
+from typing import Final
+
+from dotr.errors.diagnostics import Refused, refuse
+from dotr.evaluation.files.private_files import remove_leftovers, replace_file
+from dotr.model.stream import Reason
+from dotr.runtimes.monitoring.totals import RunFailed
+from dotr.streams.formats.csv.rows import QuoteState, quote_state
+from dotr.streams.formats.lines import standard_bytes
+from dotr.streams.formats.rdf.nquads import graph_of
+from dotr.streams.merge.feeds import StandardInput
+from dotr.streams.merge.journal import SEGMENT, SPOOL, SPOOL_END
+from dotr.streams.records import Format, InputFile, Record
+
+_SEGMENT_RECORDS: Final = 20_000
+_MAX_SEGMENTS: Final = 500
+_PAUSE_SECONDS: Final = 0.02
+_MAGIC: Final = b"\x1f\x8b"
+
+
+class SpoolState:
+    """The state of the copying thread; `failure` is the error that ended it."""
+
+    def __init__(self) -> None:
+        self.failure: Refused | RunFailed | None = None
+
+
+@contextmanager
+def spooling(like: InputFile, checkpoint: Path) -> Iterator[SpoolState]:
+    """Copy standard input in a thread while the context is open."""
+    state = SpoolState()
+    folder = checkpoint / SPOOL
+    folder.mkdir(exist_ok=True)
+    remove_leftovers(folder)
+    stop = threading.Event()
+    thread = threading.Thread(target=_run_copy, args=(like, folder, stop, state), daemon=True)
+    if not (folder / SPOOL_END).exists():
+        thread.start()
+    try:
+        yield state
+    finally:
+        stop.set()
+        if thread.is_alive():
+            thread.join()
+
+
+def _run_copy(like: InputFile, folder: Path, stop: threading.Event, state: SpoolState) -> None:
+    try:
+        _copy(like, folder, stop)
+    except Refused as refused:
+        state.failure = refused
+    except OSError as error:
+        where, why = error.filename or folder, (error.strerror or str(error)).lower()
+        state.failure = RunFailed(f"standard input cannot be copied to {where}: {why} (once that is mended, the same command goes on)")
+
+
+def _copy(like: InputFile, folder: Path, stop: threading.Event) -> None:
+    header = _header(like.record) if like.format is Format.CSV and not (like.map and like.map.columns) else b""
+    feed = StandardInput(like, elements=False)
+    number, line = _next_segment(folder)
+    copied = 0
+    while not stop.is_set():
+        if len(os.listdir(folder)) > _MAX_SEGMENTS:
+            time.sleep(_PAUSE_SECONDS)
+            continue
+        chunk = feed.read(_SEGMENT_RECORDS)
+        if chunk is None:
+            if feed.ended:
+                replace_file(folder / SPOOL_END, (), sync=True)
+                return
+            time.sleep(_PAUSE_SECONDS)
+            continue
+        records = [record for record in chunk.records if record.line > copied]  # a line may be several records
+        if not records:
+            continue
+        last = records[-1]
+        copied = last.line
+        first, after = line + records[0].line - 1, line + last.line - 1 + _with_newline(last.raw).count(b"\n")
+        name = f"{number:012d}-{first:012d}-{after:012d}.{like.format.value}"
+        text = chain([header], *(_record_text(record, like) for record in _one_a_line(records)))
+        replace_file(folder / name, text, sync=True)
+        number += 1
+        replace_file(folder / NEXT, [f"{number} {after}".encode()], sync=True)
+
+
+def _one_a_line(records: Iterable[Record]) -> Iterator[Record]:
+    """The first record of each line."""
+    line = 0
+    for record in records:
+        if record.line > line:
+            yield record
+        line = record.line
+
+
+NEXT: Final = "next"
+"""File with the number of the next segment and its first line."""
+
+
+def copied_lines(checkpoint: Path) -> int | None:
+    """The lines of standard input copied so far, over all runs; None where the checkpoint has no
+    spool."""
+    folder = checkpoint / SPOOL
+    return _next_segment(folder)[1] - 1 if folder.is_dir() else None
+
+
+def _next_segment(folder: Path) -> tuple[int, int]:
+    """The number and first line of the next segment. After a crash, the last segment may be missing
+    in `next`. Raises Refused (S114) where `next` is damaged."""
+    number, line = 0, 1
+    if (folder / NEXT).exists():
+        try:
+            number, line = map(int, (folder / NEXT).read_text().split())
+        except ValueError:
+            hint = "Put the folder back from a copy, or start over with --fresh (it removes this pipeline's output and checkpoint)."
+            raise refuse(
+                "S114", f"the checkpoint is damaged: {folder / NEXT} does not contain the number of the next line", hint=hint
+            ) from None
+    for found in filter(None, map(SEGMENT.fullmatch, sorted(os.listdir(folder)))):
+        if int(found[1]) >= number:
+            number, line = int(found[1]) + 1, int(found[3] or line)
+    return number, line
+
+
+def _record_text(record: Record, like: InputFile) -> Iterator[bytes]:
+    """The text of a record. A record beyond the size limit, of which the beginning is read, is
+    padded beyond the limit, so that it is rejected again."""
+    if record.reason is not Reason.LIMIT or record.end - record.offset <= len(record.raw) + 1:
+        yield _with_newline(record.raw)
+        return
+    yield record.raw
+    end = b"\n"
+    if like.map is not None and like.format is Format.CSV:
+        state = quote_state(record.raw, QuoteState.START, like.map.delimiter.encode())
+        if state is QuoteState.QUOTE:
+            yield b'"'
+        end = b'"\n' if state in (QuoteState.QUOTE, QuoteState.INSIDE) else end
+    elif like.format is Format.NQUADS and (graph := graph_of(record.raw)) is not None:
+        yield f"\n! {graph} ".encode()
+    for _ in range(like.record // len(_BLANKS) + 1):
+        yield _BLANKS
+    yield end
+
+
+_BLANKS: Final = b" " * (1 << 16)
+
+
+def _header(limit: int) -> bytes:
+    """The first line of standard input, which is not consumed; of a longer line than `limit` bytes,
+    its beginning."""
+    standard_input = standard_bytes()
+    while (
+        b"\n" not in (text := decompressed_prefix(standard_input.buffered, limit + 1))
+        and len(text) <= limit
+        and standard_input.read_ahead()
+    ):
+        pass
+    return _with_newline(text.partition(b"\n")[0])
+
+
+def decompressed_prefix(prefix: bytes, most: int = 0) -> bytes:
+    """The text of a stream's first bytes, decompressed where they are gzip (at most `most` bytes,
+    0: all).
+
+    >>> import gzip
+    >>> packed = gzip.compress(b"time,room")
+    >>> decompressed_prefix(packed), decompressed_prefix(packed[:5]), decompressed_prefix(b"time"), decompressed_prefix(packed[:1])
+    (b'time,room', b'', b'time', b'')
+    """
+    if not _MAGIC.startswith(prefix[:2]):
+        return prefix
+    try:
+        return zlib.decompressobj(wbits=31).decompress(prefix, most)
+    except zlib.error:  # reported when the stream is read
+        return b""
+
+
+def _with_newline(raw: bytes) -> bytes:
+    return raw if raw.endswith(b"\n") else raw + b"\n"

@@ -1,0 +1,1 @@
+"""What processes of Spark send to each other: jobs, tasks, rows and errors."""

@@ -1,0 +1,148 @@
+"""Description of one reading task: a range of time, and a range of records of each input."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final, NamedTuple, TypeAlias
+
+from dotr.model.time import Micros
+from dotr.runtimes.spark.planning.planner import END, Cut, Floor, Offset
+from dotr.streams.connectors.kafka.topics import LostRange
+
+PathsOfInput: TypeAlias = Callable[[int, int, int], tuple[str, ...]]
+"""`paths(input, first, last)`: the files of a growing input with these numbers; empty for a single
+file."""
+
+
+def single_files(number: int, first: int, last: int) -> tuple[str, ...]:
+    """`PathsOfInput` without growing inputs."""
+    return ()
+
+
+class RangePartition(NamedTuple):
+    """The partition of a range: the input's name, the topic and number, the offset behind its last
+    one (None: it grows), and the ranges known to be lost."""
+
+    name: str
+    topic: str
+    number: int
+    end: int | None
+    lost: tuple[LostRange, ...] = ()
+
+
+PartitionOfInput: TypeAlias = Callable[[int], RangePartition | None]
+"""`partition(input)`: the partition with the number of an input; None for files."""
+
+
+def no_partition(number: int) -> RangePartition | None:
+    """`PartitionOfInput` of files."""
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class InputRange:
+    """The records of one input that a task reads: from `offset` up to `stop` (END: to the end).
+
+    `greatest` is the greatest time before the range (µs). The task reports rejected records before
+    `own` only (END: all), so that each is reported once. For growing inputs, `paths` are the files
+    from number `file` on, `stop_file` and `own_file` are the files of `stop` and `own`, and
+    `floors` are those of the start offset. `partition` is that of a topic, whose lines are offsets;
+    None for files.
+    """
+
+    input: int
+    offset: int
+    line: int
+    greatest: Micros
+    stop: int
+    own: int
+    file: int = 0
+    stop_file: int = 0
+    own_file: int = 0
+    paths: tuple[str, ...] = ()
+    floors: tuple[Floor, ...] = ()
+    partition: RangePartition | None = None
+
+
+_PLAIN_MEMBERS: Final = 6
+"""Number of members written for a range of a single file."""
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """The elements with times in (after, until] (µs). The last task of a batch has the batch's last
+    time as `closed`, and sends it to all buckets."""
+
+    after: Micros
+    until: Micros
+    closed: Micros | None
+    ranges: tuple[InputRange, ...]
+
+    @staticmethod
+    def of_cut(
+        start: Offset, cut: Cut, closed: Micros, paths: PathsOfInput = single_files, partition: PartitionOfInput = no_partition
+    ) -> Task:
+        """The task between an offset and the next cut."""
+        ranges = []
+        for number, (position, after, (stop_file, stop)) in enumerate(zip(start.positions, cut.positions, cut.points, strict=True)):
+            if position.offset == END or position.point == (stop_file, stop):
+                continue
+            files = paths(number, position.file, stop_file if stop else stop_file - 1)
+            ranges.append(
+                InputRange(
+                    *(
+                        number,
+                        position.offset,
+                        position.line,
+                        position.greatest,
+                        stop,
+                        after.offset,
+                        position.file,
+                        stop_file,
+                        after.file,
+                        files,
+                    ),
+                    position.floors,
+                    partition(number),
+                )
+            )
+        return Task(start.time, cut.time, closed if cut.time == closed else None, tuple(ranges))
+
+    def to_json(self) -> str:
+        """JSON text, without the members of growing inputs where they are empty."""
+        ranges: list[list[object]] = []
+        for s in self.ranges:
+            plain: list[object] = [s.input, s.offset, s.line, s.greatest, s.stop, s.own]
+            further: list[object] = [s.file, s.stop_file, s.own_file, s.paths, s.floors]
+            if s.partition is not None:
+                ranges.append([*plain, *further, s.partition])
+            else:
+                ranges.append([*plain, *further] if s.paths or s.floors else plain)
+        return json.dumps([self.after, self.until, self.closed, ranges])
+
+    @staticmethod
+    def of_json(text: str) -> Task:
+        """The inverse of `to_json`.
+
+        >>> grown = InputRange(1, 10, 2, 1, 90, 80, 3, 4, 4, ("c", "d"), (Floor(3, 50, 7),))
+        >>> read = InputRange(2, 7, 7, 1, 9, 9, partition=RangePartition("k", "t", 0, None, (LostRange(7, 8),)))
+        >>> task = Task(1, 5, None, (InputRange(0, 10, 2, 1, 90, 80), grown, read))
+        >>> Task.of_json(task.to_json()) == task
+        True
+        """
+        after, until, closed, ranges = json.loads(text)
+        return Task(after, until, closed, tuple(map(_range_from_json, ranges)))
+
+
+def _range_from_json(listed: list[object]) -> InputRange:
+    plain, further = listed[:_PLAIN_MEMBERS], listed[_PLAIN_MEMBERS:]
+    if not further:
+        return InputRange(*plain)  # type: ignore[arg-type]
+    file, stop_file, own_file, paths, floors, *partition = further
+    found = None
+    if partition:
+        *place, lost = partition[0]  # type: ignore
+        found = RangePartition(*place, tuple(LostRange(*each) for each in lost))  # type: ignore
+    return InputRange(*plain, file, stop_file, own_file, tuple(paths), tuple(Floor(*floor) for floor in floors), found)  # type: ignore

@@ -1,0 +1,112 @@
+"""Compiled programs of a worker process, compiled once per job."""
+
+from __future__ import annotations
+
+import gc
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import lru_cache
+from pathlib import Path
+
+from dotr.engine.program import CompiledProgram, compile_parsed, compile_program
+from dotr.engine.spec import ProgramSpec
+from dotr.engine.stream_terms import StreamTerms, stream_terms
+from dotr.evaluation.files.trust import distrust
+from dotr.instant.datalog.background.compiled_cache import CachePolicy, StoreFile
+from dotr.languages.program_json import ParsedProgram, maps_from_json
+from dotr.model.templates import ParsedMap
+from dotr.model.terms import Term
+from dotr.runtimes.spark.exchange.job import Job
+from dotr.streams.connectors.kafka.topics import KafkaInput
+from dotr.streams.formats.map_shapes import shapes_of
+from dotr.streams.records import InputFile
+from dotr.temporal.stage_two import StageTwo
+
+
+def input_of(job: Job, number: int) -> InputFile:
+    """The specification of an input, with its parsed map."""
+    return _input(job.inputs[number], job.maps, number)
+
+
+@lru_cache(maxsize=1 << 16)
+def _input(text: str, maps: str, number: int) -> InputFile:
+    return _with_map(InputFile.from_json(text), maps, number)
+
+
+def topics_of(job: Job) -> Sequence[KafkaInput]:
+    """The specifications of the Kafka inputs, with their parsed maps."""
+    return [_topic(text, job.maps, len(job.inputs) + number) for number, text in enumerate(job.topics)]
+
+
+@lru_cache(maxsize=64)
+def _topic(text: str, maps: str, number: int) -> KafkaInput:
+    topics = KafkaInput.from_json(text)
+    return replace(topics, like=_with_map(topics.like, maps, number))
+
+
+def _with_map(file: InputFile, maps: str, number: int) -> InputFile:
+    """The specification with the map that the driver has parsed, where the job has one."""
+    if file.map is None or not maps:
+        return file
+    return replace(file, map=replace(file.map, parsed=_maps(maps)[number]))
+
+
+@lru_cache(maxsize=4)
+def _maps(text: str) -> Sequence[ParsedMap | None]:
+    return maps_from_json(text)
+
+
+@lru_cache(maxsize=1)
+def program_of(job: Job) -> CompiledProgram:
+    """The compiled program of the job, from the text that the driver has parsed where the job has
+    it."""
+    spec = ProgramSpec.from_json(job.program)
+    if job.parsed:
+        program = compile_parsed(spec, ParsedProgram.from_json(job.parsed, spec), _background_policy(job))
+    else:
+        program = compile_program(spec, _background_policy(job))
+    program.stage_one.expect(shapes_of([input_of(job, number) for number in range(len(job.inputs))]))
+    return program
+
+
+def _background_policy(job: Job) -> CachePolicy | StoreFile:
+    """The compiled background at the driver's path, or at the path of the copy that Spark has
+    shipped, whose folder is Spark's own; the copy is used too where others could have written to
+    the path."""
+    if not job.store:
+        return CachePolicy(None)
+    path, key = Path(job.store), bytes.fromhex(job.key)
+    if not os.path.exists(path) or (not job.shared and distrust(path) is not None):
+        from pyspark import SparkFiles
+
+        return StoreFile(Path(SparkFiles.get(path.name)), key, shared=True)
+    return StoreFile(path, key, job.shared)
+
+
+@lru_cache(maxsize=1)
+def layers_of(job: Job) -> tuple[StageTwo, ...]:
+    """Stage two of the job's program, by layer."""
+    return program_of(job).stage_two(job.clock)
+
+
+def terms_of(job: Job) -> StreamTerms:
+    """A new recorder of the terms that the anchors of the job's rules require."""
+    return StreamTerms(_required_terms(job))
+
+
+@lru_cache(maxsize=1)
+def _required_terms(job: Job) -> frozenset[Term]:
+    return frozenset(stream_terms(program_of(job)).wanted)
+
+
+@contextmanager
+def without_garbage_collection() -> Iterator[None]:
+    """Disable garbage collection: the many objects of a batch have no cycles, and scanning them
+    costs a quarter of the time."""
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()

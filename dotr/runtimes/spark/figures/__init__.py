@@ -1,0 +1,1 @@
+"""Figures of a run on Spark, and of its checkpoint."""

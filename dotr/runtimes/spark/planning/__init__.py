@@ -1,0 +1,1 @@
+"""Ends of batches, planned from time stamps alone."""

@@ -1,0 +1,264 @@
+"""Ends of batches over growing inputs: cuts by time, as in `planner`, whenever instants have
+closed.
+
+Idea: an instant closes when every input has passed it, has ended, or is idle (the rule of
+`dotr.streams.merge.live`). Idleness depends on the clock, so that its effect is written into the
+offset: a floor marks the records of an idle input, from a position on, as too late for instants up
+to a time. With the floors a batch can be replayed from its offsets alone.
+Invariant: as in `planner`. Each record is either rejected (late, a second one of its time, or of an
+idle input) or an element of exactly one cut, as a function of the offsets.
+Cost: one scan of each record. Memory: the pending elements.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from dotr.model.time import LAST_MICRO, Micros
+from dotr.runtimes.spark.planning.planner import END, ORDINARY_BYTES, Cut, Floor, InputPosition, Offset
+from dotr.streams.connectors.kafka.feed import KafkaFeed
+from dotr.streams.lateness import Lateness
+from dotr.streams.merge.feeds import Feed, InputPoint
+from dotr.streams.merge.live import Channel, combined_watermark
+from dotr.streams.merge.rate_limits import NoRateLimit, RateLimit
+
+_CHUNK: Final = 1_024
+_WAIT_SECONDS: Final = 0.01
+
+ALL_INPUTS_IDLE: Final[Micros] = LAST_MICRO - 1
+"""The bound when every input is idle: all pending elements close."""
+
+
+@dataclass
+class ScannedInput:
+    """An input and its pending elements: time, position, and the greatest time before. `long_times`
+    repeats the times of long elements as often as they count again (`planner`). `bounded`: the
+    input is a single file. `has_rejected`: a record was rejected since the last cut."""
+
+    channel: Channel
+    bounded: bool = False
+    pending: list[tuple[Micros, InputPoint, Micros]] = field(default_factory=list)
+    long_times: list[Micros] = field(default_factory=list)
+    floors: tuple[Floor, ...] = ()
+    has_rejected: bool = False
+    partition: KafkaFeed | None = None
+
+    @staticmethod
+    def starting_at(
+        position: InputPosition,
+        feed: Feed,
+        delay: Micros,
+        *,
+        single: bool,
+        idle: Micros | None,
+        pace: RateLimit | NoRateLimit,
+        bounded: bool,
+        name: str = "",
+        partition: KafkaFeed | None = None,
+    ) -> ScannedInput:
+        """An input that is read from a position on; `partition` is the feed of a topic's partition
+        itself, where `feed` limits its pace.
+        """
+        lateness = Lateness(delay, position.greatest, single=single)
+        is_behind = None if partition is None else partition.is_behind
+        channel = Channel(feed, lateness, idle, pace, not bounded, name=name, is_behind=is_behind)
+        return ScannedInput(channel, bounded, floors=position.floors, partition=partition)
+
+    def await_records(self, now: float, closed: Micros) -> bool:
+        """Scan records again that were there before; False where none is left. For a partition, the
+        call waits until its end."""
+        while not self.scan(_CHUNK, now, closed):
+            if self.partition is None or self.partition.is_at_end:
+                return False
+            time.sleep(_WAIT_SECONDS)
+        return True
+
+    def scan(self, max_records: int, now: float, closed: Micros) -> bool:
+        """Scan about `max_records` records; False where none is available now. `now` is the clock
+        in seconds, `closed` the last closed time (µs)."""
+        chunk = self.channel.read(max_records, now)
+        if chunk is None:
+            return self.channel.feed.ended
+        lateness, add = self.channel.lateness, self.pending.append
+        messages = self.partition is not None  # whose offsets count messages, not bytes
+        for record in chunk.records:
+            before = lateness.greatest
+            time = record.judged_time
+            if time is None or lateness.verdict(time, closed) is not None:
+                self.has_rejected = True
+            else:
+                add((time, InputPoint(chunk.number, record.offset, record.line), before))
+                length = len(record.raw) if messages else record.end - record.offset
+                if length > ORDINARY_BYTES:
+                    self.long_times += [time] * (length // ORDINARY_BYTES)
+        self.channel.waiting = len(self.pending)
+        return True
+
+    def cut(self, until: Micros, *, idle: bool) -> tuple[InputPosition, tuple[int, int]]:
+        """Remove pending elements up to `until`; the position where reading continues, and the
+        position where reading up to `until` may stop. `idle`: the cut did not wait for the input.
+        """
+        lateness, end = self.channel.lateness, self.channel.feed.end
+        self.pending = [entry for entry in self.pending if entry[0] > until]
+        self.long_times = [each for each in self.long_times if each > until]
+        self.channel.waiting = len(self.pending)
+        over = self.bounded and self.channel.feed.ended
+        if idle and lateness.passed < until:
+            before_it = [floor for floor in self.floors if floor[:2] != (end.file, end.offset)]
+            self.floors = (*before_it, Floor(end.file, end.offset, until))
+        if self.pending:
+            _, point, before = self.pending[0]
+        else:
+            point, before = end, lateness.greatest
+        beyond = until + lateness.delay
+        stop = next(((at.file, at.offset) for when, at, _ in self.pending if when > beyond), (0, END) if over else (end.file, end.offset))
+        if over and not self.pending:
+            return InputPosition(END, 0, before), stop
+        self.floors = _needed_floors(self.floors, (point.file, point.offset), before - lateness.delay)
+        return InputPosition(point.offset, point.line, before, point.file, self.floors), stop
+
+
+def _needed_floors(floors: Sequence[Floor], point: tuple[int, int], late: Micros) -> tuple[Floor, ...]:
+    """The floors that still matter behind a position, where times before `late` are late anyway.
+
+    >>> _needed_floors([Floor(0, 0, 3), Floor(0, 5, 7), Floor(0, 9, 8)], (0, 6), 4)
+    (Floor(file=0, offset=5, until=7), Floor(file=0, offset=9, until=8))
+    """
+    needed = [floor for floor in floors if floor.until >= late]
+    passed = [floor for floor in needed if floor[:2] <= point]
+    return (*passed[-1:], *needed[len(passed) :])
+
+
+class GrowingPlan:
+    """Cuts over growing inputs from an offset on; a batch has about `size` elements of ordinary
+    length, in up to `tasks` cuts."""
+
+    def __init__(
+        self, inputs: list[ScannedInput], start: Offset, size: int, tasks: int, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self.inputs = inputs
+        self.offset = start
+        self._size = size
+        self._tasks = tasks
+        self._clock = clock
+        self._unchanged_bound: Micros | None = None
+
+    def add(self, scanned: ScannedInput, position: InputPosition) -> None:
+        """Add an input that has appeared, at its first position."""
+        self.inputs.append(scanned)
+        self.offset = Offset(self.offset.time, (*self.offset.positions, position))
+        self._unchanged_bound = None
+
+    @property
+    def pending(self) -> int:
+        """The number of pending elements."""
+        return sum(len(each.pending) for each in self.inputs)
+
+    def scan(self, *, full: bool = False) -> bool:
+        """Scan the inputs that others wait for, and the growing ones; False where nothing is
+        available now. `full`: enough elements are pending, so that only the inputs that others wait
+        for are scanned, and only while no pending element can close. Without these the pending
+        elements might never close.
+        """
+        now, closed = self._clock(), self.offset.time
+        slowest = combined_watermark([each.channel for each in self.inputs], now, LAST_MICRO)
+        if full and any(each.pending and each.pending[0][0] <= slowest for each in self.inputs):
+            return False
+        read = False
+        for each in self.inputs:
+            channel = each.channel
+            behind = channel.lateness.passed <= slowest or (not full and channel.growing and channel.waiting < max(_CHUNK, 2 * self._size))
+            if behind and not channel.feed.ended:
+                read = each.scan(_CHUNK, now, closed) or read
+        if read:
+            self._unchanged_bound = None
+        return read
+
+    def cuts(self) -> list[Cut]:
+        """The cuts of a batch of the closed instants; empty where none has closed and nothing is
+        rejected."""
+        now, after = self._clock(), self.offset.time
+        if after == LAST_MICRO:
+            return []
+        channels = [each.channel for each in self.inputs]
+        until = combined_watermark(channels, now, ALL_INPUTS_IDLE)
+        if until == self._unchanged_bound:
+            return []
+        self._unchanged_bound = until
+        if until == ALL_INPUTS_IDLE:
+            until = max((entry[0] for each in self.inputs for entry in each.pending), default=after)
+        times = [entry[0] for each in self.inputs for entry in each.pending if entry[0] <= until]
+        times += [when for each in self.inputs for when in each.long_times if when <= until]
+        times.sort()
+        ended = until == LAST_MICRO and len(times) <= self._size
+        if not times and not ended:
+            return self._cut_of_rejected()
+        idle = [not channel.feed.ended and channel.is_idle(now) for channel in channels]
+        ends = self._cut_times(times, after, ended=ended)
+        cuts, done = [], 0
+        for end in ends:
+            upto = len(times) if end == ends[-1] and ended else _count(times, end)
+            cuts.append(self._cut(end, upto - done, idle))
+            done = upto
+        for each in self.inputs:
+            each.has_rejected = False
+        self.offset = Offset(cuts[-1].time, cuts[-1].positions)
+        self._unchanged_bound = None
+        return cuts
+
+    def _cut_of_rejected(self) -> list[Cut]:
+        """A cut that closes no instant, but reports rejected records."""
+        if not any(each.has_rejected for each in self.inputs):
+            return []
+        cut = self._cut(self.offset.time, 0, [False for _ in self.inputs])
+        for each in self.inputs:
+            each.has_rejected = False
+        if all(new.point == old.point for new, old in zip(cut.positions, self.offset.positions, strict=True)):
+            return []
+        self.offset = Offset(cut.time, cut.positions)
+        return [cut]
+
+    def _cut_times(self, times: Sequence[Micros], after: Micros, *, ended: bool) -> list[Micros]:
+        """The times of at most `tasks` cuts, with about equal numbers of elements. Of the times 1,
+        2, 2, 3 and 4, two cuts end at 2 and 4."""
+        times = times[: self._size]
+        if not times:
+            return [LAST_MICRO if ended else after]
+        share = -(-len(times) // self._tasks)
+        ends = sorted({times[min(len(times), upto) - 1] for upto in range(share, len(times) + share, share)})
+        return [*ends[:-1], LAST_MICRO] if ended else ends
+
+    def _cut(self, until: Micros, elements: int, idle: Sequence[bool]) -> Cut:
+        positions, stops = [], []
+        for each, idles in zip(self.inputs, idle, strict=True):
+            position, stop = each.cut(until, idle=idles)
+            positions.append(position)
+            stops.append(stop)
+        files, offsets = zip(*stops, strict=True)
+        return Cut(until, tuple(positions), offsets, elements, files)
+
+    def replan(self, until: Offset) -> Cut:
+        """The one cut up to an offset that was planned before, from this plan's position."""
+        stops = []
+        for each, position in zip(self.inputs, until.positions, strict=True):
+            floor = next((floor for floor in position.floors if floor.until == until.time), None)
+            if floor is not None:
+                stops.append(max((floor.file, floor.offset), position.point))
+                continue
+            channel = each.channel
+            with channel.unlimited():  # a planned batch is repeated without limits of rate or pace
+                while not channel.feed.ended and (channel.lateness.passed < until.time or channel.feed.end[:2] < position.point):
+                    if not each.await_records(self._clock(), until.time):
+                        break
+            over = each.bounded and channel.feed.ended
+            stops.append((0, END) if over else (channel.feed.end.file, channel.feed.end.offset))
+        self.offset = until
+        files, offsets = zip(*stops, strict=True)
+        return Cut(until.time, until.positions, offsets, 0, files)
+
+
+def _count(times: Sequence[Micros], until: Micros) -> int:
+    return sum(time <= until for time in times)

@@ -1,0 +1,196 @@
+"""The planner of growing inputs: a thread scans ahead, and a batch ends whenever instants have
+closed."""
+
+from __future__ import annotations
+
+import gc
+import json
+import time
+from pathlib import Path
+from threading import Condition, Thread
+from typing import Final
+
+from dotr.runtimes.spark.checkpoint.watermarks import EVERY_SECONDS, write_watermarks
+from dotr.runtimes.spark.exchange.job import Job
+from dotr.runtimes.spark.exchange.task import PathsOfInput
+from dotr.runtimes.spark.exchange.worker_cache import input_of
+from dotr.runtimes.spark.planning.live_batches import GrowingPlan, ScannedInput
+from dotr.runtimes.spark.planning.planned_topics import PlannedTopics
+from dotr.runtimes.spark.planning.planner import END, Cut, Offset
+from dotr.streams.formats.segments import RECEIVED, Segments, SegmentsFeed, spool_folder
+from dotr.streams.merge.feeds import Feed, FilesFeed, InputPoint, OneFile
+from dotr.streams.merge.folders import GrowingInput
+from dotr.streams.merge.journal import SPOOL, Journal, JournaledFiles, SpooledInput
+from dotr.streams.merge.paces import EventClock, PacedFeed
+from dotr.streams.merge.rate_limits import NoRateLimit, RateLimit
+
+_PAUSE_SECONDS: Final = 0.01
+_OBJECTS: Final = 50_000
+"""New objects between two garbage collections: messages have no cycles, and looking for them costs a
+seventh of the planner's time."""
+
+_TIMEOUT_SECONDS: Final = 0.1
+"""Longest wait for closed instants before the planner returns an empty batch."""
+
+
+class GrowingInputs:
+    """The inputs of a job, some of them growing, from an offset on."""
+
+    def __init__(self, job: Job, start: Offset, *, replanned: int | None = None) -> None:
+        """`replanned`: the number of inputs in the offsets of a batch that is planned again; None
+        for a new batch."""
+        self._job = job
+        folder = Path(job.run).parent
+        self.topics = PlannedTopics(job, folder, start, replanned=replanned)
+        singles = len(job.inputs) - len(job.growing)
+        start = start.padded(len(job.inputs))
+        files = [input_of(job, number) for number in range(len(job.inputs))]
+        done = {files[number].input: start.positions[number].file for number in range(singles, len(files))}
+        journal = Journal(folder, done)
+        paces: dict[str, RateLimit | NoRateLimit] = {name: RateLimit(rate) for name, rate in job.rates}
+        clocks = {name: EventClock(pace) for name, pace in job.paces}
+        self._growing: dict[int, JournaledFiles | SpooledInput | Segments] = {}
+        scanned = []
+        for number, (file, position) in enumerate(zip(files, start.positions[: len(files)], strict=True)):
+            idle = None
+            feed: Feed
+            bounded = number < singles
+            if bounded:
+                ended = position.offset == END
+                feed = (
+                    FilesFeed(OneFile(file), elements=False, ended=ended)
+                    if ended
+                    else FilesFeed(OneFile(file), InputPoint(0, position.offset, position.line), elements=False)
+                )
+            else:
+                pattern, settle, idle, watching = json.loads(job.growing[number - singles])
+                known = [other.path for other in files[:singles] if other.input == file.input]
+                growing = GrowingInput(file, pattern, settle, idle)
+                start_point = InputPoint(position.file, position.offset, position.line)
+                if pattern == RECEIVED:
+                    segments = self._growing[number] = Segments(file, spool_folder(folder, file.input))
+                    feed = SegmentsFeed(segments, start_point)
+                else:
+                    source = JournaledFiles(growing, journal, known, watching=watching) if pattern else SpooledInput(file, folder / SPOOL)
+                    self._growing[number] = source
+                    feed = FilesFeed(source, start_point, elements=False)
+            pace = paces.setdefault(file.input, NoRateLimit())
+            if file.input in clocks:
+                feed = PacedFeed(feed, clocks[file.input])
+            scanned.append(
+                ScannedInput.starting_at(
+                    position, feed, file.delay, single=file.single, idle=idle, pace=pace, bounded=bounded, name=file.input
+                )
+            )
+        start = self.topics.padded(start)
+        partitions = range(len(job.inputs), len(start.positions))
+        self._paces, self._clocks = paces, clocks
+        scanned += [self.topics.scanned(number, start.positions[number], paces, clocks) for number in partitions]
+        self.plan = GrowingPlan(scanned, start, job.batch, job.tasks)
+
+    def add_appeared(self) -> None:
+        """Add the partitions that have appeared, after they are noted in the journal."""
+        for number, position in self.topics.appeared(self.plan.offset.time):
+            self.plan.add(self.topics.scanned(number, position, self._paces, self._clocks), position)
+
+    def padded(self, offset: Offset, count: int | None = None) -> Offset:
+        """The offset with first positions for inputs that it lacks: for all, or up to `count`
+        inputs."""
+        return self.topics.padded(offset.padded(len(self._job.inputs)), count)
+
+    @property
+    def paths(self) -> PathsOfInput:
+        """The files of growing inputs by number."""
+
+        def paths(number: int, first: int, last: int) -> tuple[str, ...]:
+            return self._growing[number].paths(first, last) if number in self._growing else ()
+
+        return paths
+
+    def release(self, before: Offset) -> None:
+        """Remove copied input before an offset, before which no batch is planned again."""
+        for number, source in self._growing.items():
+            if isinstance(source, SpooledInput | Segments) and number < len(before.positions):
+                source.remove(before.positions[number].file)
+
+    def close(self) -> None:
+        """Close open files and clients."""
+        for each in self.plan.inputs:
+            each.channel.feed.close()
+        self.topics.close()
+
+
+class Scanner:
+    """Scans the inputs of a job in a thread, and returns batches as instants close."""
+
+    def __init__(self, job: Job, start: Offset) -> None:
+        self.inputs = GrowingInputs(job, start)
+        self._plan = self.inputs.plan
+        self._max_pending = 3 * job.batch
+        self._changed = Condition()
+        self._stopped = False
+        self._next_write = 0.0
+        self._folder = Path(job.run).parent
+        self._failure: BaseException | None = None
+        self._topics_planned = bool(job.topics)
+        Thread(target=self._scan, daemon=True).start()
+
+    @property
+    def offset(self) -> Offset:
+        """The end of the last batch."""
+        return self._plan.offset
+
+    def is_at(self, offset: Offset) -> bool:
+        """True if the last batch ends at an offset, which may lack partitions that are new
+        since."""
+        with self._changed:
+            return self._plan.offset == self.inputs.padded(offset)
+
+    def _scan(self) -> None:
+        try:
+            if self._topics_planned:
+                gc.freeze()
+                gc.set_threshold(_OBJECTS)
+            self.inputs.topics.watch()
+            while True:
+                self._write_watermarks()
+                with self._changed:
+                    if self._stopped:  # within the lock, since after a stop another scanner writes the journal
+                        return
+                    self.inputs.add_appeared()
+                    read = self._plan.scan(full=self._plan.pending >= self._max_pending)
+                    self._changed.notify_all()
+                    if not read:
+                        self._changed.wait(_PAUSE_SECONDS)
+        except BaseException as error:
+            with self._changed:
+                self._failure = error
+                self._changed.notify_all()
+
+    def _write_watermarks(self) -> None:
+        """Write the watermarks of the inputs at intervals."""
+        if time.monotonic() >= self._next_write:
+            self._next_write = time.monotonic() + EVERY_SECONDS
+            channels = [each.channel for each in self._plan.inputs]
+            watermarks = [(channel.name, channel.lateness.passed, channel.feed.ended) for channel in channels]
+            write_watermarks(self._folder, watermarks, self.inputs.topics.connections())
+
+    def batch(self) -> list[Cut]:
+        """The cuts of the next batch; empty where no instant closes within 0.1 s."""
+        with self._changed:
+            deadline = time.monotonic() + _TIMEOUT_SECONDS
+            while not (cuts := self._cuts()) and (left := deadline - time.monotonic()) > 0:
+                self._changed.wait(left)
+            return cuts
+
+    def _cuts(self) -> list[Cut]:
+        if self._failure is not None:
+            raise self._failure
+        return self._plan.cuts()
+
+    def stop(self) -> None:
+        """Stop scanning."""
+        with self._changed:
+            self._stopped = True
+            self._changed.notify_all()
+        self.inputs.topics.stop()

@@ -1,0 +1,1 @@
+"""Start of Spark: Java, the session, class archives and Python's workers."""

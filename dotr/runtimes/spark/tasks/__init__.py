@@ -1,0 +1,1 @@
+"""Tasks that read: a range of time over all inputs, through stage one."""

@@ -1,0 +1,186 @@
+"""Reading and admission of input ranges in a worker.
+
+Consecutive ranges of a file mostly follow each other in a worker, so that its open files are kept:
+a compressed file is decompressed once per process, not from its start for each batch. Lateness is
+judged as in `planner`: by the greatest earlier time in the input's own order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, BinaryIO, Final, Protocol, TypeAlias
+
+from dotr.errors.diagnostics import Refused
+from dotr.model.stream import DeadLetter, Element
+from dotr.model.time import Micros
+from dotr.runtimes.spark.exchange.job import Job
+from dotr.runtimes.spark.exchange.task import InputRange, Task
+from dotr.runtimes.spark.exchange.worker_cache import input_of
+from dotr.runtimes.spark.planning.planner import BEGINNING, END, Floor, ScanTimes
+from dotr.streams.formats.lines import open_lines
+from dotr.streams.formats.reading import Reader, records_of
+from dotr.streams.formats.segments import open_segment
+from dotr.streams.lateness import BY_TIME, EVERY_TIME, Lateness, TimeFilter
+from dotr.streams.merge.feeds import InputPoint, unopened
+from dotr.streams.records import START, InputFile, Position, Record, with_sources
+
+if TYPE_CHECKING:
+    from dotr.runtimes.spark.tasks.kafka_ranges import FetchedRange
+
+_OPEN_FILES: Final[dict[str, BinaryIO]] = {}
+_MAX_OPEN_FILES: Final = 256
+
+
+def scan_inputs(job: Job) -> ScanTimes:
+    """The scan function of `planner.plan`."""
+
+    def scan(number: int, offset: int, line: int) -> Iterator[tuple[int, int, Micros | None]]:
+        with Reader(input_of(job, number), Position(offset, line), elements=False) as reader:
+            for record in reader.records():
+                yield record.offset, record.line, record.judged_time
+
+    return scan
+
+
+def _messages(file: InputFile, point: InputPoint, stop: int, time_filter: TimeFilter) -> Iterator[Record]:
+    """The records of a segment of spooled messages from a position up to `stop`, which may be amid
+    the records of a message."""
+    segment = open_segment(file, point, elements=True, time_filter=time_filter)
+    size, reader = segment.size(), segment.reader
+    with segment.stream:
+        while (stop == END or reader.offset < stop) and (records := reader.next(size)) is not None:
+            for record in records:
+                if record.offset >= stop != END:
+                    return
+                yield record
+
+
+def _records(file: InputFile, offset: int, line: int, stop: int, time_filter: TimeFilter) -> Iterator[Record]:
+    position = Position(offset, line)
+    stream = _OPEN_FILES.pop(file.path, None)
+    if stream is not None and stream.tell() > offset:
+        stream.close()
+        stream = None
+    if stream is None:
+        stream = open_lines(file.path, position)
+    else:
+        stream.seek(offset)
+    for record in records_of(stream, file, position, True, time_filter):
+        if record.offset >= stop != END:
+            break
+        yield record
+        if record.end >= stop != END:
+            break
+    else:
+        stream.close()
+        return
+    _OPEN_FILES[file.path] = stream
+    if len(_OPEN_FILES) > _MAX_OPEN_FILES:
+        _OPEN_FILES.pop(next(iter(_OPEN_FILES))).close()
+
+
+FileRecords: TypeAlias = Iterator[tuple[int, InputFile, Iterator[Record]]]
+"""Files of an input in turn: number, specification, and the records of the range."""
+
+
+class TaskInputs:
+    """The inputs of a task. Its messages of Kafka are fetched from all partitions together, and
+    kept while the task runs."""
+
+    def __init__(self, job: Job, task: Task) -> None:
+        self._job = job
+        self._fetched: Mapping[int, FetchedRange] = {}
+        if any(input_range.partition is not None for input_range in task.ranges):
+            from dotr.runtimes.spark.tasks.kafka_ranges import fetched_ranges
+
+            self._fetched = fetched_ranges(job, task.ranges)
+
+    def files(self, input_range: InputRange, *, trace: bool, times: tuple[Micros, Micros] | None = None) -> FileRecords:
+        """The files of a range, a partition among them. `trace`: elements are `SourcedElement`.
+        `times`: only the graphs of elements with times in (after, until] (µs) are parsed."""
+        fetched = self._fetched.get(input_range.input)
+        time_filter = TimeFilter(input_range.greatest, *times) if times is not None else EVERY_TIME
+        if fetched is None:
+            return range_files(input_of(self._job, input_range.input), input_range, trace=trace, time_filter=time_filter)
+        records = fetched.records(time_filter)
+        return iter([(0, fetched.file, with_sources(fetched.file, records) if trace else records)])
+
+
+def range_files(like: InputFile, input_range: InputRange, *, trace: bool, time_filter: TimeFilter = EVERY_TIME) -> FileRecords:
+    """The files of a range. A file that cannot be opened is one unreadable record. `trace`:
+    elements are `SourcedElement`; `time_filter`: the times whose graphs are parsed."""
+    for number, file, records in _range_files(like, input_range, time_filter):
+        yield number, file, with_sources(file, records) if trace else records
+
+
+def _range_files(like: InputFile, input_range: InputRange, time_filter: TimeFilter) -> FileRecords:
+    if not input_range.paths:
+        yield input_range.file, like, _records(like, input_range.offset, input_range.line, input_range.stop, time_filter)
+        return
+    for number, path in enumerate(input_range.paths, input_range.file):
+        point = InputPoint(number, input_range.offset, input_range.line) if number == input_range.file else InputPoint(number, *START)
+        stop = input_range.stop if number == input_range.stop_file else END
+        file = replace(like, path=path)
+        yield number, file, _messages(file, point, stop, time_filter) if file.framed else _open_records(file, point, stop, time_filter)
+
+
+def _open_records(file: InputFile, point: InputPoint, stop: int, time_filter: TimeFilter) -> Iterator[Record]:
+    records = _records(file, point.offset, point.line, stop, time_filter)
+    try:
+        first = next(records, None)
+    except Refused as refused:
+        yield unopened(point, refused)
+        return
+    if first is not None:
+        yield first
+        yield from records
+
+
+class DeadLetterBuffer(Protocol):
+    """A collection of dead letters."""
+
+    def append(self, dead_letter: DeadLetter, /) -> None: ...
+
+    def extend(self, dead_letters: Iterable[DeadLetter], /) -> None: ...
+
+
+def admit(
+    files: FileRecords, input_range: InputRange, after: Micros, until: Micros, elements: list[Element], dead_letters: DeadLetterBuffer
+) -> None:
+    """Append the admitted elements with times in (after, until] (µs) to `elements`, and the dead
+    letters that the range owns to `dead_letters`.
+
+    A record with a readable time that is not late, but an unreadable graph, belongs to the range of
+    its time. Any other rejected record belongs to the range of its position.
+    """
+    lateness: Lateness | None = None
+    for number, file, records in files:
+        if lateness is None:
+            lateness = Lateness(file.delay, input_range.greatest, single=file.single)
+        rejection = lateness.rejection
+        floors = [floor for floor in input_range.floors if floor.file <= number]
+        own = END if input_range.own == END or number < input_range.own_file else input_range.own if number == input_range.own_file else 0
+        for record in records:
+            dead_letter = rejection(file, record, _closed_before(floors, number, record.offset) if floors else BEGINNING)
+            if dead_letter is not None:
+                stamp = record.stamp
+                if record.judged_time is not None and dead_letter.reason not in BY_TIME and stamp is not None:  # as an element of its time
+                    owned = after < stamp <= until
+                else:
+                    owned = own == END or record.offset < own
+                if owned:
+                    dead_letters.append(dead_letter)
+                continue
+            time = record.time
+            assert time is not None
+            if after < time <= until:
+                element = record.element
+                assert element is not None
+                elements.append(element)
+
+
+def _closed_before(floors: Sequence[Floor], number: int, offset: int) -> Micros:
+    """The last instant (µs) that had closed before the record at an offset of a file arrived, from
+    the floors."""
+    return max([floor.until for floor in floors if (floor.file, floor.offset) <= (number, offset)], default=BEGINNING)

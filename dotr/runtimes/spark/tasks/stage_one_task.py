@@ -1,0 +1,164 @@
+"""Stage one of one task: a range of time over all inputs, read, merged into instants, closed and
+queried.
+
+Each input is read from the task's start to its stop, and lateness is decided again, as in the plan.
+Elements of the range are used; a rejected record is reported by the one task that owns it
+(`inputs.admit`). The output is, for each bucket, the arrivals of all instants in a few rows; or the
+firings, where a program without state has no buckets.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from operator import itemgetter
+from typing import TYPE_CHECKING, Final
+
+from dotr.engine.driver import NO_ITEMS, StreamItems, close_instant, inconsistency_line, items_of_instant, with_items
+from dotr.engine.gaps import gap_length
+from dotr.errors.diagnostics import Refused
+from dotr.instant.stage_one import InstantFacts
+from dotr.model.stream import Element
+from dotr.model.time import LAST_MICRO, Micros
+from dotr.runtimes.monitoring.totals import Totals
+from dotr.runtimes.spark.buckets.bucket_steps import TimedArrivals, chunk_payload, span_row
+from dotr.runtimes.spark.exchange.errors import CarriedDiagnostics, encode_diagnostics
+from dotr.runtimes.spark.exchange.job import Job
+from dotr.runtimes.spark.exchange.rows import RowKind, SparkRow, encode_inconsistencies, encode_totals, fallback_rows, record_batch
+from dotr.runtimes.spark.exchange.spilled_rows import SpilledDeadLetters
+from dotr.runtimes.spark.exchange.task import Task
+from dotr.runtimes.spark.exchange.worker_cache import program_of, terms_of, without_garbage_collection
+from dotr.runtimes.spark.tasks.inputs import TaskInputs, admit
+from dotr.runtimes.spark.tasks.stateless import StatelessStageTwo
+from dotr.streams.failures import InputFailed
+from dotr.streams.records import SourcedElement
+from dotr.temporal.matching.rule_counts import RuleCounts
+
+if TYPE_CHECKING:
+    from pyarrow import RecordBatch
+
+MAX_INCONSISTENT_SHOWN: Final = 3
+"""Inconsistent instants of a task that are reported, at most."""
+
+
+def read_task(job: Job, task: Task) -> Iterator[RecordBatch]:
+    """The rows of a task."""
+    try:
+        with without_garbage_collection():
+            lines = task_lines(job, task)
+        yield record_batch(lines)
+    except Refused as refused:
+        raise CarriedDiagnostics(encode_diagnostics(refused)) from None
+    except InputFailed as failed:
+        raise CarriedDiagnostics(encode_diagnostics(Refused([failed.diagnostic]), lasting=True)) from None
+
+
+def task_lines(job: Job, task: Task) -> list[SparkRow]:
+    """The rows of stage one for a task."""
+    elements: list[Element] = []
+    dead_letters = SpilledDeadLetters(job)
+    program = program_of(job)
+    opened = TaskInputs(job, task)
+    for input_range in task.ranges:
+        files = opened.files(input_range, trace=program.stage_one.may_reject or bool(program.units), times=(task.after, task.until))
+        admit(files, input_range, task.after, task.until, elements, dead_letters)
+    elements.sort(key=itemgetter(0))
+    fed = program.layout.fed_streams
+    stage_two = ChunkRouter(job) if job.layers else StatelessStageTwo(job, dead_letters)
+    contradictory: list[tuple[Micros, str]] = []
+    times: list[Micros] = []
+    terms = terms_of(job)
+    counted_elements = facts = inconsistent = start = 0
+    while start < len(elements):
+        time = elements[start][0]
+        end = start + 1
+        while end < len(elements) and elements[end][0] == time:
+            end += 1
+        instant_elements = elements[start:end]
+        start = end
+        if terms.wanted:
+            terms.note(instant_elements)
+        graphs = program.on_streams(instant_elements) if program.units else [triples for _, triples in instant_elements]
+        closed = instant, rejected, failing = close_instant(program, time, graphs)
+        if rejected or failing:
+            sourced = _sourced(opened, task, time, instant_elements)
+            dead_letters.extend([sourced[each.element].dead_letter(each.reason, each.why) for each in (*rejected, *failing)])
+        if instant.inconsistencies:
+            inconsistent += 1
+        if instant.rejected:
+            continue
+        if instant.inconsistencies and len(contradictory) < MAX_INCONSISTENT_SHOWN:
+            contradictory.append((time, inconsistency_line(instant.inconsistencies)))
+        times.append(time)
+        counted_elements += len(instant_elements) - len(rejected)
+        if instant.facts:
+            facts += sum(map(len, instant.facts.values()))
+        items = items_of_instant(fed, time, graphs, closed) if program.units else NO_ITEMS
+        if instant.facts or items:
+            stage_two.add(time, instant, items)
+    lines = stage_two.lines()
+    longest = gap_length(program)
+    for key in (key for layer in range(job.layers) for key in job.keys(layer)):
+        if task.closed is not None:
+            lines.append(SparkRow(key, RowKind.CLOSED, task.closed, b""))
+        if times and program.timed:
+            lines.append(span_row(key, times, longest))
+    lines += dead_letters.rows(-1)
+    if contradictory:
+        lines.append(SparkRow(-3, RowKind.INCONSISTENT, 0, encode_inconsistencies(contradictory)))
+    if task.closed == LAST_MICRO:
+        lines.append(SparkRow(-4, RowKind.ENDED, 0, b""))
+    totals = Totals(
+        counted_elements,
+        len(times),
+        facts,
+        dead_letters=dead_letters.counted,
+        inconsistent=inconsistent,
+        rules=stage_two.rule_counts,
+        terms=frozenset(terms.terms),
+    )
+    lines.append(SparkRow(-2, RowKind.COUNTS, 0, encode_totals(totals)))
+    lines += fallback_rows()
+    return lines
+
+
+def _sourced(opened: TaskInputs, task: Task, time: Micros, elements: Sequence[Element]) -> list[SourcedElement]:
+    """The elements of an instant with their records; elements without are read again, in the same
+    order.
+    """
+    sourced = [element for element in elements if isinstance(element, SourcedElement)]
+    if sourced:
+        return sourced
+    read_again: list[Element] = []
+    for input_range in task.ranges:
+        admit(opened.files(input_range, trace=True), input_range, time - 1, time, read_again, [])
+    return [element for element in read_again if isinstance(element, SourcedElement)]
+
+
+class ChunkRouter:
+    """The arrivals at the buckets of each layer, where operators keep the state."""
+
+    def __init__(self, job: Job) -> None:
+        self._keys = [job.keys(layer) for layer in range(job.layers)]
+        self._deliver = program_of(job).router(job.buckets).facts
+        self._graph_ports = [layer.graph_ports for layer in program_of(job).layout.layers]
+        self._arrivals: list[dict[int, TimedArrivals]] = [{} for _ in self._keys]
+
+    def add(self, time: Micros, facts: InstantFacts, items: StreamItems) -> None:
+        """Route the facts of an instant, and its items for units."""
+        every = with_items(facts.facts, items) if items else facts.facts
+        for buckets, deliveries in zip(self._arrivals, self._deliver(every, time), strict=True):
+            for bucket, ports in deliveries.items():
+                buckets.setdefault(bucket, []).append((time, ports))
+
+    @property
+    def rule_counts(self) -> dict[str, RuleCounts]:
+        """An empty mapping: the operators count."""
+        return {}
+
+    def lines(self) -> list[SparkRow]:
+        """The arrivals as rows."""
+        return [
+            SparkRow(keys[bucket], RowKind.CHUNK, arrivals[0][0], chunk_payload(arrivals, graph_ports))
+            for keys, buckets, graph_ports in zip(self._keys, self._arrivals, self._graph_ports, strict=True)
+            for bucket, arrivals in buckets.items()
+        ]

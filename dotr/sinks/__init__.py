@@ -1,1 +1,0 @@
-"""Sinks of outputs and dead letters: files, Kafka, MQTT and HTTP."""

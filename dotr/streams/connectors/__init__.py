@@ -1,0 +1,1 @@
+"""Connectors: Kafka, MQTT and HTTP, as inputs and as outputs."""

@@ -1,0 +1,1 @@
+"""HTTP: a listener as an input, posts as outputs."""

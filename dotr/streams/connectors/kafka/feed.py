@@ -1,0 +1,154 @@
+"""Feed of one partition: the records of its messages, and one for each deleted range."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from dotr.model.stream import Reason
+from dotr.streams.connectors.kafka.reader import PartitionQueue, TopicReader
+from dotr.streams.connectors.kafka.topics import KafkaInput, LostRange, Partition
+from dotr.streams.formats.messages import Message, message_decoder
+from dotr.streams.lateness import EVERY_TIME, TimeFilter
+from dotr.streams.merge.feeds import FeedRecords, InputPoint
+from dotr.streams.records import InputFile, Record, SentTime
+
+if TYPE_CHECKING:
+    from confluent_kafka import Message as KafkaMessage
+
+RecordDecoder = Callable[["KafkaMessage", bool], list[Record]]
+
+_NO_TIMESTAMP: Final = 0
+
+
+def partition_file(topics: KafkaInput, place: str) -> InputFile:
+    """A partition as a file of the input: its path is `topic/partition`."""
+    return replace(topics.like, path=place)
+
+
+def record_decoder(file: InputFile, time_filter: TimeFilter = EVERY_TIME) -> RecordDecoder:
+    """The decoder of a client's messages: `decode(message, elements)`, called in their order.
+
+    Where the format allows it, only the graphs of `time_filter` times are parsed.
+    """
+    decode_message = message_decoder(file, time_filter)
+    plain = file.map is None and file.graphs.sent_time is None and file.ahead is None  # key, time stamp and topic are not used
+
+    def decode(message: KafkaMessage, elements: bool) -> list[Record]:
+        value, offset = message.value(), message.offset()
+        assert isinstance(offset, int)
+        if value is None:
+            return [Record(offset, offset + 1, offset, None, None, b"", "it has no value")]
+        headers = message.headers()
+        if plain:
+            bare = Message(value, offset) if headers is None else Message(value, offset, headers=tuple(headers))  # type: ignore[arg-type]
+            return decode_message(bare, elements)
+        kind, milliseconds = message.timestamp()
+        return decode_message(
+            Message(
+                value,
+                offset,
+                None if kind == _NO_TIMESTAMP else milliseconds * 1_000,
+                None,
+                message.key(),
+                tuple(headers or ()),  # type: ignore[arg-type]
+                message.topic() or "",
+                message.partition() or 0,
+            ),
+            elements,
+        )
+
+    return decode
+
+
+def time_decoder(file: InputFile) -> RecordDecoder:
+    """The decoder of a scan, which needs only times and positions. Where elements have the broker's
+    time stamp, a message is one record, and its content is not parsed."""
+    decode_record = record_decoder(file)
+    clock = file.graphs.sent_time if file.map is None else file.map.sent_time
+    if clock is not SentTime.TIMESTAMP:
+        return decode_record
+
+    def decode(message: KafkaMessage, elements: bool) -> list[Record]:
+        value, offset = message.value(), message.offset()
+        kind, milliseconds = message.timestamp()
+        if value is None or offset is None or kind == _NO_TIMESTAMP:
+            return decode_record(message, elements)
+        return [Record(offset, offset + 1, offset, milliseconds * 1_000, None, value)]
+
+    return decode
+
+
+def lost_record(lost: LostRange) -> Record:
+    """The unreadable record of a deleted range, whose dead letter has the reason `lost`."""
+    why = f"the records {lost.first} to {lost.end - 1} were deleted by the broker before they were read"
+    return Record(lost.first, lost.end, lost.first, None, None, b"", why, reason=Reason.LOST)
+
+
+def with_lost(records: Iterable[Record], start: int, end: int, lost: Iterable[LostRange]) -> Iterator[Record]:
+    """Records of the offsets [start, end), merged with one record for each deleted range that
+    overlaps them.
+
+    >>> [record.offset for record in with_lost([], 3, 9, [LostRange(0, 2), LostRange(1, 5), LostRange(9, 12)])]
+    [3]
+    """
+    ranges = [LostRange(max(each.first, start), each.end) for each in lost if each.end > start and each.first < end]
+    for record in records:
+        while ranges and ranges[0].first <= record.offset:
+            yield lost_record(ranges.pop(0))
+        yield record
+    for each in ranges:
+        yield lost_record(each)
+
+
+class KafkaFeed:
+    """A partition as a feed, whose positions are (0, offset, offset)."""
+
+    def __init__(
+        self, reader: TopicReader, partition: Partition, start: int, lost: tuple[LostRange, ...] = (), *, elements: bool = True
+    ) -> None:
+        self._reader = reader
+        self._queue = PartitionQueue(partition, start, lost)
+        self._elements = elements
+        self._file = partition_file(reader.topics, partition.place)
+        self._decode = record_decoder(self._file, TimeFilter()) if elements else time_decoder(self._file)
+        reader.add(self._queue)
+
+    @property
+    def ended(self) -> bool:
+        """True if the partition is bounded and every message was read."""
+        return self._queue.is_ended
+
+    @property
+    def end(self) -> InputPoint:
+        """Position behind the last record returned."""
+        return InputPoint(0, self._queue.next, self._queue.next)
+
+    @property
+    def is_at_end(self) -> bool:
+        """True if every record that the broker has reported was fetched and taken."""
+        return self._queue.is_at_end and not self._queue.messages
+
+    def is_behind(self) -> bool:
+        """True if the broker may hold records that were not fetched: the feed is then not idle."""
+        return self._reader.events.is_connected and not self._queue.is_at_end
+
+    def read(self, most: int) -> FeedRecords | None:
+        """Records of at most `most` messages; None where none has arrived."""
+        queue = self._queue
+        messages = self._reader.take(queue, most)
+        records: list[Record] = []
+        decode, elements = self._decode, self._elements
+        for message in messages:
+            records += decode(message, elements)
+        start = queue.next
+        queue.next = (messages[-1].offset() or 0) + 1 if queue.messages else queue.fetched
+        if queue.lost and queue.lost[0].first < queue.next:
+            records = list(with_lost(records, start, queue.next, queue.lost))
+            queue.lost = [each for each in queue.lost if each.first >= queue.next]
+        return FeedRecords(0, self._file, records) if records else None
+
+    def close(self) -> None:
+        """Stop reading the partition; the shared client stays open."""
+        self._reader.remove(self._queue)

@@ -1,0 +1,1 @@
+"""MQTT: subscriptions as inputs, publications as outputs."""

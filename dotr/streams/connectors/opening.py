@@ -1,0 +1,186 @@
+"""Opening of the sinks of destinations: the only module that imports all kinds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import TypeVar, assert_never
+
+from dotr.model.stream import DeadLetter, Firing
+from dotr.model.terms import Variable
+from dotr.streams.formats.writing import StreamFormat
+from dotr.streams.sinks.batches import BatchHistory, BatchSink, Check, Reject, RunSink, check_nothing
+from dotr.streams.sinks.dead_letters import DeadLetterFile, DeadLetterFiles
+from dotr.streams.sinks.destinations import Destination, HttpDestination, KafkaDestination, MqttDestination, PathDestination
+from dotr.streams.sinks.events import FileBatches, OutputFormat, OutputTerms, open_file
+from dotr.streams.sinks.files import check_new
+from dotr.streams.sinks.messages import Encoder, MessageFormat, dead_letter_encoder, event_encoder
+from dotr.syntax.environment import revealed
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """Output of a pipeline: all events in one format to one destination."""
+
+    format: OutputFormat
+    destination: Destination
+
+
+def check_no_older_output(destination: Destination) -> None:
+    """Check that a destination has no older output; raises `Refused` (I201, I202)."""
+    if isinstance(destination, PathDestination):
+        check_new(destination.path, destination.span)
+
+
+def check_secrets(destination: Destination) -> None:
+    """Check that the environment has the secrets of a destination; raises `Refused` (S124)."""
+    match destination:
+        case PathDestination():
+            pass
+        case KafkaDestination():
+            for _, text in destination.properties:
+                revealed(text)
+        case HttpDestination():
+            destination.url()
+            if destination.token is not None:
+                destination.token()
+        case MqttDestination():
+            destination.broker.credentials()
+        case _:
+            assert_never(destination)
+
+
+def open_sinks(
+    outputs: Sequence[Output], dead_letters: Destination | None, terms: OutputTerms, check: Check = check_nothing
+) -> OpenedSinks:
+    """Open the sinks of a run in process: all of them, or none.
+
+    Raises `Refused`, or what `check` raises, which is called while a sink waits for a broker.
+    """
+    opened: list[RunSink[Firing]] = []
+    refused: list[DeadLetter] = []
+    try:
+        for output in outputs:
+            # the handler below discards them if a later one fails
+            opened.append(_event_sink(output, terms, check, refused.append))  # noqa: PERF401
+        rejected = None if dead_letters is None else _dead_letter_sink(dead_letters, terms, check)
+        return OpenedSinks(opened, rejected, refused)
+    except BaseException:
+        for sink in opened:
+            sink.discard()
+        raise
+
+
+@dataclass(frozen=True, slots=True)
+class OpenedSinks:
+    """The sinks of a run in process.
+
+    `dead_letters` is None where they are only counted. `refused` is appended to by the sinks: the
+    dead letters of events that they cannot write.
+    """
+
+    events: Sequence[RunSink[Firing]]
+    dead_letters: RunSink[DeadLetter] | None
+    refused: list[DeadLetter]
+
+
+def _event_sink(output: Output, terms: OutputTerms, check: Check, reject: Reject) -> RunSink[Firing]:
+    destination = output.destination
+    match destination:
+        case PathDestination(path, span):
+            return open_file(path, output.format, terms, span)
+        case KafkaDestination():
+            from dotr.streams.connectors.kafka.producing import TopicSink
+
+            return TopicSink(destination, _encoder(output, terms, destination.key), check, reject)
+        case HttpDestination():
+            from dotr.streams.connectors.http.sink import PostedEvents
+
+            return PostedEvents(destination, _text_format(output), terms, check)
+        case MqttDestination():
+            from dotr.streams.connectors.mqtt.sink import PublishedMessages
+
+            return PublishedMessages(destination, _encoder(output, terms, None), reject)
+        case _:
+            assert_never(destination)
+
+
+def _dead_letter_sink(destination: Destination, terms: OutputTerms, check: Check) -> RunSink[DeadLetter]:
+    match destination:
+        case PathDestination(path, span):
+            return DeadLetterFile(path, terms.clock, span)
+        case KafkaDestination():
+            from dotr.streams.connectors.kafka.producing import TopicSink
+
+            return TopicSink(destination, partial(dead_letter_encoder, terms), check, ignore_letter)
+        case HttpDestination() | MqttDestination():
+            raise AssertionError("dead letters are neither posted nor published")
+        case _:
+            assert_never(destination)
+
+
+def ignore_letter(letter: DeadLetter) -> None:
+    """Discard the dead letter of a dead letter that is too long."""
+
+
+def _encoder(output: Output, terms: OutputTerms, key: Variable | None) -> Callable[[], Encoder[Firing]]:
+    """The factory of encoders of an output of messages."""
+    return partial(event_encoder, MessageFormat(_text_format(output), terms, key))
+
+
+def _text_format(output: Output) -> StreamFormat:
+    """The format of an output of messages."""
+    assert isinstance(output.format, StreamFormat), "a table is refused when the configuration is read"
+    return output.format
+
+
+def event_batches(outputs: Sequence[Output], terms: OutputTerms, history: BatchHistory) -> list[BatchSink[Firing]]:
+    """The sinks of events on Spark, not yet open: one for all files, one for each other output."""
+    files: list[tuple[str, OutputFormat]] = []
+    others: list[BatchSink[Firing]] = []
+    for number, output in enumerate(outputs):
+        destination = output.destination
+        match destination:
+            case PathDestination(path):
+                files.append((path, output.format))
+            case KafkaDestination():
+                others.append(_topic_batches(destination, str(number), _encoder(output, terms, destination.key), terms, history))
+            case HttpDestination():
+                from dotr.streams.connectors.http.sink import PostedBatches
+
+                others.append(PostedBatches(destination, _text_format(output), terms, history.identity))
+            case MqttDestination():
+                from dotr.streams.connectors.mqtt.sink import PublishedBatches
+
+                others.append(PublishedBatches(destination, _encoder(output, terms, None)))
+            case _:
+                assert_never(destination)
+    return [FileBatches(files, terms), *others] if files else others
+
+
+def dead_letter_batches(destination: Destination, terms: OutputTerms, history: BatchHistory) -> BatchSink[DeadLetter]:
+    """The sink of the dead letters of a run on Spark, not yet open."""
+    match destination:
+        case PathDestination(path):
+            return DeadLetterFiles(path, terms.clock)
+        case KafkaDestination():
+            return _topic_batches(destination, "dead", partial(dead_letter_encoder, terms), terms, history)
+        case HttpDestination() | MqttDestination():
+            raise AssertionError("dead letters are neither posted nor published")
+        case _:
+            assert_never(destination)
+
+
+def _topic_batches(
+    destination: KafkaDestination, number: str, new_encoder: Callable[[], Encoder[T]], terms: OutputTerms, history: BatchHistory
+) -> BatchSink[T]:
+    """The sink of a topic; `number` identifies the output in the name of its transactions."""
+    from dotr.streams.connectors.kafka.producing import RepeatedBatches
+    from dotr.streams.connectors.kafka.transactions import TransactionBatches, transaction_name
+
+    if not destination.exactly_once:
+        return RepeatedBatches(destination, new_encoder)
+    return TransactionBatches(destination, transaction_name(terms.pipeline, number, history.identity), new_encoder, history)

@@ -1,0 +1,1 @@
+"""Formats of elements: records of an input's text, and the text of an output."""

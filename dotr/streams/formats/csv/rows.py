@@ -1,0 +1,426 @@
+"""CSV reader: a row is an element, one column has its time, and a map makes its graph
+(interface.md, A stream element).
+
+Idea: a line without quotes is split at the delimiter. A line with quotes is parsed by the csv
+module, with the following lines if a field holds line ends. A record with all quotes closed is
+consumed whole, readable or not. With an unclosed quote, or text behind a closing quote, only the
+first line is rejected, and reading resumes at the second: a stray quote costs one line. Quoting is
+strict, since a stray quote in lenient parsing would extend to the next quoted field, and merge the
+rows between. A record beyond the limit is scanned in pieces, and only the state of quoting is kept.
+After a stray quote its text is read again; standard input is not seekable, so there the text is
+skipped.
+Invariant: a row has the same time in a scan, which makes no terms, as when read.
+Cost: about 3 µs a row with four triples.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+import sys
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from enum import Enum
+from functools import lru_cache
+from typing import BinaryIO, Final, assert_never
+
+from dotr.errors.diagnostics import refuse
+from dotr.model.places import Span
+from dotr.model.stream import Element, Reason
+from dotr.model.terms import Triple
+from dotr.model.time import LAST_MICRO, Micros
+from dotr.streams.formats.csv.map import check_columns, compile_map
+from dotr.streams.formats.lines import DAMAGED, LINE_END, STANDARD_INPUT, bounded_lines, damage, damaged, open_lines
+from dotr.streams.lateness import EVERY_TIME, TimeFilter
+from dotr.streams.records import START, InputFile, Message, Position, Record, beginning, limit_reason
+from dotr.streams.time_formats import ParseTime, time_parser
+
+_BOM: Final = b"\xef\xbb\xbf"
+_QUOTE: Final = ord('"')
+_RETURN: Final = ord("\r")
+
+csv.field_size_limit(sys.maxsize)  # the default of 128 KiB would reject long quoted fields
+
+
+def header_of(file: InputFile, place: Span | None = None) -> tuple[list[str], Position]:
+    """Columns of a file, checked against its map, and the position of its first row.
+
+    `place` is that of the input in the configuration, for errors. Raises `Refused` where the header
+    cannot be read or lacks a column.
+    """
+    assert file.map is not None
+    if file.map.columns:
+        check_columns(file, file.map.columns, place)
+        return list(file.map.columns), START
+    with open_lines(file.path, START, place) as lines:
+        return _header(file, lines, place)
+
+
+def _header(file: InputFile, lines: BinaryIO, place: Span | None = None) -> tuple[list[str], Position]:
+    assert file.map is not None
+    lines_read: list[bytes] = []
+    try:
+        cells = next(csv.reader(_decoded(lines, lines_read, file.record, file.map.encoding), delimiter=file.map.delimiter, strict=True), [])
+        if not cells and (broken := damage(lines)):
+            raise broken
+    except UnicodeDecodeError as error:
+        hint = "Name its encoding, such as encoding: latin-1, or save it as UTF-8."
+        raise refuse("I102", f"the header of {file.path} is not {_encoding_name(file)} (byte {error.start})", place, hint) from None
+    except (csv.Error, _RecordTooLong, *DAMAGED) as error:
+        raise refuse("I102", f"the header of {file.path} cannot be read: {error}", place) from None
+    if not cells:
+        raise refuse("I102", f"{file.path} has no header", place, "The first line of a CSV file names its columns.")
+    check_columns(file, cells, place)
+    return cells, Position(sum(map(len, lines_read)), len(lines_read) + 1)
+
+
+def _decoded(lines: BinaryIO, lines_read: list[bytes], limit: int, encoding: str) -> Iterator[str]:
+    size = 0
+    for raw in bounded_lines(lines, limit):
+        lines_read.append(raw)
+        size += len(raw)
+        if size > limit:
+            raise _RecordTooLong(limit_reason(limit))
+        yield (raw if len(lines_read) > 1 else raw.removeprefix(_BOM)).decode(encoding)
+
+
+def records(lines: BinaryIO, spec: InputFile, position: Position, elements: bool, time_filter: TimeFilter = EVERY_TIME) -> Iterator[Record]:
+    """Records from a position on, which is the start of the file or of a row.
+
+    `elements`: with the elements of the records that pass `time_filter`.
+    """
+    assert spec.map is not None
+    if spec.path == STANDARD_INPUT and not spec.map.columns:
+        header, position = _header(spec, lines)
+    else:
+        header, first = header_of(spec)
+        if position.offset < first.offset:
+            lines.read(first.offset - position.offset)
+            position = first
+    return _rows(lines, spec, header, position, elements, None, time_filter)
+
+
+def _rows(
+    lines: BinaryIO,
+    spec: InputFile,
+    header: Sequence[str],
+    position: Position,
+    elements: bool,
+    sent: Micros | None = None,
+    time_filter: TimeFilter = EVERY_TIME,
+) -> Iterator[Record]:
+    """Records of rows under a header; without a column of times, `sent` (µs) is the time of all."""
+    assert spec.map is not None
+    rows = _RowReader(lines, spec, header, elements, sent)
+    rows.lowest, rows.until = time_filter.lowest(spec), time_filter.until
+    greatest, lowest, until, distance = time_filter.greatest, rows.lowest, time_filter.until, time_filter.distance(spec)
+    delimiter, columns, time_at, unit = spec.map.delimiter, len(header), rows.time_at, spec.unit
+    make, parse, encoding = rows.to_triples, rows.parse_time, spec.map.encoding
+    new = tuple.__new__  # takes a third of the time of a constructor; called twice a row
+    end, line = position
+    # A scan splits a plain row of ASCII bytes only up to the time: b"7,12:00,a,b\n" with the time in
+    # column 1 is split into the cells b"7", b"12:00", b"a,b\n".
+    in_ascii = not elements and delimiter.isascii() and is_like_ascii(encoding)
+    comma, commas = delimiter.encode(), columns - 1
+    try:
+        for raw in bounded_lines(lines, spec.record):
+            offset, end = end, end + len(raw)
+            is_plain = in_ascii and raw.isascii() and raw.count(comma) == commas and raw[-1] == LINE_END and _QUOTE not in raw
+            if is_plain and (_RETURN not in raw or raw.find(b"\r", 0, -2) < 0):
+                try:
+                    cell = raw.split(comma, time_at + 1)[time_at]
+                    time = parse((cell.rstrip(b"\r\n") if time_at == commas else cell).decode(), unit)
+                except ValueError:  # reported below
+                    pass
+                else:
+                    yield Record(offset, end, line, time, None, raw)
+                    line += 1
+                    continue
+            try:
+                text = raw.decode(encoding)
+                if text[-2:] == "\r\n":
+                    cells = text[:-2].split(delimiter)
+                elif text[-1] == "\n":
+                    cells = text[:-1].split(delimiter)
+                else:  # the last line, or the beginning of a long one
+                    raise _NotPlain
+                if len(cells) != columns or '"' in text or text.find("\r", 0, -2) >= 0:
+                    raise _NotPlain
+                time = parse(cells[time_at], unit)
+                element = new(Element, (time, make(cells)[0])) if elements and lowest < time <= until else None
+            except (_NotPlain, ValueError):
+                for record, next_line in rows.quoted_or_broken(raw, offset, line):
+                    end, line = record.end, next_line
+                    stamp = record.stamp if record.time is None else record.time
+                    if stamp is not None and stamp > greatest:
+                        greatest = stamp
+                        rows.lowest = lowest = max(lowest, stamp - distance)
+                    if record.raw.strip() or record.reason is Reason.LIMIT:
+                        yield record
+                continue
+            if time > greatest:
+                greatest = time
+                if time - distance > lowest:
+                    rows.lowest = lowest = time - distance
+            yield new(Record, (offset, end, line, time, element, raw, "", None, Reason.UNREADABLE))
+            line += 1
+        time_filter.greatest = greatest
+        if (broken := damage(lines)) and not rows.damaged:
+            raise broken
+    except DAMAGED as error:
+        yield damaged(end, line, error)
+
+
+def row_decoder(spec: InputFile, time_filter: TimeFilter = EVERY_TIME) -> Callable[[Message, bool], Iterable[Record]]:
+    """Decoder of messages of one or several rows, with the elements of those that pass
+    `time_filter`.
+
+    Without declared columns a message begins with a header.
+    """
+    is_wanted = time_filter.test_for(spec)
+    assert spec.map is not None
+    clock, declared, encoding, delimiter = spec.map.sent_time, spec.map.columns, spec.map.encoding, spec.map.delimiter
+    plain = _RowReader(io.BytesIO(), spec, declared, elements=False) if declared else None
+
+    def decode(message: Message, elements: bool) -> Iterable[Record]:
+        body, place = message.body, message.place
+        sent = None if clock is None else message.time_by(clock)
+        if plain is not None and b'"' not in body and b"\n" not in body and b"\r" not in body:  # a row without quotes
+            greatest = time_filter.greatest
+            try:
+                cells = body.decode(encoding).split(delimiter)
+                if len(cells) == len(declared):
+                    time = plain.parse_time(cells[plain.time_at], spec.unit) if sent is None else sent
+                    element = Element(time, plain.to_triples(cells)[0]) if is_wanted(time) and elements else None
+                    return (Record(place, place + 1, place, time, element, body),)
+            except ValueError:  # reported below, with the greatest time before the message
+                time_filter.greatest = greatest
+        return several(message, elements, sent)
+
+    def several(message: Message, elements: bool, sent: Micros | None) -> Iterator[Record]:
+        lines, position, header, place = io.BytesIO(message.body), START, list(declared), message.place
+        if not declared:
+            header, position = _header(spec, lines)
+        records = list(_rows(lines, spec, header, position, elements, sent, time_filter))
+        for record in records or [Record(0, 0, 0, None, None, message.body, "it has no row")]:
+            yield record._replace(offset=place, end=place + 1, line=place)
+
+    return decode
+
+
+def _encoding_name(file: InputFile) -> str:
+    """The name of the encoding of a CSV file, for messages."""
+    assert file.map is not None
+    return "UTF-8" if file.map.encoding == "utf-8" else file.map.encoding
+
+
+@lru_cache(64)
+def is_like_ascii(encoding: str) -> bool:
+    """True if text in ASCII has the same bytes in an encoding.
+
+    >>> is_like_ascii("latin-1"), is_like_ascii("utf-16-le"), is_like_ascii("utf-7")
+    (True, False, False)
+    """
+    every = "".join(map(chr, range(128)))
+    return every.encode(encoding, "replace") == every.encode()
+
+
+class _NotPlain(Exception):
+    """Signal that a line is not a plain row."""
+
+
+class _RecordTooLong(Exception):
+    """Signal that a record has more bytes than its limit."""
+
+
+class _CsvCut(Exception):
+    """Signal that damage of the file cuts off the last line."""
+
+
+class _RowReader:
+    """Reader of rows with quotes or errors.
+
+    `damaged`: True once a record has reported damage of the file. Elements are made of rows with
+    times in (`lowest`, `until`] (µs since 1970).
+    """
+
+    def __init__(self, lines: BinaryIO, spec: InputFile, header: Sequence[str], elements: bool, sent: Micros | None = None) -> None:
+        assert spec.map is not None
+        self._lines = lines
+        self._unit = spec.unit
+        self._limit = spec.record
+        self._delimiter = spec.map.delimiter
+        self._header = header
+        self.time_at = header.index(spec.map.time) if spec.map.sent_time is None else 0
+        self._encoding = spec.map.encoding
+        self._encoding_name = _encoding_name(spec)
+        self.parse_time: ParseTime = time_parser(spec.map.time_format, spec.map.time_zone) if sent is None else lambda cell, unit: sent
+        self._elements = elements
+        self.damaged = False
+        self.lowest, self.until = -LAST_MICRO, LAST_MICRO
+        self.to_triples = compile_map(spec, header)
+
+    def quoted_or_broken(self, raw: bytes, offset: int, line: int) -> Iterator[tuple[Record, int]]:
+        """Records of a line that is no plain row, empty lines included, each with the number of the
+        next line.
+
+        Following lines are read while a quoted field is open.
+        """
+        waiting = deque([raw])
+        while waiting:
+            record, line = self._record(waiting, offset, line)
+            offset = record.end
+            yield record, line
+
+    def _record(self, waiting: deque[bytes], offset: int, line: int) -> tuple[Record, int]:
+        lines_read: list[bytes] = []
+        size = 0
+        ran_out = False
+        invalid_at = -1  # offset of the first byte that is invalid in the encoding
+
+        def feed() -> Iterator[str]:
+            nonlocal ran_out, size, invalid_at
+            while True:
+                raw = waiting.popleft() if waiting else self._lines.readline(self._limit + 1)
+                if not raw:
+                    ran_out = True
+                    return
+                lines_read.append(raw)
+                size += len(raw)
+                if raw[-1] != LINE_END:
+                    if size <= self._limit and damage(self._lines):
+                        raise _CsvCut
+                elif size == self._limit + 1:
+                    size -= 1  # the line end does not count
+                if size > self._limit:
+                    raise _RecordTooLong
+                try:
+                    yield raw.decode(self._encoding)
+                except UnicodeDecodeError as error:
+                    invalid_at = size - len(raw) + error.start if invalid_at < 0 else invalid_at
+                    yield raw.decode(self._encoding, "replace")
+
+        why = ""
+        time: Micros | None = None
+        stamp: Micros | None = None
+        triples: tuple[Triple, ...] = ()
+        complete, is_wanted = True, False
+        cells: list[str] = []
+        try:
+            cells = next(csv.reader(feed(), delimiter=self._delimiter, strict=True), [])
+            if invalid_at >= 0:
+                raise ValueError
+            if len(cells) != len(self._header):
+                plural = "" if len(cells) == 1 else "s"
+                raise ValueError(f"it has {len(cells)} column{plural} where the header has {len(self._header)}")
+            try:
+                time = self.parse_time(cells[self.time_at], self._unit)
+            except ValueError as error:
+                raise ValueError(f"its time, {self._header[self.time_at]}: {error}") from None
+            is_wanted = self._elements and self.lowest < time <= self.until
+            triples = self.to_triples(cells)[0] if is_wanted else ()
+        except _RecordTooLong:
+            return self._long(lines_read, waiting, offset, line)
+        except _CsvCut:
+            if len(lines_read) == 1:
+                self.damaged = True
+                broken = damage(self._lines)
+                assert broken is not None
+                return damaged(offset, line, broken, lines_read[0]), line + 1
+            complete, why = False, _UNCLOSED_QUOTE
+        except csv.Error as error:
+            complete = len(lines_read) == 1 or str(error).startswith("new-line character")
+            why = _UNCLOSED_QUOTE if ran_out else f"it is no row: {error}"
+        except ValueError as error:
+            why, stamp, time = str(error), time, None
+        if not complete:  # lines behind the first are read again as separate records
+            waiting.extendleft(reversed(lines_read[1:]))
+            del lines_read[1:]
+        raw = b"".join(lines_read)
+        if 0 <= invalid_at < len(raw):
+            why = f"it is not {self._encoding_name} (byte {invalid_at})"
+        element = Element(time, triples) if is_wanted and time is not None else None
+        return Record(offset, offset + len(raw), line, time, element, raw, why, stamp), line + len(lines_read)
+
+    def _long(self, lines_read: list[bytes], waiting: deque[bytes], offset: int, line: int) -> tuple[Record, int]:
+        """Record beyond the limit that begins with the lines read so far."""
+        state, end, after, delimiter = QuoteState.START, offset, line, self._delimiter.encode()
+        second: int | None = None  # where the second line starts
+        pieces = deque([*lines_read, *waiting])
+        waiting.clear()
+        while piece := pieces.popleft() if pieces else self._lines.readline(_PIECE):
+            state = quote_state(piece, state, delimiter)
+            end += len(piece)
+            if piece[-1] == LINE_END:
+                after += 1
+                second = end if second is None else second
+                if state is not QuoteState.INSIDE:
+                    break
+        raw, why, reason = beginning(b"".join(lines_read), self._limit), limit_reason(self._limit), Reason.LIMIT
+        if state in (QuoteState.ODD, QuoteState.INSIDE) and second is not None and second < end and self._lines.seekable():
+            self._lines.seek(second)
+            end, after = second, line + 1
+            if len(lines_read[0]) <= self._limit + 1 and lines_read[0][-1] == LINE_END:
+                raw, why, reason = lines_read[0], _UNCLOSED_QUOTE, Reason.UNREADABLE
+            else:
+                raw = beginning(lines_read[0], self._limit)
+        else:
+            waiting.extend(pieces)
+        return Record(offset, end, line, None, None, raw, why, reason=reason), after
+
+
+_UNCLOSED_QUOTE: Final = "a quote is never closed"
+_PIECE: Final = 1 << 16
+_INSIDE: Final = re.compile(rb'(?:[^"]++|"")*+')
+
+
+class QuoteState(Enum):
+    """State of quoting at the end of a piece of a record.
+
+    - QUOTE: behind a quote inside a quoted field, either the closing one or the first of two.
+    - ODD: behind text that follows a closing quote.
+    """
+
+    START = 0
+    PLAIN = 1
+    INSIDE = 2
+    QUOTE = 3
+    ODD = 4
+
+
+def quote_state(piece: bytes, state: QuoteState, delimiter: bytes) -> QuoteState:
+    r'''State of quoting at the end of a piece of a record, from the state at its start.
+
+    >>> [quote_state(b'1,"a', QuoteState.START, b",").name, quote_state(b'b""",2', QuoteState.INSIDE, b",").name]
+    ['INSIDE', 'PLAIN']
+    >>> [quote_state(b'x"y', QuoteState.INSIDE, b",").name, quote_state(b'"\r\n', QuoteState.QUOTE, b",").name]
+    ['ODD', 'INSIDE']
+    '''
+    at = 0
+    while at < len(piece):
+        match state:
+            case QuoteState.INSIDE:
+                found = _INSIDE.match(piece, at)
+                assert found is not None
+                at = found.end() + 1
+                state = QuoteState.QUOTE if at <= len(piece) else state
+            case QuoteState.QUOTE:
+                if piece.startswith(b'"', at):
+                    state, at = QuoteState.INSIDE, at + 1
+                elif piece.startswith(delimiter, at):
+                    state, at = QuoteState.START, at + len(delimiter)
+                else:
+                    return QuoteState.PLAIN if piece[at:].strip(b"\r\n") == b"" else QuoteState.ODD
+            case QuoteState.START if piece.startswith(b'"', at):
+                state, at = QuoteState.INSIDE, at + 1
+            case QuoteState.START | QuoteState.PLAIN:
+                at = piece.find(delimiter + b'"', at)
+                if at < 0:
+                    return QuoteState.START if piece.endswith(delimiter) else QuoteState.PLAIN
+                state, at = QuoteState.INSIDE, at + len(delimiter) + 1
+            case QuoteState.ODD:
+                return state
+            case _:
+                assert_never(state)
+    return state

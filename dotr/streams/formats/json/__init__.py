@@ -1,0 +1,1 @@
+"""JSON documents and lines, mapped to graphs."""

@@ -1,0 +1,407 @@
+"""Compiler of the `map` of a JSON input to Python: an object to triples.
+
+Idea: as for a row of CSV, each path is a variable of generated code. A term whose path has `[]`
+repeats the smallest part of the template around it. Inside brackets that is the property list of
+its triple, with the triple that has the list's node as object; outside of brackets it is its
+triple. A repeated part is a loop, with new blank nodes in each turn.
+
+    map: <{id}> a :Room ; :part [ :no {parts[].n} ] .
+
+    triples.append((absolute_iri(text_of(c0)), a, :Room))
+    for i0 in items_of(c1):
+        c2 = i0.get('n') if i0.__class__ is dict else None
+        b0 = f'_:{next(fresh)}'
+        triples.append((absolute_iri(text_of(c0)), :part, b0))
+        if c2 is not None:
+            triples.append((b0, :no, cell_term(c2)))
+
+Invariant: triples are in the order of the template, a part's items in that of the list; each triple
+is there once.
+Cost: about that of `json.loads` for an object of the same size.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from itertools import count
+from typing import Any, Final, TypeAlias
+
+from dotr.errors.diagnostics import Diagnostic, DotrError, Refused
+from dotr.evaluation.codegen.tree import Assign, Block, CodeNode, Emit, ForEach, IfElse, Return
+from dotr.evaluation.codegen.triples import TermCode, TripleCode, compile_triples, return_triples
+from dotr.model.algebra import Const
+from dotr.model.places import Document, Span
+from dotr.model.templates import Blank, ParsedMap, Template, TemplateSlot, TemplateTerm, TemplateTriple, leaves
+from dotr.model.terms import RDF_FIRST, XSD, Term, Triple, literal
+from dotr.streams.formats.json.paths import JsonPath, Step, parse_path
+from dotr.streams.formats.map_terms import MapTerms, cell_term, columns_of, columns_of_slot
+from dotr.streams.formats.maps import parsed_map
+from dotr.streams.records import InputFile, Message
+from dotr.syntax.turtle.graphs import number_blanks
+
+MakeObject: TypeAlias = Callable[[Any, Any, Message | None], tuple[tuple[Triple, ...], int]]
+"""Function `make(object, message, sent)`: triples of an object, and the number of triples omitted
+for a missing value (0 where a part is repeated).
+
+`message` is the JSON message around the object, `sent` the message of the transport (None: a file).
+Raises ValueError with the reason where a value cannot be used."""
+
+_CACHED_TERMS: Final = 1 << 14
+
+
+class JsonNumber(str):
+    """The lexical form of a JSON number."""
+
+    __slots__ = ()
+
+
+class UnusableMap(DotrError):
+    """A map whose repetition is impossible; `column` is the path that causes it."""
+
+    def __init__(self, column: str, reason: str) -> None:
+        super().__init__(reason)
+        self.column = column
+
+
+@lru_cache(_CACHED_TERMS)
+def _string_term(text: str) -> Term:
+    return literal(text)
+
+
+def value_term(value: object) -> Term:
+    """Term of a JSON value: a string is a plain literal, and a number an integer, a decimal (dot)
+    or a double (exponent) of the same lexical form. Raises ValueError for an object or a list.
+
+    >>> value_term("007"), value_term(True)
+    ('"007"', '"true"^^<http://www.w3.org/2001/XMLSchema#boolean>')
+    >>> value_term(JsonNumber("7.40"))
+    '"7.40"^^<http://www.w3.org/2001/XMLSchema#decimal>'
+    """
+    if value.__class__ is str:
+        return _string_term(value)
+    if value.__class__ is JsonNumber:
+        return cell_term(value)
+    if value.__class__ is bool:
+        return literal("true" if value else "false", XSD + "boolean")
+    raise ValueError(_no_value(value))
+
+
+def value_text(value: object) -> str:
+    """Text of a JSON value inside an IRI or a literal; raises ValueError for an object or a list.
+
+    >>> value_text("hall"), value_text(JsonNumber("1.50")), value_text(False)
+    ('hall', '1.50', 'false')
+    """
+    if isinstance(value, str):
+        return str(value)
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    raise ValueError(_no_value(value))
+
+
+def _no_value(value: object) -> str:
+    return f"{'an object' if isinstance(value, dict) else 'a list'} is found where the map needs a value"
+
+
+def items_of(value: object) -> Sequence[Any]:
+    """Items of a list; none where it is missing or null. Raises ValueError for another value.
+
+    >>> items_of(None), items_of([1])
+    ((), [1])
+    """
+    if value is None:
+        return ()
+    if isinstance(value, list):
+        return value
+    raise ValueError(f"{'an object' if isinstance(value, dict) else 'a value'} is found where the map needs a list")
+
+
+def sent_value(message: Message | None, path: str) -> str | None:
+    """The transport's property of a message that a path names; None where the message lacks it.
+
+    Raises ValueError for a key or a header that is not UTF-8.
+
+    >>> message = Message(b"", 7, 5_000, key=b"a", headers=(("unit", b"C"), ("unit", b"K")), topic="t")
+    >>> [sent_value(message, path) for path in ("$key", "$topic", "$partition", "$offset", "$timestamp", "$header.unit")]
+    ['a', 't', '0', '7', '5', 'K']
+    """
+    if message is None:
+        return None
+    match path:
+        case "$key":
+            raw = message.key
+        case "$topic":
+            return message.topic
+        case "$partition":
+            return JsonNumber(message.partition)
+        case "$offset":
+            return JsonNumber(message.place)
+        case "$timestamp":
+            return None if message.timestamp is None else JsonNumber(message.timestamp // 1000)
+        case _:
+            name = path.removeprefix("$header.").lower()
+            raw = next((value for header, value in reversed(message.headers) if header.lower() == name), None)
+    try:
+        return None if raw is None else raw.decode()
+    except UnicodeDecodeError:
+        raise ValueError(f"its {path} is not UTF-8") from None
+
+
+@lru_cache(256)
+def compile_json_map(document: Document, parsed: ParsedMap) -> MakeObject:
+    """Compile the map of a document; raises `Refused` with the errors of its paths (T107, T108).
+
+    Blank nodes are `_:0`, `_:1`, … in order of appearance.
+
+    >>> from dotr.syntax.turtle.parser import parse_map
+    >>> document = Document("map", "<x:s> <x:tag> {tags[]} ; <x:v> {v} .")
+    >>> make = compile_json_map(document, parse_map(Span(document, 0, len(document.text)), {}))
+    >>> for triple in make({"tags": ["a", "b"], "v": JsonNumber("1")}, {}, None)[0]: print(triple)
+    ('<x:s>', '<x:tag>', '"a"')
+    ('<x:s>', '<x:tag>', '"b"')
+    ('<x:s>', '<x:v>', '"1"^^<http://www.w3.org/2001/XMLSchema#integer>')
+    """
+    paths: dict[str, JsonPath] = {}
+    problems: list[Diagnostic] = []
+    for column in columns_of(parsed.template):
+        try:
+            paths[column] = parse_path(column)
+        except ValueError as error:
+            problems.append(_problem(document, column, "T107", str(error), "A path is written a.b, a[0] or a[]: docs/inputs.md."))
+    if problems:
+        raise Refused(problems)
+    try:
+        return _MapCompiler(parsed.template, frozenset(parsed.bracketed), paths).compiled()
+    except UnusableMap as error:
+        hint = "Write each list in brackets of its own, or only paths that go through the same list."
+        raise Refused([_problem(document, error.column, "T108", str(error), hint)]) from None
+
+
+def _problem(document: Document, column: str, code: str, message: str, hint: str) -> Diagnostic:
+    start = max(document.text.find("{" + column + "}"), 0)
+    return Diagnostic(code, message, Span(document, start, start + len(column) + 2), hint)
+
+
+def compile_map_of(file: InputFile) -> MakeObject:
+    """The compiled map of an input; raises `Refused` with all its errors (T101 to T108)."""
+    assert file.map is not None
+    return compile_json_map(file.map.template, parsed_map(file))
+
+
+def check_no_sent_values(file: InputFile) -> None:
+    """Check that the map of files has no property of messages (`$key`); raises `Refused` (T107)."""
+    assert file.map is not None
+    document = file.map.template
+    cells = [column for column in columns_of(parsed_map(file).template) if column.startswith("$")]
+    hint = "Messages by kafka, mqtt and http have them."
+    problems = [_problem(document, cell, "T107", f"{cell} is a property of messages of a broker, not of files", hint) for cell in cells]
+    if problems:
+        raise Refused(problems)
+
+
+_Prefix: TypeAlias = tuple[Step, ...]
+
+
+@dataclass
+class _MapCompiler:
+    """Compiler of one map. `bracketed`: the blank nodes with a property list in brackets."""
+
+    template: Template
+    bracketed: frozenset[Blank]
+    paths: dict[str, JsonPath]
+    _numbers: Any = field(default_factory=count)
+
+    def compiled(self) -> MakeObject:
+        triples = self.template.triples
+        list_nodes = {triple[0] for triple in triples if triple[1] == Const(RDF_FIRST)}
+        self._nested = self.bracketed | {node for node in list_nodes if isinstance(node, Blank)}
+        self._leads = {triple[2]: triple for triple in triples if isinstance(triple[2], Blank) and triple[2] in self._nested}
+        self._check_repetition(list_nodes)
+        self._blanks = list(dict.fromkeys(slot for slot in leaves(self.template) if isinstance(slot, Blank)))
+        self._variables: dict[str, str] = {}
+        self._loop_variables: dict[_Prefix, str] = {}
+        self._blank_codes: dict[Blank, TermCode] = {
+            blank: TermCode(repr(f"_:{number}"), fixed=f"_:{number}") for number, blank in enumerate(self._blanks)
+        }
+        self._terms = MapTerms(
+            lambda column: self._variables[column], "{} is not None".format, lambda blank: self._blank_codes[blank], value_term, value_text
+        )
+        names: dict[str, object] = {"items_of": items_of, "sent_value": sent_value, "numbered": number_blanks, "count": count}
+        if not any(path.lists for path in self.paths.values()):
+            body = [*self._fetches(self.template.triples), *return_triples(self._codes(triples), "numbered({})" if self._blanks else "{}")]
+        else:
+            block = self._block(triples, (), frozenset())
+            end = Return("numbered(dict.fromkeys(triples)), 0" if self._blanks else "tuple(dict.fromkeys(triples)), 0")
+            body = [Assign("fresh", f"count({len(self._blanks)})"), Assign("triples", "[]"), *block, end]
+        return compile_triples("map", "data, message, sent", body, {**names, **self._terms.names})
+
+    # --- repetition ---
+
+    def _check_repetition(self, list_nodes: Collection[TemplateSlot]) -> None:
+        """Raise `UnusableMap` for `[]` in a path from the message, a list or a quoted triple."""
+        for column, path in self.paths.items():
+            if path.from_message and path.lists:
+                raise UnusableMap(column, f"{{{column}}} goes through a list of the message, which an item of `each` cannot repeat")
+        for triple in self.template.triples:
+            for slot in triple:
+                for column in columns_of_slot(slot):
+                    if self.paths[column].lists and (triple[0] in list_nodes or isinstance(slot, TemplateTerm)):
+                        where = "a quoted triple" if isinstance(slot, TemplateTerm) else "a list in parentheses"
+                        raise UnusableMap(column, f"{{{column}}} cannot repeat inside {where}")
+
+    def _block(self, triples: Sequence[TemplateTriple], bound: _Prefix, entered: frozenset[Blank]) -> list[CodeNode]:
+        """The statements for triples in their order, inside the loops over the items of `bound`.
+
+        `entered`: the nodes whose property lists the loops repeat.
+        """
+        block: list[CodeNode] = []
+        direct = [triple for triple in triples if self._repeated_node(triple, entered) is None and self._list_of(triple, bound) == bound]
+        block += self._fetches(direct)
+        done: set[Blank] = set()
+        for triple in triples:
+            node = self._repeated_node(triple, entered)
+            if node is not None:
+                if node not in done:
+                    done.add(node)
+                    inside = [each for each in triples if self._belongs(each, node)]
+                    block += self._loops(
+                        inside, bound, self._extended(self._list_of_node(node), bound), entered | {node}, self._within(node)
+                    )
+                continue
+            longest = self._list_of(triple, bound)
+            if longest != bound:
+                block += self._loops([triple], bound, longest, entered, ())
+            else:
+                block += self._emit(triple)
+        return block
+
+    def _loops(
+        self, triples: Sequence[TemplateTriple], bound: _Prefix, longest: _Prefix, entered: frozenset[Blank], blanks: Sequence[Blank]
+    ) -> list[CodeNode]:
+        """Loops from the items of `bound` to those of `longest`, around the triples.
+
+        `blanks` get new labels in each turn.
+        """
+        if longest == bound:
+            renamed: list[CodeNode] = []
+            for blank in blanks:
+                name = f"b{next(self._numbers)}"
+                self._blank_codes[blank] = TermCode(name)
+                renamed.append(Assign(name, "f'_:{next(fresh)}'"))
+            return [*renamed, *self._block(triples, bound, entered)]
+        end = next(number for number in range(len(bound), len(longest)) if longest[number] is None) + 1
+        items, item = f"l{next(self._numbers)}", f"i{next(self._numbers)}"
+        fetch = self._access(items, bound, longest[len(bound) : end - 1])
+        outside = self._variables, self._loop_variables, self._blank_codes
+        self._variables, self._blank_codes = dict(self._variables), dict(self._blank_codes)
+        self._loop_variables = {**self._loop_variables, longest[:end]: item}
+        loop = ForEach(item, f"items_of({items})", self._loops(triples, longest[:end], longest, entered, blanks))
+        self._variables, self._loop_variables, self._blank_codes = outside
+        return [*fetch, loop]
+
+    def _repeated_node(self, triple: TemplateTriple, entered: frozenset[Blank]) -> Blank | None:
+        """The outermost repeated, bracketed node, not yet entered, whose list holds a triple."""
+        found = None
+        subject, _, value = triple
+        node = value if isinstance(value, Blank) and value in self._nested else subject
+        while isinstance(node, Blank) and node in self._nested:
+            if node in self.bracketed and node not in entered and self._list_of_node(node):
+                found = node
+            lead = self._leads.get(node)
+            if lead is None:
+                break
+            node = lead[0]
+        return found
+
+    def _belongs(self, triple: TemplateTriple, node: Blank) -> bool:
+        """True if a triple is in the property list of a node or a nested one, or leads to it."""
+        if triple[2] == node:
+            return True
+        subject = triple[0]
+        while isinstance(subject, Blank) and subject in self._nested:
+            if subject == node:
+                return True
+            lead = self._leads.get(subject)
+            if lead is None:
+                return False
+            subject = lead[0]
+        return False
+
+    def _within(self, node: Blank) -> list[Blank]:
+        """The node, and the nodes of the property lists nested in its own."""
+        return [blank for blank in self._blanks if blank == node or (blank in self._leads and self._belongs(self._leads[blank], node))]
+
+    def _list_of_node(self, node: Blank) -> _Prefix:
+        """The longest list of the triples directly in a node's property list."""
+        longest: _Prefix = ()
+        for triple in self.template.triples:
+            if triple[0] == node:
+                longest = self._list_of(triple, longest)
+        return longest
+
+    def _list_of(self, triple: TemplateTriple, bound: _Prefix) -> _Prefix:
+        """The longest list in the paths of a triple, or `bound`; raises `UnusableMap`."""
+        longest = bound
+        for slot in triple:
+            for column in columns_of_slot(slot):
+                for each in self.paths[column].lists[-1:]:
+                    longest = self._extended(each, longest, column)
+        return longest
+
+    def _extended(self, one: _Prefix, other: _Prefix, column: str = "") -> _Prefix:
+        """The longer of two lists; raises `UnusableMap` where the shorter is no prefix of it."""
+        shorter, longer = sorted((one, other), key=len)
+        if longer[: len(shorter)] != shorter:
+            columns = [each for each, path in self.paths.items() if path.lists and path.lists[-1] in (one, other)]
+            raise UnusableMap(
+                column or columns[-1], f"{{{columns[0]}}} and {{{column or columns[-1]}}} go through two lists: each item with each"
+            )
+        return longer
+
+    # --- values ---
+
+    def _fetches(self, triples: Sequence[TemplateTriple]) -> list[CodeNode]:
+        """Assignments of the values of the triples, each once."""
+        block: list[CodeNode] = []
+        for triple in triples:
+            for slot in triple:
+                for column in columns_of_slot(slot):
+                    if column in self._variables:
+                        continue
+                    path = self.paths[column]
+                    name = self._variables[column] = f"c{next(self._numbers)}"
+                    if path.sent:
+                        block.append(Assign(name, f"sent_value(sent, {path.sent!r})"))
+                        continue
+                    bound = path.lists[-1] if path.lists else ()
+                    block += self._access(name, bound, path.steps[len(bound) :], from_message=path.from_message)
+        return block
+
+    def _access(self, name: str, bound: _Prefix, steps: Sequence[Step], *, from_message: bool = False) -> list[CodeNode]:
+        """Assignments of the value at the end of some steps, or None, to a variable.
+
+        Of the steps `a`, 2: `c0 = data.get('a') if data.__class__ is dict else None`, then
+        `c0 = c0[2] if c0.__class__ is list and len(c0) > 2 else None`.
+        """
+        base = self._loop_variables[bound] if bound else "message" if from_message else "data"
+        if not steps:
+            return [Assign(name, base)]
+        block: list[CodeNode] = []
+        for step in steps:
+            if isinstance(step, int):
+                block.append(Assign(name, f"{base}[{step}] if {base}.__class__ is list and len({base}) > {step} else None"))
+            else:
+                block.append(Assign(name, f"{base}.get({step!r}) if {base}.__class__ is dict else None"))
+            base = name
+        return block
+
+    def _codes(self, triples: Sequence[TemplateTriple]) -> list[TripleCode]:
+        return [(self._terms.code(s), self._terms.code(p), self._terms.code(o)) for s, p, o in triples]
+
+    def _emit(self, triple: TemplateTriple) -> Block:
+        [code] = self._codes([triple])
+        guards = list(dict.fromkeys(guard for term in code for guard in term.guards))
+        emit = Emit("triples.append", f"({', '.join(term.code for term in code)})")
+        return [IfElse([(" and ".join(guards), [emit])])] if guards else [emit]

@@ -1,0 +1,278 @@
+"""JSON reader: an object is an element, or with `each` every item of one of its lists. A path gives
+the time, and a map makes the graph (docs/inputs.md).
+
+Invariant: a scan gives the same records with the same `judged_time`, without triples. With `each`,
+item n of the object at offset m has the offset m + n, which is inside the object, since an item has
+at least two bytes.
+Cost: less than twice that of `json.loads`.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from fractions import Fraction
+from functools import lru_cache
+from typing import Any, BinaryIO, Final, NoReturn
+
+from dotr.errors.diagnostics import Diagnostic, Refused
+from dotr.model.places import Span
+from dotr.model.stream import Element, Reason
+from dotr.model.time import LAST_MICRO, Micros, Unit
+from dotr.streams.formats.json.cuts import JsonCut, document_cuts, has_object_per_line, line_cuts
+from dotr.streams.formats.json.map import JsonNumber, check_no_sent_values, compile_map_of, items_of
+from dotr.streams.formats.json.paths import JsonPath, parse_path
+from dotr.streams.formats.lines import DAMAGED, STANDARD_INPUT, damage, damaged, open_lines
+from dotr.streams.lateness import EVERY_TIME, TimeFilter
+from dotr.streams.records import START, InputFile, Message, Position, Record, beginning, limit_reason
+from dotr.streams.time_formats import ParseTime, time_parser
+from dotr.syntax.turtle.nesting import OPENING, TextLimitExceeded, check_json_nesting
+
+_BOM: Final = "\ufeff"
+
+
+def refuse_constant(name: str) -> NoReturn:
+    """Raise ValueError for NaN or Infinity."""
+    raise ValueError(f"{name} is no JSON")
+
+
+DECODER: Final = json.JSONDecoder(parse_int=JsonNumber, parse_float=JsonNumber, parse_constant=refuse_constant)
+"""A decoder that keeps the lexical form of numbers."""
+
+
+def check_paths(file: InputFile, place: Span | None = None, *, sent: bool = False) -> None:
+    """Check the map and the paths of an input; raises `Refused` with all problems.
+
+    `sent`: the input has messages of a broker or server, whose properties the map may use.
+    """
+    assert file.map is not None
+    problems: list[Diagnostic] = []
+    for key, text in (("time", "" if file.map.sent_time else file.map.time), ("each", file.map.each)):
+        try:
+            if text:
+                _path_of(key, text)
+        except ValueError as error:
+            problems.append(Diagnostic("T107", f"{key}: {error}", place, "A path is written a.b, a[0] or, for `each`, a[]."))
+    try:
+        compile_map_of(file)
+        if not sent:
+            check_no_sent_values(file)
+    except Refused as refused:
+        problems += refused.diagnostics
+    if problems:
+        raise Refused(problems)
+
+
+@lru_cache(64)
+def _path_of(key: str, text: str) -> JsonPath:
+    """The path of the key `time` or `each`; raises ValueError where the key cannot have it."""
+    path = parse_path(text)
+    if path.sent:
+        raise ValueError(f"{text} is no path in the message")
+    lists = path.lists
+    if key == "time" and lists:
+        raise ValueError(f"{text} goes through a list, and an element has one time")
+    if key == "each" and (lists != (path.steps,) or path.from_message):
+        raise ValueError(f"{text} names no list: a path of `each` ends with [], as in data[]")
+    return path
+
+
+def records(lines: BinaryIO, spec: InputFile, position: Position, elements: bool, time_filter: TimeFilter = EVERY_TIME) -> Iterator[Record]:
+    """Records from a position on; `elements`: with the elements of those that pass
+    `time_filter`."""
+    assert spec.map is not None
+    cuts = line_cuts
+    if not spec.map.lines and spec.path != STANDARD_INPUT:
+        with closing(open_lines(spec.path, START)) as start:
+            cuts = line_cuts if has_object_per_line(start, spec.record) else document_cuts
+    if spec.map.each and position.offset:  # the position may be inside an object
+        with closing(open_lines(spec.path, START)) as again:
+            yield from _records(again, spec, START, position.offset, cuts, elements, time_filter)
+    else:
+        yield from _records(lines, spec, position, 0, cuts, elements, time_filter)
+
+
+def _records(
+    lines: BinaryIO,
+    spec: InputFile,
+    position: Position,
+    first: int,
+    cuts: Callable[..., Iterator[JsonCut]],
+    elements: bool,
+    time_filter: TimeFilter,
+) -> Iterator[Record]:
+    """Records from a position on, without those before the offset `first`."""
+    end, line = position
+    objects = _ObjectReader(spec, time_filter)
+    try:
+        for cut in cuts(lines, *position, spec.record):
+            end, line = cut.end, cut.line + cut.raw.count(b"\n")
+            if end <= first:
+                continue
+            if end == cut.offset + len(cut.raw) and not cut.raw.endswith((b"}", b"\n")) and (broken := damage(lines)):
+                yield damaged(cut.offset, cut.line, broken, cut.raw)
+                return
+            for record in objects.records(cut, elements):
+                if record.offset >= first:
+                    yield record
+        time_filter.greatest = objects.greatest
+        if broken := damage(lines):
+            raise broken
+    except DAMAGED as error:
+        yield damaged(end, line, error)
+
+
+def object_decoder(spec: InputFile, time_filter: TimeFilter = EVERY_TIME) -> Callable[[Message, bool], Iterator[Record]]:
+    """Decoder of messages of one object each, with the elements of those that pass
+    `time_filter`."""
+    records = _ObjectReader(spec, time_filter).records
+    return lambda message, elements: records(JsonCut(message.place, message.place + 1, message.place, message.body), elements, message)
+
+
+class _ObjectReader:
+    """Reader of the elements of consecutive objects."""
+
+    def __init__(self, spec: InputFile, time_filter: TimeFilter = EVERY_TIME) -> None:
+        assert spec.map is not None
+        self.greatest, self._lowest, self._until = time_filter.greatest, time_filter.lowest(spec), time_filter.until
+        self._distance = time_filter.distance(spec)
+        self._make = compile_map_of(spec)
+        self._clock = spec.map.sent_time
+        self._time = JsonPath(()) if self._clock else _path_of("time", spec.map.time)
+        self._time_text = spec.map.time
+        self._each = _path_of("each", spec.map.each) if spec.map.each else None
+        self._each_text = spec.map.each
+        self._parse: ParseTime = time_parser(spec.map.time_format, spec.map.time_zone)
+        self._formatted = spec.map.time_format is not None
+        self._unit = spec.unit
+        self._nesting = spec.nesting
+        self._limit = spec.record
+
+    def records(self, cut: JsonCut, elements: bool, sent: Message | None = None) -> Iterator[Record]:
+        """The records of an object: one, or one for each item. Those of a transport's message
+        (`sent`) have the place of the message.
+        """
+        offset, end, line, raw, too_long = cut
+        if too_long:
+            yield Record(offset, end, line, None, None, beginning(raw, self._limit), limit_reason(self._limit), reason=Reason.LIMIT)
+            return
+        try:
+            message = self._decoded(raw, 0 if sent else offset)
+            items = [message] if self._each is None else self._items(message)
+        except TextLimitExceeded as error:
+            yield Record(offset, end, line, None, None, raw, str(error), reason=Reason.LIMIT)
+            return
+        except (ValueError, RecursionError) as error:
+            yield Record(offset, end, line, None, None, raw, reason_text(error))
+            return
+        last = len(items) - 1
+        for number, item in enumerate(items):
+            start, stop = offset + number, end if number == last else offset + number + 1
+            if sent:
+                start, stop = offset, end
+            time: Micros | None = None
+            try:
+                if self._clock and sent:
+                    time = sent.time_by(self._clock)
+                if not isinstance(item, dict):
+                    raise ValueError("it is no JSON object")
+                if time is None:
+                    time = self._micros(message if self._time.from_message else item)
+                is_wanted = elements and self._lowest < time <= self._until
+                if time > self.greatest:
+                    self.greatest = time
+                    self._lowest = max(self._lowest, time - self._distance)
+                if b"\\u" in raw and self._each is None:
+                    _check_text(item)
+                triples = self._make(item, message, sent)[0] if is_wanted else ()
+            except (ValueError, RecursionError) as error:
+                where = f"item {number + 1} of {self._each_text}: " if self._each else ""
+                yield Record(start, stop, line, None, None, raw, where + reason_text(error), time)
+            else:
+                yield Record(start, stop, line, time, Element(time, triples) if is_wanted else None, raw)
+
+    def _decoded(self, raw: bytes, offset: int) -> Any:
+        text = raw.decode()
+        if len(raw) - len(raw.translate(None, OPENING)) > self._nesting:
+            check_json_nesting(text, self._nesting)
+        message = DECODER.decode(text if offset else text.removeprefix(_BOM))
+        if b"\\u" in raw and self._each is not None:  # without `each`, `records` checks the text after it has read the time
+            _check_text(message)
+        return message
+
+    def _items(self, message: Any) -> list[Any]:
+        assert self._each is not None
+        value = message
+        for step in self._each.steps[:-1]:
+            value = _at(value, step)
+        if value is None:
+            raise ValueError(f"it has no {self._each_text.removesuffix('[]')}")
+        return list(items_of(value))
+
+    def _micros(self, item: Any) -> Micros:
+        """The time of an item in µs since 1970; raises ValueError with the reason."""
+        value = item
+        for step in self._time.steps:
+            value = _at(value, step)
+        if value is None:
+            raise ValueError(f"it has no {self._time_text}")
+        if isinstance(value, bool) or not isinstance(value, str):
+            raise ValueError(f"its time, {self._time_text}, is neither text nor a number")
+        if not value.isascii():
+            _check_text(value)
+        try:
+            if isinstance(value, JsonNumber) and not self._formatted and not value.lstrip("-").isdecimal():
+                return _micros_of(value, self._unit)
+            return self._parse(str(value), self._unit)
+        except ValueError as error:
+            raise ValueError(f"its time, {self._time_text}: {error}") from None
+
+
+def _check_text(message: Any) -> None:
+    """Raise UnicodeEncodeError where an object holds half of a surrogate pair."""
+    json.dumps(message, ensure_ascii=False).encode()
+
+
+def _micros_of(digits: str, unit: Unit) -> Micros:
+    """The time of a number with a fraction or an exponent, cut to whole µs.
+
+    >>> _micros_of("1.5", Unit.SECOND), _micros_of("1.7e3", Unit.MILLISECOND)
+    (1500000, 1700000)
+    """
+    if len(digits) > 40 or abs(int(digits.lower().partition("e")[2] or 0)) > 40:
+        raise ValueError(f"{digits[:40]} is no time: it is out of range; is time.unit right?")
+    micros = int(Fraction(digits) * unit.value // 1)
+    if not -LAST_MICRO < micros < LAST_MICRO:
+        raise ValueError(f"{digits} is no time: it is out of range; is time.unit right?")
+    return micros
+
+
+def _at(value: Any, step: object) -> Any:
+    """The member or item of a value, None where it has none."""
+    if isinstance(step, str):
+        return value.get(step) if isinstance(value, dict) else None
+    return value[step] if isinstance(step, int) and isinstance(value, list) and len(value) > step else None
+
+
+def reason_text(error: Exception) -> str:
+    """Reason why an object is unreadable, from the error that its reader raised.
+
+    >>> reason_text(RecursionError())
+    'it is nested too deeply'
+    """
+    match error:
+        case json.JSONDecodeError():
+            message = error.msg.removesuffix(" at")  # "Invalid control character at"
+            return f"it is no JSON: {message[:1].lower()}{message[1:]} at column {error.colno}"
+        case UnicodeDecodeError():
+            return f"it is not UTF-8 (byte {error.start})"
+        case UnicodeEncodeError():
+            return "it has half of a surrogate pair, which is no character"
+        case RecursionError():
+            return "it is nested too deeply"
+        case ValueError() if str(error).startswith("Exceeds the limit"):
+            return f"it has an integer of more than {sys.get_int_max_str_digits():,} digits"
+        case _:
+            return str(error)

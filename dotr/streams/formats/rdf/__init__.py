@@ -1,0 +1,1 @@
+"""Serializations of RDF as streams: documents, messages, quads and logs."""

@@ -1,0 +1,256 @@
+"""Assembly of named graphs and their times into elements, shared by TriG and N-Quads (interface.md,
+A stream element).
+
+Idea: a record is a run of statements about one graph: those in the graph, and those of the default
+graph whose subject is the graph's name. A record is readable if the default graph gives the graph
+one `prov:generatedAtTime`; other statements about the graph are dropped. A time without triples is
+an empty graph. A broken statement makes a graph unreadable if it is between the graph's statements,
+contains the graph's name, or is adjacent to a time without triples; otherwise it is a separate
+record. Statements that may still belong to a graph are buffered up to the limit of a record; a
+larger graph is skipped in memory of that size.
+Invariant: records are consecutive, without overlap, and reading from the start of any record gives
+that record and the following ones again.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Collection, Generator, Iterable, Iterator, Sequence
+from typing import Final, NamedTuple
+
+from pyoxigraph import Quad
+
+from dotr.model.stream import Element, Reason
+from dotr.model.terms import PROV, XSD, Triple, literal_parts
+from dotr.model.time import Micros, Unit
+from dotr.streams.records import SHOWN, InputFile, Record, beginning, limit_reason
+from dotr.streams.times import parse_date_time, parse_time
+from dotr.syntax.turtle.graphs import canonical_triples
+
+GENERATED_AT_TIME: Final = f"<{PROV}generatedAtTime>"
+_INTEGERS: Final = frozenset(XSD + name for name in ("integer", "long", "int", "nonNegativeInteger", "unsignedLong", "unsignedInt"))
+_DATE_TIMES: Final = frozenset((XSD + "dateTime", XSD + "dateTimeStamp"))
+
+
+class Statement(NamedTuple):
+    """A statement of the file.
+
+    - `offset`, `end`, `line`: the range of bytes [offset, end), and the number of its first line.
+    - `graph`: the graph that contains the statement, or is its subject; None for a broken
+      statement.
+    - `triples`: those in the graph; `times`: the times of the graph, as terms.
+    - `why`, `reason`: the error of a broken statement, and its kind: LIMIT or UNREADABLE.
+    - `last`: the last bytes of a statement of which `raw` is only the beginning.
+    """
+
+    offset: int
+    end: int
+    line: int
+    raw: bytes
+    graph: str | None
+    triples: Sequence[Triple] = ()
+    times: Sequence[str] = ()
+    why: str = ""
+    reason: Reason = Reason.UNREADABLE
+    last: bytes = b""
+
+    @property
+    def size(self) -> int:
+        """Length in bytes."""
+        return self.end - self.offset
+
+    def names(self, graph: str) -> bool:
+        """True if a broken statement contains the name of a graph."""
+        name = graph.encode()
+        return name in self.raw or name in self.last
+
+
+def quad_parts(quad: Quad) -> tuple[str, Triple]:
+    """Name of the graph (empty: the default graph) and the triple of a quad."""
+    subject, predicate, value = str(quad.triple).split(" ", 2)
+    graph = str(quad.graph_name)
+    return "" if graph == "DEFAULT" else graph, (subject, predicate, value)
+
+
+def statement(offset: int, end: int, line: int, raw: bytes, quads: Sequence[tuple[str, Triple]]) -> Statement:
+    """The statement with these (graph, triple) pairs, which are not empty."""
+    graph = quads[0][0]
+    if graph:
+        return Statement(offset, end, line, raw, graph, [triple for _, triple in quads])
+    times = [triple for _, triple in quads if triple[1] == GENERATED_AT_TIME]
+    subjects = dict.fromkeys(subject for subject, _, _ in times)
+    if len(subjects) > 1:
+        return Statement(offset, end, line, raw, None, why="one statement gives the times of several graphs: write each beside its graph")
+    subject = next(iter(subjects), quads[0][1][0])
+    return Statement(offset, end, line, raw, subject, times=[value for _, _, value in times])
+
+
+class _Run:
+    """A run of statements about one graph. Beyond the limit only the beginning (`head`) and two
+    times are kept.
+    """
+
+    __slots__ = ("_limit", "end", "full", "graph", "head", "size", "statements", "times")
+
+    def __init__(self, graph: str, statements: Iterable[Statement], limit: int) -> None:
+        self.graph = graph
+        self.statements: list[Statement] = []
+        self.times: dict[str, None] = {}
+        self.full = False  # True once a statement has triples
+        self.head: bytes | None = None
+        self.size = 0
+        self._limit = limit
+        for each in statements:
+            self.add(each)
+
+    def add(self, each: Statement) -> None:
+        offset, self.end, _, _, _, triples, times, _, _, _ = each
+        self.size += self.end - offset
+        if triples:
+            self.full = True
+        if self.head is not None:
+            return
+        if times:
+            self.times.update(dict.fromkeys(times))
+        self.statements.append(each)
+        if self.size > self._limit:
+            self.head = beginning(_text(self.statements, SHOWN), self._limit)
+            self.statements = [self.statements[0]._replace(raw=b"", triples=())]
+            self.times = dict.fromkeys(list(self.times)[:2])
+
+
+class _Broken:
+    """Buffer of broken statements that may still belong to a graph, up to the limit of a record."""
+
+    __slots__ = ("size", "statements")
+
+    def __init__(self, statements: Iterable[Statement] = ()) -> None:
+        self.statements = deque(statements)
+        self.size = sum([len(each.raw) for each in self.statements])
+
+    def add(self, each: Statement) -> None:
+        self.statements.append(each)
+        self.size += len(each.raw)
+
+    def beyond(self, limit: int) -> Iterator[Statement]:
+        """Remove and yield the first statements until the others fit the limit."""
+        while self.size > limit:
+            first = self.statements.popleft()
+            self.size -= len(first.raw)
+            yield first
+
+
+def assemble(statements: Iterable[Statement], spec: InputFile, elements: bool) -> Iterator[Record]:
+    """Records of consecutive statements, in order; `elements`: with their elements."""
+    limit = spec.record
+    before = _Broken()  # before the run; may belong to the next graph
+    after = _Broken()  # behind the run; may belong to its graph or the next one
+    run: _Run | None = None
+    for each in statements:
+        graph = each.graph
+        if run is not None and (graph == run.graph or (graph is None and each.names(run.graph))):
+            if after.statements:
+                for broken in after.statements:
+                    run.add(broken)
+                after = _Broken()
+            run.add(each)
+        elif graph is None:
+            (before if run is None else after).add(each)
+            if run is not None and after.size > limit:
+                before, after, run = _Broken((yield from _closed(before, run, after, spec, elements))), _Broken(), None
+            yield from map(_broken_record, before.beyond(limit))
+        else:
+            if run is not None:
+                left = yield from _closed(before, run, after, spec, elements)
+                if before.statements or after.statements:
+                    before, after = _Broken(left), _Broken()
+            if not before.statements:
+                run = _Run(graph, (each,), limit)
+                continue
+            waiting = list(before.statements)
+            named = next((number for number, broken in enumerate(waiting) if broken.names(graph)), len(waiting))
+            before, run = _Broken(waiting[:named]), _Run(graph, [*waiting[named:], each], limit)
+    left = before.statements if run is None else (yield from _closed(before, run, after, spec, elements))
+    yield from map(_broken_record, left)
+
+
+def _closed(before: _Broken, run: _Run, after: _Broken, spec: InputFile, elements: bool) -> Generator[Record, None, Collection[Statement]]:
+    """Records of a finished run and of the broken statements before it.
+
+    Returns the broken statements behind the run that do not belong to it.
+    """
+    if not run.full and run.head is None and (before.statements or after.statements):
+        run = _Run(run.graph, [*before.statements, *run.statements, *after.statements], spec.record)
+        before = after = _Broken()
+    for broken in before.statements:
+        yield _broken_record(broken)
+    yield _record(run, spec, elements)
+    return after.statements
+
+
+def _broken_record(broken: Statement) -> Record:
+    return Record(broken.offset, broken.end, broken.line, None, None, broken.raw, broken.why, reason=broken.reason)
+
+
+def _text(run: Iterable[Statement], most: int | None = None) -> bytes:
+    """Text of statements; with `most`, only a beginning of more than `most` bytes."""
+    parts: list[bytes] = []
+    size = 0
+    for each in run:
+        parts.append(each.raw if each.raw.endswith(b"\n") else each.raw + b"\n")
+        size += len(parts[-1])
+        if most is not None and size > most:
+            break
+    return b"".join(parts)
+
+
+def _record(run: _Run, spec: InputFile, elements: bool) -> Record:
+    offset, line = run.statements[0].offset, run.statements[0].line
+    raw = _text(run.statements) if run.head is None else run.head
+    reason = Reason.UNREADABLE if run.head is None else Reason.LIMIT
+    stamp: Micros | None = None
+    stamps: set[Micros] = set()
+    invalid: ValueError | None = None
+    for value in run.times:
+        try:
+            stamps.add(time_of_term(value, spec.unit))
+        except ValueError as error:
+            invalid = invalid or error
+    try:
+        if len(stamps) == 1:
+            (stamp,) = stamps
+        if invalid is not None:
+            raise invalid
+        if run.head is not None:
+            raise ValueError(limit_reason(spec.record))
+        for each in run.statements:
+            if each.graph is None:
+                reason = each.reason
+                raise ValueError(f"line {each.line} of it cannot be read: {each.why}")
+        if len(stamps) > 1:
+            raise ValueError("it has more than one prov:generatedAtTime")
+        if stamp is None:
+            raise ValueError("no prov:generatedAtTime stands beside it in the default graph")
+        triples = canonical_triples([triple for each in run.statements for triple in each.triples]) if elements else ()
+    except ValueError as error:
+        return Record(offset, run.end, line, None, None, raw, str(error), stamp, reason)
+    return Record(offset, run.end, line, stamp, Element(stamp, triples) if elements else None, raw)
+
+
+def time_of_term(term: str, unit: Unit, predicate: str = "prov:generatedAtTime") -> Micros:
+    """Time (µs since 1970) of a literal, a date-time or an integer of a unit, as the object of a
+    predicate; raises ValueError with the reason.
+
+    >>> time_of_term('"7"^^<http://www.w3.org/2001/XMLSchema#integer>', Unit.SECOND)
+    7000000
+    """
+    if term[0] == '"':
+        text, datatype, _ = literal_parts(term)
+        try:
+            if datatype in _DATE_TIMES:
+                return parse_date_time(text)
+            if datatype in _INTEGERS:
+                return parse_time(text, unit)
+        except ValueError as error:
+            raise ValueError(f"its {predicate} cannot be read: {error}") from None
+    raise ValueError(f"its {predicate} is neither an xsd:dateTime nor an xsd:integer: {term if term[0] != '_' else 'a blank node'}")

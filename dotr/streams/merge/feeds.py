@@ -1,0 +1,228 @@
+"""Feeds: non-blocking reads of one input, which return records, None (no data yet), or are at the
+end.
+
+Invariant: `end` is the position of the record after the last one returned, so another feed can
+resume there.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from queue import Empty, Queue
+from typing import Final, NamedTuple, Protocol
+
+from dotr.errors.diagnostics import Refused
+from dotr.streams.formats.lines import STANDARD_INPUT, damaged
+from dotr.streams.formats.reading import Reader
+from dotr.streams.lateness import TimeFilter
+from dotr.streams.merge.folders import Folder, GrowingInput
+from dotr.streams.records import START, InputFile, Position, Record
+
+
+class InputPoint(NamedTuple):
+    """Position in an input: the number of a file, and an offset (bytes) and a line in the file."""
+
+    file: int
+    offset: int
+    line: int
+
+
+BEGIN: Final = InputPoint(0, *START)
+
+
+class FeedRecords(NamedTuple):
+    """Records of one file, with the number of the file in its input."""
+
+    number: int
+    file: InputFile
+    records: list[Record]
+
+
+class Feed(Protocol):
+    """An input read concurrently with others."""
+
+    @property
+    def ended(self) -> bool:
+        """True if no record follows."""
+
+    @property
+    def end(self) -> InputPoint:
+        """Position of the record after the last one returned."""
+
+    def read(self, most: int) -> FeedRecords | None:
+        """The next records of one file, about `most` of them; None where none has arrived."""
+
+    def close(self) -> None:
+        """Release the files or connections of the feed."""
+
+
+class InputFiles(Protocol):
+    """Files of an input, numbered from 0 on."""
+
+    def file(self, number: int) -> InputFile | None:
+        """File of this number; None where it does not exist, or does not exist yet."""
+
+    @property
+    def closed(self) -> bool:
+        """True if no further file will appear."""
+
+
+class OneFile:
+    """An input of one file."""
+
+    closed = True
+
+    def __init__(self, file: InputFile) -> None:
+        self._file = file
+
+    def file(self, number: int) -> InputFile | None:
+        """The file for number 0, else None."""
+        return None if number else self._file
+
+
+class AppearingFiles:
+    """Files that appear in a watched folder."""
+
+    closed = False
+
+    def __init__(self, growing: GrowingInput, known: list[str], clock: Callable[[], float] = time.monotonic) -> None:
+        self._growing = growing
+        self._folder = Folder(growing.pattern, growing.settle, known, clock)
+        self._paths: list[str] = []
+
+    def file(self, number: int) -> InputFile | None:
+        """File of this number, or None; lists the folder where the number is the next one."""
+        if number == len(self._paths):
+            self._paths += self._folder.new_files()
+        return replace(self._growing.like, path=self._paths[number]) if number < len(self._paths) else None
+
+
+class FilesFeed:
+    """Feed of files in sequence, from the position `start` on.
+
+    A file that cannot be opened is one unreadable record; in an input of a single file it raises
+    `Refused`.
+    """
+
+    def __init__(self, files: InputFiles, start: InputPoint = BEGIN, *, elements: bool = True, ended: bool = False) -> None:
+        self._files = files
+        self._elements = elements
+        self._point = start
+        self._reader: Reader | None = None
+        self._file: InputFile | None = None
+        self._records: Iterator[Record] = iter(())
+        self._next: Record | None = None
+        self._wanted = TimeFilter()
+        self.ended = ended
+
+    @property
+    def end(self) -> InputPoint:
+        """Position of the next record."""
+        return self._point
+
+    def read(self, most: int) -> FeedRecords | None:
+        """At most `most` records of one file; None where none has arrived."""
+        number = self._point.file
+        while self._next is None:
+            if self.ended or not self._open():
+                return None
+            number = self._point.file
+            self._advance()
+        file = self._file
+        assert file is not None
+        records: list[Record] = []
+        while self._next is not None and len(records) < most:
+            records.append(self._next)
+            self._advance()
+        return FeedRecords(number, file, records)
+
+    def _advance(self) -> None:
+        """Fetch the next record; at the end of the file move to the next file."""
+        self._next = record = next(self._records, None)
+        if record is not None:
+            self._point = InputPoint(self._point.file, record.offset, record.line)
+            return
+        self.close()
+        self._next_file()
+
+    def _next_file(self) -> None:
+        number = self._point.file + 1
+        self._point = InputPoint(number, *START)
+        if self._files.closed and self._files.file(number) is None:
+            self.ended = True
+
+    def _open(self) -> bool:
+        file = self._files.file(self._point.file)
+        if file is None:
+            self.ended = self._files.closed
+            return False
+        self._file = file
+        try:
+            self._reader = Reader(file, Position(self._point.offset, self._point.line), elements=self._elements, time_filter=self._wanted)
+            self._records = self._reader.records()
+        except Refused as refused:
+            if isinstance(self._files, OneFile):
+                raise
+            self._records = iter([unopened(self._point, refused)])
+        return True
+
+    def close(self) -> None:
+        """Close the current file."""
+        if self._reader is not None:
+            self._reader.close()
+            self._reader = None
+
+
+def unopened(point: InputPoint, refused: Refused) -> Record:
+    """The unreadable record of a file that cannot be opened, or read from its beginning."""
+    record = damaged(point.offset, point.line, refused)
+    return record._replace(why=refused.diagnostics[0].message)
+
+
+class StandardInput:
+    """Feed of standard input, read by a separate thread, so that other inputs need not wait."""
+
+    def __init__(self, like: InputFile, *, elements: bool = True) -> None:
+        self._file = replace(like, path=STANDARD_INPUT)
+        self._queue: Queue[Record | BaseException | None] = Queue(10_000)
+        self._elements = elements
+        self._point = BEGIN
+        self.ended = False
+        threading.Thread(target=self._read, daemon=True).start()
+
+    @property
+    def end(self) -> InputPoint:
+        """Always the beginning: standard input cannot be read a second time."""
+        return self._point
+
+    def _read(self) -> None:
+        try:
+            with Reader(self._file, elements=self._elements, time_filter=TimeFilter()) as reader:
+                for record in reader.records():
+                    self._queue.put(record)
+        except BaseException as error:
+            self._queue.put(error)
+        else:
+            self._queue.put(None)
+
+    def read(self, most: int) -> FeedRecords | None:
+        """At most `most` records; None where none has arrived."""
+        records: list[Record] = []
+        try:
+            while len(records) < most:
+                item = self._queue.get_nowait()
+                if isinstance(item, BaseException):
+                    raise item
+                if item is None:
+                    self.ended = True
+                    break
+                records.append(item)
+        except Empty:
+            pass
+        return FeedRecords(0, self._file, records) if records else None
+
+    def close(self) -> None:
+        """Does nothing: the thread may be blocked in a read, and ends with the process."""

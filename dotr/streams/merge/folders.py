@@ -1,0 +1,119 @@
+"""Growing inputs: a folder in which files appear, standard input, and received messages
+(semantics.md, section 6).
+
+The files of a folder are consecutive parts of one input, ordered by name within a listing. A file
+is complete when its size and modification time have not changed for a declared duration. With a
+duration of 0 a file is complete when first listed, for files that are renamed into the folder. An
+incomplete file delays the files with later names.
+"""
+
+from __future__ import annotations
+
+import glob
+import os
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from dotr.model.time import Micros
+from dotr.streams.formats.lines import STANDARD_INPUT
+from dotr.streams.records import InputFile
+
+if TYPE_CHECKING:
+    from dotr.streams.connectors.receivers import MessageSource
+
+SPOOL_BYTES: Final = 10 << 30
+"""Default limit of the bytes of an input's spool."""
+
+_LISTING_SECONDS: Final = 0.01
+_SHARE: Final = 10
+"""Listing a folder takes at most 1/10 of the time."""
+
+
+@dataclass(frozen=True, slots=True)
+class GrowingInput:
+    """A growing input.
+
+    - `like`: the specification that its files share; its path is empty, or that of standard input.
+    - `pattern`: the glob of a watched folder; empty for other inputs.
+    - `settle`: the duration (µs) without change after which a file is complete.
+    - `idle`: the declared duration (µs) without a record after which the input is idle; None:
+      never.
+    - `source`: the receiver of an input of messages; None for other inputs.
+    - `spool`: limit of the bytes of its spool on Spark.
+    """
+
+    like: InputFile
+    pattern: str = ""
+    settle: Micros = 0
+    idle: Micros | None = None
+    source: MessageSource | None = None
+    spool: int = SPOOL_BYTES
+
+    @property
+    def standard(self) -> bool:
+        """True for standard input."""
+        return self.like.path == STANDARD_INPUT
+
+
+class Folder:
+    """Listing of the new complete files of a folder.
+
+    `settle` as in `GrowingInput`; `known` are the paths to skip.
+    """
+
+    def __init__(self, pattern: str, settle: Micros, known: Iterable[str], clock: Callable[[], float] = time.monotonic) -> None:
+        self._pattern = pattern
+        self._settle = settle / 1_000_000
+        self._known = set(known)
+        self._clock = clock
+        self._versions: dict[str, tuple[tuple[int, int], float]] = {}
+        self._next = -1.0
+
+    def new_files(self) -> list[str]:
+        """Paths of the new complete files, ordered by name."""
+        started = self._clock()
+        if started < self._next:
+            return []
+        complete: list[str] = []
+        candidates = sorted(path for path in glob.glob(self._pattern, recursive=True) if path not in self._known)
+        self._versions = {path: self._versions[path] for path in candidates if path in self._versions}
+        for path in candidates:
+            if not self._is_complete(path, started):
+                break
+            complete.append(path)
+        for path in candidates[len(complete) :]:  # notes their versions, so that their time without change begins
+            self._is_complete(path, started)
+        self._known.update(complete)
+        now = self._clock()
+        self._next = now + max(_LISTING_SECONDS, _SHARE * (now - started))
+        return complete
+
+    def _is_complete(self, path: str, now: float) -> bool:
+        try:
+            status = os.stat(path)
+        except OSError:
+            return False
+        if not os.path.isfile(path):
+            return False
+        version = status.st_size, status.st_mtime_ns
+        before, since = self._versions.get(path, (None, now))
+        if version != before:
+            self._versions[path], since = (version, now), now
+        return now - since >= self._settle
+
+
+def stable_files(paths: Iterable[str], settle: Micros) -> None:
+    """Wait until no file has changed for `settle` µs; one unchanged for a minute is stable."""
+    versions: dict[str, tuple[int, int]] = {}
+    while True:
+        recent = {}
+        for path in paths:
+            status = os.stat(path)
+            if time.time() - status.st_mtime < 60:
+                recent[path] = status.st_size, status.st_mtime_ns
+        if not settle or recent == versions:
+            return
+        versions = recent
+        time.sleep(settle / 1_000_000)

@@ -1,0 +1,99 @@
+"""Paces of inputs: limits of the seconds of event time a second of the clock, to replay a file in
+real time, or faster.
+
+Idea: the first record with a time maps event time to the clock. Each record is held until the clock
+has reached its time, and delays the records behind it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from dotr.model.time import Micros
+from dotr.streams.merge.feeds import Feed, FeedRecords, InputPoint
+from dotr.streams.records import Record
+
+_AHEAD: Final = 256
+"""Limit of the records read at once."""
+
+
+class EventClock:
+    """Mapping of event time to the clock, over all files of an input.
+
+    `pace` is in seconds of event time a second of the clock.
+
+
+    >>> clock = EventClock(60.0)
+    >>> clock.reached(7_000_000, 100.0), clock.reached(67_000_000, 100.9), clock.reached(67_000_000, 101.0)
+    (True, False, True)
+    """
+
+    def __init__(self, pace: float) -> None:
+        self._pace = pace
+        self._start: tuple[Micros, float] | None = None
+
+    def reached(self, moment: Micros, now: float) -> bool:
+        """True if the clock, at `now` (s), has reached an event time (µs since 1970)."""
+        if self._start is None:
+            self._start = moment, now
+        first, start = self._start
+        return moment - first <= (now - start) * 1_000_000 * self._pace
+
+
+class PacedFeed:
+    """Feed whose records are held until the clock has reached their times.
+
+    `holding` is True while a record is held. `held_back` may be set to False, which turns the pace
+    off.
+    """
+
+    def __init__(self, feed: Feed, clock: EventClock, now: Callable[[], float] = time.monotonic) -> None:
+        self._feed = feed
+        self._clock = clock
+        self._now = now
+        self._held: FeedRecords | None = None
+        self.held_back = True
+
+    @property
+    def holding(self) -> bool:
+        """True while a record is held."""
+        return self._held is not None
+
+    @property
+    def ended(self) -> bool:
+        """True if the feed has ended and no record is held."""
+        return self._held is None and self._feed.ended
+
+    @property
+    def end(self) -> InputPoint:
+        """Position of the next record."""
+        if self._held is None:
+            return self._feed.end
+        first = self._held.records[0]
+        return InputPoint(self._held.number, first.offset, first.line)
+
+    def read(self, most: int) -> FeedRecords | None:
+        """At most `most` records whose times are reached; None where there is none."""
+        chunk = self._held or self._feed.read(min(most, _AHEAD))
+        self._held = None
+        if chunk is None:
+            return None
+        count = min(self._ready(chunk.records) if self.held_back else len(chunk.records), most)
+        records = chunk.records
+        if count < len(records):
+            self._held = chunk._replace(records=records[count:])
+        return chunk._replace(records=records[:count]) if count else None
+
+    def _ready(self, records: Sequence[Record]) -> int:
+        """The number of records before the first one whose time is not reached."""
+        now = self._now()
+        for number, record in enumerate(records):
+            if (time := record.judged_time) is not None and not self._clock.reached(time, now):
+                return number
+        return len(records)
+
+    def close(self) -> None:
+        """Close the feed."""
+        self._feed.close()

@@ -1,0 +1,357 @@
+"""Files, positions and records of inputs."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any, Final, NamedTuple
+
+from dotr.evaluation.limits import LIMITS
+from dotr.model.places import Document
+from dotr.model.stream import DeadLetter, Element, Reason
+from dotr.model.templates import ParsedMap
+from dotr.model.time import Micros, Unit
+from dotr.streams.times import zoneless
+
+
+class Format(Enum):
+    """Formats of elements (interface.md, A stream element)."""
+
+    NDJSON = "ndjson"
+    TRIG = "trig"
+    NQUADS = "nquads"
+    CSV = "csv"
+    JSON = "json"
+    TURTLE = "turtle"
+    NTRIPLES = "ntriples"
+    JSONLD = "jsonld"
+
+
+class SentTime(Enum):
+    """Sources of the time of an element outside of its text. The values are those of `time` in a
+    configuration.
+
+    - TIMESTAMP: the transport's time of the message.
+    - RECEIVED: the clock's time when the message was spooled.
+    """
+
+    TIMESTAMP = "$timestamp"
+    RECEIVED = "$received"
+
+
+class Message(NamedTuple):
+    """A message of a transport, with its properties.
+
+    - `body`: the bytes.
+    - `place`: the number of the message in its input: the offset in Kafka, the ordinal in a spool.
+    - `timestamp`: the transport's time in µs since 1970 (Kafka: the record's); None without one.
+    - `received`: the time in µs since 1970 at which the message was spooled; None if it was not.
+    - `key`, `headers`: of a record of Kafka, or the headers of a request or publication.
+    - `topic`, `partition`: of Kafka or MQTT.
+    """
+
+    body: bytes
+    place: int
+    timestamp: Micros | None = None
+    received: Micros | None = None
+    key: bytes | None = None
+    headers: tuple[tuple[str, bytes], ...] = ()
+    topic: str = ""
+    partition: int = 0
+
+    def time_by(self, clock: SentTime) -> Micros:
+        """The time (µs since 1970) of the given source; raises ValueError where there is none.
+
+        >>> Message(b"", 0, timestamp=5_000).time_by(SentTime.TIMESTAMP)
+        5000
+        """
+        time = self.timestamp if clock is SentTime.TIMESTAMP else self.received
+        if time is None:
+            raise ValueError(f"its transport gives it no time ({clock.value})")
+        return time
+
+    @property
+    def sent(self) -> Micros | None:
+        """The message's own timestamp in µs since 1970: the transport's, else that of reception;
+        None without one."""
+        return self.received if self.timestamp is None else self.timestamp
+
+
+@dataclass(frozen=True, slots=True)
+class ElementMap:
+    """Mapping of CSV rows or JSON objects to elements.
+
+    - `time`: the column, or the path in the object, of the time.
+    - `template`: makes the graph. It is a document, so messages can refer to its lines.
+    - `delimiter`, `encoding`, `decimal`: of a CSV file; the decimal mark is a dot or a comma.
+    - `time_format`: the format of times, as in `datetime.strptime`; None: ISO 8601, or integers.
+    - `time_zone`: the name of the zone that applies to date-times without one; None: UTC.
+    - `each`: the path of a list in a JSON message, each item of which is an element; empty: the
+      message is one element.
+    - `lines`: True if each line is a JSON message; otherwise the first line decides.
+    - `columns`: the columns of CSV data without a header; empty: the first line is the header.
+    - `parsed`: the parsed template, where another process has parsed it.
+    """
+
+    time: str
+    template: Document
+    delimiter: str = ","
+    time_format: str | None = None
+    time_zone: str | None = None
+    decimal: str = "."
+    encoding: str = "utf-8"
+    each: str = ""
+    lines: bool = False
+    columns: tuple[str, ...] = ()
+    parsed: ParsedMap | None = field(default=None, compare=False)
+
+    @property
+    def sent_time(self) -> SentTime | None:
+        """The source outside of the text that gives the time; None where the text has it."""
+        return _sent_time(self.time)
+
+    def to_list(self) -> list[str | bool | list[str] | None]:
+        """The map as a list for JSON, without `parsed`. Settings at their defaults are omitted, as
+        in older releases."""
+        columns = [list(self.columns)] if self.columns else []
+        further = [self.time_format, self.time_zone, self.decimal, self.encoding, self.each, self.lines]
+        settings = [*further, *columns] if columns or further != _NO_FURTHER else []
+        return [self.time, self.template.name, self.template.text, self.delimiter, *settings]
+
+    @staticmethod
+    def from_list(items: Sequence[Any]) -> ElementMap:
+        """Inverse of `to_list`."""
+        time, name, text, delimiter, *others = items
+        return ElementMap(time, Document(name, text), delimiter, *others[:6], *map(tuple, others[6:]))
+
+
+@dataclass(frozen=True, slots=True)
+class GraphSettings:
+    """Settings of messages that are RDF.
+
+    - `time`: the predicate of the message's time, as a term, or the value of a `SentTime`; empty:
+      prov:generatedAtTime.
+    - `contexts`: the JSON-LD documents used for remote contexts, by IRI.
+    - `context`: the JSON-LD document that is the context of messages without one; empty: none.
+    """
+
+    time: str = ""
+    contexts: tuple[tuple[str, str], ...] = ()
+    context: str = ""
+
+    @property
+    def sent_time(self) -> SentTime | None:
+        """The source outside of the text that gives the time; None where the text has it."""
+        return _sent_time(self.time)
+
+    @staticmethod
+    def from_list(items: Sequence[Any]) -> GraphSettings:
+        """The settings from a list of JSON: time, contexts, context."""
+        time, contexts, context = items
+        return GraphSettings(time, tuple((iri, text) for iri, text in contexts), context)
+
+
+def _sent_time(time: str) -> SentTime | None:
+    return SentTime(time) if time.startswith("$") else None
+
+
+_NO_FURTHER: Final[list[str | bool | None]] = [None, None, ".", "utf-8", "", False]
+
+
+@dataclass(frozen=True, slots=True)
+class InputFile:
+    """A file as an ordered input, with all settings to read it.
+
+    - `input`: the name of the configured input.
+    - `unit`: the unit of integer times.
+    - `delay`: the declared lateness (µs).
+    - `prefixes`: of inline graphs and of the map.
+    - `map`: makes elements of CSV rows and JSON objects; None for other formats.
+    - `single`: every element is an instant.
+    - `nesting`, `record`: limits (`dotr.evaluation.limits`): depth of brackets, and bytes of a
+      record.
+    - `graphs`: the settings of RDF messages.
+    - `framed`: the file is a segment of spooled messages (`dotr.streams.formats.segments`).
+    - `ahead`: the greatest distance (µs) of an element's time behind the timestamp of its message;
+      None: any.
+    """
+
+    input: str
+    path: str
+    format: Format
+    unit: Unit = Unit.SECOND
+    delay: Micros = 0
+    prefixes: tuple[tuple[str, str], ...] = ()
+    map: ElementMap | None = None
+    single: bool = False
+    nesting: int = LIMITS.nesting
+    record: int = LIMITS.record
+    graphs: GraphSettings = GraphSettings()
+    framed: bool = False
+    ahead: Micros | None = None
+
+    def to_json(self) -> str:
+        """Specification as JSON, for another process. Limits at their defaults are omitted, as in
+        older releases.
+
+        >>> file = InputFile("in", "a.csv", Format.CSV, map=ElementMap("t", Document("map", "[] a {x}")))
+        >>> InputFile.from_json(file.to_json()) == file
+        True
+        >>> InputFile.from_json(InputFile("in", "a", Format.TRIG, record=7).to_json()).record
+        7
+        """
+        mapped = self.map and self.map.to_list()
+        settings: list[Any] = [self.graphs.time, self.graphs.contexts, self.graphs.context]
+        further: list[Any] = [self.nesting, self.record, settings, self.framed]
+        if self.ahead is not None:
+            further.append(self.ahead)
+        elif not self.framed:
+            further = further[:3] if self.graphs != GraphSettings() else further[:2]
+        if further == [LIMITS.nesting, LIMITS.record]:
+            further = []
+        unit = self.unit.written
+        return json.dumps([self.input, self.path, self.format.value, unit, self.delay, self.prefixes, mapped, self.single, *further])
+
+    @staticmethod
+    def from_json(text: str) -> InputFile:
+        """Inverse of `to_json`."""
+        name, path, form, unit, delay, prefixes, items, single, *further = json.loads(text)
+        mapped = ElementMap.from_list(items) if items else None
+        return InputFile(
+            name,
+            path,
+            Format(form),
+            Unit.from_written(unit),
+            delay,
+            tuple((prefix, iri) for prefix, iri in prefixes),
+            mapped,
+            single,
+            *further[:2],
+            *map(GraphSettings.from_list, further[2:3]),
+            *further[3:],
+        )
+
+
+class Position(NamedTuple):
+    """Start of a record: its offset in the decompressed bytes, and its line, from 1 on."""
+
+    offset: int
+    line: int
+
+
+START: Final = Position(0, 1)
+
+SHOWN: Final = 1 << 16
+"""Length (bytes) of the beginning that is kept of a record beyond its limit."""
+
+
+_LONGEST_WHY: Final = 1_000
+
+
+def beginning(raw: bytes, limit: int) -> bytes:
+    """First bytes of a record beyond its limit, cut between characters of UTF-8.
+
+    >>> len(beginning(b"a" + SHOWN * "é".encode(), 2 * SHOWN)), len(beginning(b"abc", 2))
+    (65535, 2)
+    """
+    most = min(SHOWN, limit)
+    end = min(most, len(raw))
+    while most - 4 < end < len(raw) and raw[end] & 0xC0 == 0x80:
+        end -= 1
+    return raw[:end]
+
+
+def limit_reason(limit: int, what: str = "it") -> str:
+    """Reason of a record with more bytes than the limit."""
+    return f"{what} has more than {limit:,} bytes (limits.record)"
+
+
+class Record(NamedTuple):
+    """A section of a file for one element. Records are consecutive, without overlap.
+
+    - `offset`, `end`: the range of bytes [offset, end); `line`: the number of the first line.
+    - `time`: µs since 1970; None exactly if the record is unreadable. A scan reads only times, so a
+      readable record of a scan may be unreadable in a full reading.
+    - `element`: None in an unreadable record, in a scan, and outside of a filter of times.
+    - `raw`: the bytes; only the beginning where they exceed the limit.
+    - `why`: the error of an unreadable record, and `stamp` its time, if that is readable.
+    - `reason`: the kind of that error: UNREADABLE, LIMIT, EMPTY, LOST or AHEAD.
+    """
+
+    offset: int
+    end: int
+    line: int
+    time: Micros | None
+    element: Element | None
+    raw: bytes
+    why: str = ""
+    stamp: Micros | None = None
+    reason: Reason = Reason.UNREADABLE
+
+    @property
+    def judged_time(self) -> Micros | None:
+        """The time that lateness is judged by, in µs since 1970: that of the element, or the one
+        beside an unreadable graph; None without a time, or if it is ahead of its message.
+
+        A scan and a full reading give the same time.
+        """
+        if self.time is not None:
+            return self.time
+        return None if self.reason is Reason.AHEAD else self.stamp
+
+    @property
+    def text(self) -> str:
+        """Text of the record in UTF-8, without its line end."""
+        return self.decoded("utf-8")
+
+    def decoded(self, encoding: str) -> str:
+        """Text of the record in an encoding, without its line end."""
+        return self.raw.decode(encoding, "replace").removesuffix("\n").removesuffix("\r")
+
+    def dead_letter(self, file: InputFile, reason: Reason | None = None, why: str = "") -> DeadLetter:
+        """Dead letter of the record; `reason` and `why` default to its own."""
+        time = self.stamp if self.time is None else self.time
+        why = why or self.why
+        if len(why) > _LONGEST_WHY:  # a parser's message may contain a long term
+            why = f"{why[:_LONGEST_WHY]}…"
+        if file.record != LIMITS.record and self.reason is Reason.LIMIT:
+            why = why.replace("(limits.record)", "(limits.record, or the input's max_bytes)")
+        text, encoding = self.decoded("utf-8" if file.map is None else file.map.encoding), ""
+        if "\ufffd" in text and not self._is_text("utf-8" if file.map is None else file.map.encoding):
+            line = self.raw.removesuffix(b"\n").removesuffix(b"\r")
+            text, encoding = base64.b64encode(line[:SHOWN]).decode(), "base64"
+        if reason is Reason.LATE and time is not None and zoneless(text, time):
+            why += "; its date-time has no zone, and was read as UTC"
+        return DeadLetter(reason or self.reason, file.input, file.path, self.line, time, text, why, encoding)
+
+    def _is_text(self, encoding: str) -> bool:
+        try:
+            self.raw.decode(encoding)
+        except UnicodeDecodeError:
+            return False
+        return True
+
+
+class SourcedElement(Element):
+    """An element with its record and its file, for a dead letter after the merge."""
+
+    file: InputFile
+    record: Record
+
+    def dead_letter(self, reason: Reason, why: str) -> DeadLetter:
+        """Dead letter of the element."""
+        return self.record.dead_letter(self.file, reason, why)
+
+
+def with_sources(file: InputFile, records: Iterator[Record]) -> Iterator[Record]:
+    """Records of a file, with `SourcedElement` as elements."""
+    for record in records:
+        if record.element is None:
+            yield record
+        else:
+            element = SourcedElement(*record.element)
+            element.file, element.record = file, record
+            yield record._replace(element=element)

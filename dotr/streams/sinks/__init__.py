@@ -1,0 +1,1 @@
+"""Sinks: files, Parquet, batches, and events and dead letters as text and as messages."""

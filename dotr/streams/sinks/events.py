@@ -1,0 +1,137 @@
+"""Outputs to files, text and Parquet: one file in process, one for each batch on Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from enum import Enum
+from pathlib import Path
+from typing import TypeAlias
+
+from dotr.evaluation.files.private_files import remove_leftovers
+from dotr.model.places import Span
+from dotr.model.stream import DeadLetter, Firing
+from dotr.model.terms import Prefixes, Variable
+from dotr.model.time import Clock
+from dotr.streams.formats.writing import StreamFormat, Writer, compile_message_writer, compile_writer
+from dotr.streams.sinks.batches import Check
+from dotr.streams.sinks.files import BatchFile, FileSink
+from dotr.streams.sinks.parquet import ParquetBatch, ParquetFile
+
+
+class TableFormat(Enum):
+    """Formats of outputs that are tables."""
+
+    PARQUET = "parquet"
+
+
+OutputFormat: TypeAlias = StreamFormat | TableFormat
+
+
+def output_format(name: str) -> OutputFormat:
+    """The format with this name; raises ValueError for an unknown one.
+
+    >>> output_format("parquet"), output_format("trig")
+    (<TableFormat.PARQUET: 'parquet'>, <StreamFormat.TRIG: 'trig'>)
+    """
+    return TableFormat.PARQUET if name == TableFormat.PARQUET.value else StreamFormat(name)
+
+
+@dataclass(frozen=True, slots=True)
+class OutputTerms:
+    """Settings that all outputs of a pipeline share.
+
+    - `clock`: the format of times.
+    - `attributes`: those that events can have, in the order of columns.
+    - `prefixes`: of TriG.
+    - `pipeline`: its name, a part of the IDs of messages.
+    """
+
+    clock: Clock
+    attributes: Sequence[Variable] = ()
+    prefixes: Prefixes = field(default_factory=dict)
+    pipeline: str = ""
+
+    def writer(self, form: StreamFormat) -> Writer:
+        """A new writer of a text format."""
+        return compile_writer(form, self.clock, self.attributes, self.prefixes)
+
+    def message_writer(self, form: StreamFormat) -> Writer:
+        """A new writer of self-contained texts, without line ends."""
+        return compile_message_writer(form, self.clock, self.attributes, self.prefixes)
+
+
+class TextEvents(FileSink):
+    """Firings as text in a file."""
+
+    __slots__ = ("_texts",)
+
+    def __init__(self, path: str, form: StreamFormat, terms: OutputTerms, place: Span | None = None) -> None:
+        super().__init__(path, place)
+        self._texts = terms.writer(form)
+
+    def write_items(self, firings: Sequence[Firing]) -> None:
+        """Append the text of firings; raises `WriteFailed`."""
+        self.write(self._texts(firings))
+
+
+class TextBatch(BatchFile):
+    """Firings as text in the file of a batch."""
+
+    __slots__ = ("_texts",)
+
+    def __init__(self, folder: str, batch: int, form: StreamFormat, terms: OutputTerms) -> None:
+        super().__init__(folder, batch, f".{form.value}")
+        self._texts = terms.writer(form)
+
+    def write_items(self, firings: Sequence[Firing]) -> None:
+        """Append the text of firings; raises `WriteFailed`."""
+        self.write(self._texts(firings))
+
+
+def open_file(path: str, form: OutputFormat, terms: OutputTerms, place: Span | None = None) -> TextEvents | ParquetFile:
+    """Open the output file of a run in process; raises `Refused` where that is impossible."""
+    if isinstance(form, TableFormat):
+        return ParquetFile(path, terms.clock, terms.attributes, place)
+    return TextEvents(path, form, terms, place)
+
+
+def open_batch(folder: str, batch: int, form: OutputFormat, terms: OutputTerms) -> TextBatch | ParquetBatch:
+    """The file of a batch, which its first firing creates."""
+    if isinstance(form, TableFormat):
+        return ParquetBatch(folder, batch, terms.clock, terms.attributes)
+    return TextBatch(folder, batch, form, terms)
+
+
+class FileBatches:
+    """A `BatchSink` of all outputs to folders, each with a file for each batch.
+
+    It iterates the firings of a batch once, for all folders.
+    """
+
+    def __init__(self, folders: Sequence[tuple[str, OutputFormat]], terms: OutputTerms) -> None:
+        self._folders = folders
+        self._terms = terms
+
+    def open(self, check: Check) -> int | None:
+        """Returns None, as a repeated batch replaces its files; removes those of a killed run."""
+        for folder, _ in self._folders:
+            remove_leftovers(Path(folder))
+        return None
+
+    def write_batch(self, number: int, blocks: Iterable[Sequence[Firing]], check: Check) -> Sequence[DeadLetter]:
+        """Write the files of a batch; there is none for an output without a firing."""
+        with ExitStack() as stack:
+            files: list[TextBatch | ParquetBatch] = []
+            for folder, form in self._folders:
+                file = open_batch(folder, number, form, self._terms)
+                stack.enter_context(file)
+                files.append(file)
+            for block in blocks:
+                for file in files:
+                    file.write_items(block)
+        return ()
+
+    def close(self) -> None:
+        """Does nothing: files are closed with their batches."""

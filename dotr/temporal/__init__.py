@@ -1,0 +1,1 @@
+"""Stage two: facts of different instants related, with keyed state."""

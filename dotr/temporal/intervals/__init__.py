@@ -1,0 +1,1 @@
+"""Operators over solutions with intervals: sequences, conjunctions and optional parts (EP-SPARQL)."""

@@ -1,0 +1,1 @@
+"""Placement of units in layers: ports, partition keys, stages, spread and retention."""

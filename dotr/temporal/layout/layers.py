@@ -1,0 +1,377 @@
+"""Layers: assignment of units to operators, ports of each operator, and retention of events.
+
+Idea: rules that read facts alone are in layer 0; `placement` assigns the others. Between two layers
+events are sent to the bucket of their new key. A *port* is one stream (facts, events of a label,
+graphs or triples) under the attribute that keys it. Units of other languages have separate layers;
+each unit without a key has one partition.
+Invariant: rules of a layer are ordered by depth: all events of an instant that a rule reads are
+made at lower depths.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import repeat
+from types import MappingProxyType
+from typing import TypeAlias, assert_never
+
+from dotr.languages.epsparql.component import IntervalComponent
+from dotr.languages.epsparql.unit import IntervalUnit
+from dotr.model.rules import EventSource, FactSource, Role, Rule
+from dotr.model.terms import Label, Variable
+from dotr.model.time import Micros
+from dotr.model.units import FedGraphs, InstantTriples, IntervalEvents, MadeGraphs, UnitStream
+from dotr.temporal.layout.bindings import StagePorts, binding_streams
+from dotr.temporal.layout.groups import dealt_groups
+from dotr.temporal.layout.keys import AnyPartition, Partitioning, SinglePartition, key_of
+from dotr.temporal.layout.placement import Placement, place_units
+from dotr.temporal.layout.retention import lookbacks, roles
+from dotr.temporal.layout.spread import ReadSpread
+from dotr.temporal.layout.stages import BindingStream, Stage
+from dotr.temporal.layout.unit_spread import read_spreads
+from dotr.temporal.layout.units import StreamUnit
+
+Stream: TypeAlias = int | Label | MadeGraphs | FedGraphs | InstantTriples | IntervalEvents | BindingStream
+"""The number of a fact stream, the label of a composite event, a stream of graphs, triples of
+instants, events with their starts, or bindings between two stages of rules."""
+
+MadeStream: TypeAlias = Label | MadeGraphs | IntervalEvents | BindingStream
+"""A stream that a unit makes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Port:
+    """One stream under one key.
+
+    - `stream`, `attributes`: the stream, and the columns of its rows.
+    - `key`: the attribute whose value selects the bucket; None: no key.
+    - `spread`: without a key, the hash of an event's values selects its bucket.
+    - `since`: the time in µs since 1970 at which the rules that read the port were added to a
+      running stream; such rules have separate ports, so that they find no older event.
+    - `partition`: without a key and `spread`, the number of the partition of all events.
+    - `reach`: for a unit that is spread over all buckets, the buckets of a row.
+    - `is_replicated`: every event is in every bucket, with the same ordinal in all.
+    - `by_time`: with `spread`, the hash is that of values and time, except for ticks.
+    - `group`: the group of rules that reads it, and the number of groups.
+    """
+
+    stream: Stream
+    key: Variable | None
+    spread: bool
+    attributes: tuple[Variable, ...]
+    since: Micros | None = None
+    partition: int = 0
+    reach: ReadSpread | None = None
+    is_replicated: bool = False
+    by_time: bool = False
+    group: tuple[int, int] = (0, 1)
+
+    @property
+    def key_position(self) -> int | None:
+        """The index of the key among the attributes."""
+        return None if self.key is None else self.attributes.index(self.key)
+
+    def shift(self, buckets: int) -> int:
+        """The number to add to the hash bucket of a key for the bucket of an event at this port."""
+        number, groups = self.group
+        return number * buckets // groups
+
+
+@dataclass(frozen=True, slots=True)
+class PlacedRule:
+    """A stage of a rule in its layer.
+
+    - `ports`: the port of its anchors, or of the bindings that enter a later stage
+      (`BindingStream`); then those of the clauses of the stage.
+    - `depth`: the events that it reads are made at lower depths of the layer, or in lower layers.
+
+    A layer has at most one stage of a rule.
+    """
+
+    rule: Rule
+    stage: Stage
+    ports: tuple[int, ...]
+    depth: int
+
+    @property
+    def split(self) -> Partitioning:
+        """The partitioning of the stage."""
+        return self.stage.split
+
+    @property
+    def clause_roles(self) -> tuple[Role, ...]:
+        """The roles of the clauses of the stage, whose ports are `ports[1:]`."""
+        return tuple(clause.role for clause in self.rule.clauses[self.stage.first : self.stage.end])
+
+    @property
+    def roles(self) -> tuple[tuple[Role, int], ...]:
+        """The roles whose events the stage reads, with their ports: the anchor's in the first stage
+        alone."""
+        first = ((self.rule.anchor, self.ports[0]),) if self.stage.is_first else ()
+        return (*first, *zip(self.clause_roles, self.ports[1:], strict=True))
+
+    @property
+    def delay(self) -> Micros:
+        """The delay (µs) of anchors in this stage."""
+        return self.rule.anchor.delay if self.stage.is_first else 0
+
+
+@dataclass(frozen=True, slots=True)
+class PlacedUnit:
+    """A unit of another language than that of rules in its layer.
+
+    - `ports`: the port of each of its reads; reads of one stream share a port.
+    - `partition`: the ordinal of the unit in its layer, which is its partition unless it is spread.
+    - `is_spread`: the unit has a share in every bucket.
+    """
+
+    unit: StreamUnit
+    ports: tuple[int, ...]
+    partition: int
+    is_spread: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Layer:
+    """One operator: its ports, and its rules in order of depth, or its other units in order of
+    name.
+
+    `retention`: for each port the duration in µs for which its events are stored, the longest chain
+    of windows that ends at one of its roles; None for a port that only anchors read: its events are
+    not stored.
+    """
+
+    number: int
+    ports: tuple[Port, ...]
+    rules: tuple[PlacedRule, ...]
+    retention: tuple[Micros | None, ...]
+    units: tuple[PlacedUnit, ...] = ()
+
+    @property
+    def may_fire_without_events(self) -> bool:
+        """True if a delayed anchor, a report or a point may make events at a time without
+        arrivals."""
+        return bool(self.units) or any(placed.delay for placed in self.rules)
+
+    @property
+    def acts_alone(self) -> bool:
+        """True if the layer may make events at a time without arrivals; unlike
+        `may_fire_without_events`, false for units of EP-SPARQL, which make events from arrivals
+        alone.
+        """
+        return any(_acts_alone(placed.unit) for placed in self.units) or any(placed.delay for placed in self.rules)
+
+    @property
+    def graph_ports(self) -> frozenset[int]:
+        """The ports at which graphs may arrive, whose rows differ in length."""
+        even = int | str | InstantTriples | BindingStream
+        return frozenset(number for number, port in enumerate(self.ports) if not isinstance(port.stream, even))
+
+    @property
+    def queues(self) -> dict[tuple[int, Micros], int]:
+        """The numbers of the queues of waiting events, by port and delay (µs)."""
+        found: dict[tuple[int, Micros], int] = {}
+        for placed in self.rules:
+            if placed.delay:
+                found.setdefault((placed.ports[0], placed.delay), len(found))
+        return found
+
+    @property
+    def first_consumed(self) -> list[int]:
+        """For each rule the number of its first consumed set; the last item is the number of sets.
+
+        A consumed set has the events of one label that a rule has consumed.
+        """
+        found = [0]
+        for placed in self.rules:
+            found.append(found[-1] + len(set(placed.rule.consuming) - {placed.rule.anchor.label}))
+        return found
+
+    @property
+    def consumed_ports(self) -> list[int]:
+        """The port of each consumed set."""
+        found: list[int] = []
+        for placed in self.rules:
+            labels = [role.label for role in roles(placed.rule)]
+            found += [placed.ports[place] for place in sorted({labels.index(label) for label in placed.rule.consuming} - {0})]
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """The layers of a program; `routes` maps each stream to the (layer, port) pairs that read
+    it."""
+
+    streams: tuple[FactSource, ...]
+    layers: tuple[Layer, ...]
+    routes: Mapping[Stream, tuple[tuple[int, int], ...]]
+
+    @property
+    def stateful_operators(self) -> int:
+        """The number of operators that keep state between instants: one per layer, or 0.
+
+        It is 0 where no clause has a window, no anchor is delayed, and there are neither ticks nor
+        units of other languages.
+        """
+        ticks = any(source.period is not None for source in self.streams)
+        has_state = ticks or any(layer.units or layer.queues or any(layer.retention) for layer in self.layers)
+        return len(self.layers) if has_state else 0
+
+    @property
+    def may_be_cut(self) -> bool:
+        """True if operators keep state, and some rule has one partition."""
+        in_one = any(isinstance(placed.split, SinglePartition) for layer in self.layers for placed in layer.rules)
+        return in_one and self.stateful_operators > 0
+
+    @property
+    def units(self) -> tuple[PlacedUnit, ...]:
+        """The units of other languages than that of rules, of all layers."""
+        return tuple(placed for layer in self.layers for placed in layer.units)
+
+    @property
+    def fed_streams(self) -> frozenset[FedGraphs]:
+        """The streams of inputs that units read."""
+        return frozenset(stream for stream in self.routes if isinstance(stream, FedGraphs))
+
+    @property
+    def instant_triples(self) -> tuple[InstantTriples, ...]:
+        """The triples of instants that units read."""
+        return tuple(stream for stream in self.routes if isinstance(stream, InstantTriples))
+
+
+def _acts_alone(unit: StreamUnit) -> bool:
+    """True if a unit may make events at a time without arrivals; units of EP-SPARQL do not."""
+    if isinstance(unit, IntervalComponent):
+        return any(rule.anchor.delay for rule in unit.rules)
+    return not isinstance(unit, IntervalUnit)
+
+
+def _stream_numbers(rules: Sequence[Rule], units: Sequence[StreamUnit]) -> dict[FactSource, int]:
+    numbers: dict[FactSource, int] = {}
+    for rule in rules:
+        for role in roles(rule):
+            if isinstance(role.source, FactSource):
+                numbers.setdefault(role.source, len(numbers))
+    for unit in units:
+        for read in unit.reads:
+            if isinstance(read.stream, FactSource):
+                numbers.setdefault(read.stream, len(numbers))
+    return numbers
+
+
+def _stream_of(source: UnitStream, numbers: Mapping[FactSource, int]) -> Stream:
+    match source:
+        case FactSource():
+            return numbers[source]
+        case EventSource(event, _):
+            return event
+        case MadeGraphs() | FedGraphs() | InstantTriples() | IntervalEvents():
+            return source
+        case _:
+            assert_never(source)
+
+
+def _unit_port(stream: UnitStream, numbers: Mapping[FactSource, int], partition: int, reach: ReadSpread | None) -> Port:
+    attributes = stream.attributes if isinstance(stream, FactSource | EventSource) else ()
+    return Port(_stream_of(stream, numbers), None, False, attributes, partition=partition, reach=reach)
+
+
+def lay_out(
+    rules: Sequence[Rule],
+    since: Mapping[str, Micros] = MappingProxyType({}),
+    units: Sequence[StreamUnit] = (),
+    *,
+    cut: bool = False,
+    groups: int = 1,
+) -> Layout:
+    """Places rules and other units in layers and numbers their streams and ports.
+
+    `since`: the time (µs since 1970) of each rule that was added to a running stream, by its name.
+    `cut`: rules without a key for all their clauses are cut into stages, unless no operator keeps
+    state. `groups`: the number of groups of rules in a layer (`dotr.temporal.layout.groups`).
+    """
+    if cut and units:
+        from dotr.languages.continuous.unit import with_merged_graphs  # loaded where a program has units
+
+        units = list(with_merged_graphs(units))
+    inside = {rule.name for unit in units if isinstance(unit, IntervalComponent) for rule in unit.rules}
+    rules = [rule for rule in rules if rule.name not in inside]
+    uncut = _lay_out(rules, since, units, cut=False, groups=groups)
+    return _lay_out(rules, since, units, cut=True, groups=groups) if cut and uncut.may_be_cut else uncut
+
+
+def _lay_out(rules: Sequence[Rule], since: Mapping[str, Micros], units: Sequence[StreamUnit], *, cut: bool, groups: int) -> Layout:
+    numbers = _stream_numbers(rules, units)
+    all_places = place_units(rules, units, cut=cut)
+    places = all_places.rules
+    ports: list[dict[Port, int]] = [{} for _ in range(max([0, *(p.layer for p in places), *all_places.units.values()]) + 1)]
+    placed_units: list[list[PlacedUnit]] = [[] for _ in ports]
+    for unit in sorted(units, key=lambda unit: unit.name):
+        number = all_places.units[unit.name]
+        own, partition = ports[number], len(placed_units[number])
+        reaches = read_spreads(unit)
+        to_read = zip(unit.reads, reaches or repeat(None), strict=False)
+        read = tuple(own.setdefault(_unit_port(each.stream, numbers, partition, reach), len(own)) for each, reach in to_read)
+        placed_units[number].append(PlacedUnit(unit, read, partition, reaches is not None))
+    in_order: list[StagePorts] = []
+    dealt = dealt_groups(places, groups)
+    for each in sorted(places, key=lambda p: (p.layer, p.depth, p.rule.name)):
+        own = ports[each.layer]
+        group = dealt.get((each.layer, each.rule.name), 0), groups
+        role_ports = [_role_port(each, role, numbers, since.get(each.rule.name), group) for role in each.stage.roles_of(each.rule)]
+        in_order.append(StagePorts(each, tuple([own.setdefault(port, len(own)) for port in role_ports])))
+    layers: list[list[PlacedRule]] = [[] for _ in ports]
+    entering = _entering_streams(in_order)
+    for placed, read in in_order:
+        name, stage, own = placed.rule.name, placed.stage, ports[placed.layer]
+        enters, leaves = entering.get((name, stage.number)), entering.get((name, stage.number + 1))
+        if enters is not None:
+            port = Port(enters, enters.key.name, False, enters.names, group=(dealt.get((placed.layer, name), 0), groups))
+            read = (own.setdefault(port, len(own)), *read)
+        layers[placed.layer].append(PlacedRule(placed.rule, replace(stage, enters=enters, leaves=leaves), read, placed.depth))
+    routes: dict[Stream, list[tuple[int, int]]] = {}
+    for number, own in enumerate(ports):
+        for port, index in own.items():
+            routes.setdefault(port.stream, []).append((number, index))
+    return Layout(
+        tuple(numbers),
+        tuple(
+            Layer(n, tuple(own), tuple(placed), _retention(len(own), placed), tuple(others))
+            for n, (own, placed, others) in enumerate(zip(ports, layers, placed_units, strict=True))
+        ),
+        {stream: tuple(targets) for stream, targets in routes.items()},
+    )
+
+
+def _role_port(placed: Placement, role: Role, numbers: Mapping[FactSource, int], since: Micros | None, group: tuple[int, int]) -> Port:
+    """The port of a role of a stage."""
+    is_replicated = role.label in placed.stage.replicated
+    is_spread = isinstance(placed.stage.split, AnyPartition) and not is_replicated
+    return Port(
+        _stream_of(role.source, numbers),
+        key_of(placed.stage.split, role),
+        is_spread,
+        role.source.attributes,
+        since,
+        is_replicated=is_replicated,
+        by_time=is_spread and bool(placed.rule.clauses),
+        group=(0, 1) if is_replicated else group,
+    )
+
+
+def _entering_streams(placed: Sequence[StagePorts]) -> Mapping[tuple[str, int], BindingStream]:
+    """The stream that enters each later stage, by the name of the rule and the stage's number."""
+    by_rule: dict[str, list[StagePorts]] = {}
+    for each in placed:
+        by_rule.setdefault(each.placed.rule.name, []).append(each)
+    return binding_streams([stages for stages in by_rule.values() if len(stages) > 1])
+
+
+def _retention(ports: int, rules: Sequence[PlacedRule]) -> tuple[Micros | None, ...]:
+    retention: dict[int, Micros] = {}
+    for placed in rules:
+        reaches = lookbacks(placed.rule)[placed.stage.first + 1 : placed.stage.end + 1]
+        for port, reach in zip(placed.ports[1:], reaches, strict=True):
+            retention[port] = max(retention.get(port, 0), reach.far)
+    return tuple(retention.get(port) for port in range(ports))

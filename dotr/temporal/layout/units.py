@@ -1,0 +1,230 @@
+"""Units of a program: rules and units of other languages, with the streams that they read and make.
+
+Idea: layout depends on the streams that a unit reads and makes, and not on its language
+(semantics.md, 8). A unit reads a stream *now* if arrivals of its own moment may count; units of one
+moment run in the order of these reads. A language defines a class with the attributes of
+`StreamUnit`, and the engine creates the state of a unit by its class (`dotr.engine.unit_runs`).
+Example: the query `Q` that reads the input stream `s` and the graphs that the rule `R` defines has
+two reads, `FedGraphs("s")` and `MadeGraphs("R")`, both now; it makes the label `Q`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias
+
+from dotr.model.graphs import components, shortest_path
+from dotr.model.places import Span
+from dotr.model.rules import EventSource, Role, Rule
+from dotr.model.terms import Label, Variable
+from dotr.model.units import GraphStream, IntervalEvents, MadeGraphs, UnitEvents, UnitStream
+from dotr.temporal.layout.keys import UnitKey
+from dotr.temporal.layout.retention import lookbacks, roles
+
+if TYPE_CHECKING:  # loaded where a program has a query
+    from dotr.languages.continuous.model import ContinuousQuery
+
+
+class UnitRead(NamedTuple):
+    """A stream that a unit reads; its index in `StreamUnit.reads` is the number under which
+    `UnitRun.step` receives its arrivals.
+
+    - `now`: arrivals of the unit's own moment may count; false if only those of earlier times do.
+    - `span`: the place in the unit's file that names the stream.
+    """
+
+    stream: UnitStream
+    now: bool
+    span: Span
+
+
+class StreamUnit(Protocol):
+    """A unit of another language than that of rules: a continuous query, a `.lars` file, a unit of
+    a `.epsparql` file. Units are frozen values.
+
+    - `name`: unique among units and rules: the label, or the name of the file.
+    - `span`: the place of that name, for messages.
+    - `makes`: for each label of its events, sorted attributes, whether they have graphs, and the
+      place. There may be several labels, or none.
+    - `reads`: the streams in the order of their numbers.
+    - `key`: the key of its partitions, or the reason why it has one partition.
+    - `may_recur`: it may be part of a cycle through the past. Such a component has one partition.
+    - `members`: the units and rules that depend on each other through the past, and are one unit;
+      of any other unit, itself.
+    """
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def span(self) -> Span: ...
+
+    @property
+    def makes(self) -> tuple[UnitEvents, ...]: ...
+
+    @property
+    def reads(self) -> tuple[UnitRead, ...]: ...
+
+    @property
+    def key(self) -> UnitKey: ...
+
+    @property
+    def may_recur(self) -> bool: ...
+
+    @property
+    def members(self) -> tuple[ProgramUnit, ...]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class StreamQuery:
+    """A continuous query with the stream of each of its windows, as a unit; `attributes`, sorted,
+    are those of its events.
+    """
+
+    query: ContinuousQuery
+    streams: tuple[GraphStream, ...]
+    attributes: tuple[Variable, ...]
+
+    @property
+    def name(self) -> str:
+        """The name of the unit, which is its label."""
+        return self.query.label
+
+    @property
+    def span(self) -> Span:
+        """The place of the label."""
+        return self.query.label_span
+
+    @property
+    def makes(self) -> tuple[UnitEvents, ...]:
+        """The events of the query's label."""
+        return (UnitEvents(self.query.label, self.attributes, self.query.label_span, self.query.makes_graphs),)
+
+    @property
+    def reads(self) -> tuple[UnitRead, ...]:
+        """A stream for each window, in their order."""
+        windows = zip(self.query.windows, self.streams, strict=True)
+        return tuple(UnitRead(stream, True, window.stream_span) for window, stream in windows)
+
+    @property
+    def key(self) -> UnitKey:
+        """The key of the query (continuous.md, section 9)."""
+        from dotr.languages.continuous.keys import query_key  # loaded where a program has a query
+
+        return query_key(self.query)
+
+    @property
+    def may_recur(self) -> bool:
+        """False: a continuous query is in no cycle, not even through the past."""
+        return False
+
+    @property
+    def members(self) -> tuple[StreamQuery, ...]:
+        """Itself."""
+        return (self,)
+
+
+def noun_of(unit: StreamUnit) -> str:
+    """The noun of a unit in messages."""
+    return "query" if isinstance(unit, StreamQuery) else "unit"
+
+
+ProgramUnit: TypeAlias = Rule | StreamUnit
+"""A unit of evaluation, which has a layer and a partitioning."""
+
+
+class UnitReading(NamedTuple):
+    """A label that a unit reads.
+
+    - `now`: events of the unit's own moment may count.
+    - `span`: the place of the label in the unit's file.
+    - `role`: the role of a rule that reads it; None for other units.
+    """
+
+    label: Label
+    now: bool
+    span: Span
+    role: Role | None
+
+
+def readings(unit: ProgramUnit) -> Iterator[UnitReading]:
+    """The labels of other units whose events or graphs a unit reads."""
+    if isinstance(unit, Rule):
+        for role, reach in zip(roles(unit), lookbacks(unit), strict=True):
+            if isinstance(role.source, EventSource):
+                yield UnitReading(role.source.event, reach.near == 0, role.span, role)
+        return
+    for stream, now, span in unit.reads:
+        if isinstance(stream, EventSource):
+            yield UnitReading(stream.event, now, span, None)
+        elif isinstance(stream, MadeGraphs | IntervalEvents):
+            yield UnitReading(stream.label, now, span, None)
+
+
+def labels_made(unit: ProgramUnit) -> tuple[Label, ...]:
+    """The labels of the events that a unit makes."""
+    return (unit.event,) if isinstance(unit, Rule) else tuple(each.label for each in unit.makes)
+
+
+def makers(units: Sequence[ProgramUnit]) -> Mapping[Label, Sequence[ProgramUnit]]:
+    """The units that make the events of each label."""
+    found: dict[Label, list[ProgramUnit]] = {}
+    for unit in units:
+        for label in labels_made(unit):
+            found.setdefault(label, []).append(unit)
+    return found
+
+
+class UnitCycle(NamedTuple):
+    """A cycle of reads that is an error.
+
+    - `labels`: the labels on the cycle, the first and the last being a label of the unit.
+    - `span`: the place where the unit reads the second of them.
+    - `unit`: the name of the unit.
+    - `now`: the cycle is one within a moment, which is an error for every unit.
+    """
+
+    labels: tuple[Label, ...]
+    span: Span
+    unit: str
+    now: bool
+
+
+def refused_cycles(rules: Sequence[Rule], units: Sequence[StreamUnit]) -> list[UnitCycle]:
+    """The cycles of reads that are errors, one for each strongly connected component of labels.
+
+    Every cycle of a unit that may not recur is an error; of a unit that may recur, a cycle of reads
+    *now*. Cycles of rules alone are refused where rules are compiled.
+    """
+    found = _cycles(rules, units, [unit for unit in units if not unit.may_recur], now=False)
+    return found or _cycles(rules, units, [unit for unit in units if unit.may_recur], now=True)
+
+
+def _cycles(rules: Sequence[Rule], units: Sequence[StreamUnit], barred: Sequence[StreamUnit], *, now: bool) -> list[UnitCycle]:
+    """The cycles through labels of `barred` units; `now`: only cycles of reads *now* count."""
+    reads: dict[Label, list[Label]] = {}
+    all_units: list[ProgramUnit] = [*rules, *units]
+    for unit in all_units:
+        for label in labels_made(unit):
+            reads.setdefault(label, []).extend(reading.label for reading in readings(unit) if reading.now or not now)
+    component = components((label, other) for label, others in reads.items() for other in others)
+    found: dict[int, UnitCycle] = {}
+    for unit in barred:
+        for reading in readings(unit):
+            if now and not reading.now:
+                continue
+            for label in labels_made(unit):
+                number = component.get(label)
+                if number is not None and component[reading.label] == number and number not in found:
+                    path = shortest_path(reading.label, label, lambda label: reads.get(label, ()))
+                    found[number] = UnitCycle((label, *path), reading.span, unit.name, now)
+    return list(found.values())
+
+
+def units_by_label(units: Sequence[StreamUnit]) -> dict[Label, StreamUnit]:
+    """The unit that makes the events of each label; rules within components are left out."""
+    found: dict[Label, StreamUnit] = {}
+    for unit in units:
+        found |= {label: unit for each in unit.members if not isinstance(each, Rule) for label in labels_made(each)}
+    return found

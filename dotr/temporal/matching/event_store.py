@@ -1,0 +1,322 @@
+"""Event store: the events of a port within its retention, indexed by equality keys.
+
+Idea: one dictionary per index from a key to its run of events; the insertion is generated per port.
+Invariant: a run holds the events of its key that pass the index's filter, in the order of time and
+ties; every event within the retention is present, and a run that grows holds at most as many
+expired events as live ones.
+Cost: insertion and expiration are O(1) amortised per event and index; a look-up reads one run.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import Final, NamedTuple, TypeAlias
+
+from dotr.evaluation.codegen import define
+from dotr.evaluation.codegen.printer import printed
+from dotr.evaluation.codegen.tree import Assign, CodeNode, Emit, ForEach, Fork, GeneratedFunction, IfElse
+from dotr.evaluation.expressions import InlineConjunction, equality_key
+from dotr.model.algebra import Expression
+from dotr.model.event_order import AttributeValues
+from dotr.model.time import Micros
+from dotr.temporal.matching.events import StoredEvent
+from dotr.temporal.matching.key_index import EventRun, ExtremumRun, SkipRun
+from dotr.temporal.matching.rule_search import ConstantTable, RowFinder
+from dotr.temporal.matching.sums import DistinctRun, SumRun
+
+IndexKey: TypeAlias = str | int | tuple[str | int, ...] | None
+"""The key of a run: one equality key, a tuple of several, or None for an index without
+equalities. With a constant table, the last part is the number of a row of the table."""
+
+KeyIndex: TypeAlias = dict[IndexKey, list[StoredEvent]]
+
+EventTest: TypeAlias = Callable[[Micros, AttributeValues], bool]
+"""Evaluates the constraints of a clause that name no other event."""
+
+
+class EventCondition(NamedTuple):
+    """A test of an event `(t, _, v)` with the sources of its arguments: a test of the second
+    attribute is `(test, "v[1]")`."""
+
+    test: Callable[..., bool]
+    arguments: str
+
+
+InsertEvents: TypeAlias = Callable[[Sequence[KeyIndex], Sequence[StoredEvent], Micros], None]
+"""`insert(indexes, events, horizon)` appends events to the runs of each index and trims long
+runs whose older half lies before `horizon`."""
+
+
+class Measure(Enum):
+    """A summary that the runs of an index answer for a stretch of time."""
+
+    COUNT = "count"
+    SUM = "sum"
+    LEAST = "least"
+    GREATEST = "greatest"
+    DISTINCT = "distinct"
+    ABOVE = "above"
+    """The position of the next event whose number is above a bound."""
+    BELOW = "below"
+
+
+@dataclass(frozen=True, slots=True)
+class IndexSpec:
+    """An index on attribute positions, over the events that satisfy the filter `own`.
+
+    `own` are constraints in the normal form of `rule_templates` that name no other event. An index
+    with a `measure` of the attribute `measured` holds the events that have that attribute. With
+    `constants`, each row of the table has runs of its own.
+    """
+
+    positions: tuple[int, ...]
+    own: tuple[Expression, ...] = ()
+    measure: Measure | None = None
+    measured: int | None = None
+    constants: ConstantTable | None = None
+
+    def new_run(self) -> list[StoredEvent]:
+        """An empty run for a new key."""
+        position = self.measured if self.measured is not None else 0
+        match self.measure:
+            case None:
+                return []
+            case Measure.COUNT:
+                return EventRun()
+            case Measure.SUM:
+                return SumRun(position)
+            case Measure.LEAST | Measure.GREATEST:
+                return ExtremumRun(position, self.measure is Measure.GREATEST)
+            case Measure.DISTINCT:
+                return DistinctRun(position)
+            case Measure.ABOVE | Measure.BELOW:
+                return SkipRun(position, self.measure is Measure.BELOW)
+
+
+TRIM: Final = 128
+"""Runs of more events than this are trimmed."""
+
+
+def trim(run: list[StoredEvent]) -> None:
+    """Removes the older events of a run: half, or the power of two below, which keeps blocks
+    aligned."""
+    number = 1 << ((len(run) >> 1).bit_length() - 1)
+    if isinstance(run, EventRun):
+        run.drop(number)
+    else:
+        del run[:number]
+
+
+def compile_insert(specs: Sequence[IndexSpec], tests: Sequence[EventCondition | None], finders: Sequence[RowFinder | None]) -> InsertEvents:
+    """Generates the insertion of a port's events into its indexes.
+
+    `tests` and `finders` belong to the filter and the constants of the index at the same position.
+    For one index on attribute 1:
+
+        for e in events:
+            t, _, v = e
+            s0 = v[1]
+            if s0 is not None:
+                k = (s0 if s0 >= '<=' else key(s0))
+                c = index0.get(k)
+                if c is None:
+                    index0[k] = [e]
+                else:
+                    c.append(e)
+                    if len(c) > 128 and c[len(c) >> 1][0] < horizon:
+                        trim(c)
+    """
+    insertions, names = insertion_of_event(specs, tests, finders)
+    per_event = [Assign("t, _, v", "e"), *[each for insertion in insertions for each in insertion]]
+    indexes = [Assign(f"index{n}", f"indexes[{n}]") for n in range(len(specs))]
+    function = GeneratedFunction("insert", "indexes, events, horizon", [*indexes, ForEach("e", "events", per_event)])
+    return define(printed(function), "event store", "insert", names)
+
+
+def insertion_of_event(
+    specs: Sequence[IndexSpec],
+    tests: Sequence[EventCondition | InlineConjunction | None],
+    finders: Sequence[RowFinder | None],
+) -> tuple[list[list[CodeNode]], dict[str, object]]:
+    """The statements that insert the event `e = (t, _, v)` into each index, `index0`, `index1`, …,
+    and the names that they read. They also read `horizon`.
+
+    A test is a condition with the sources of its arguments, or statements that skip."""
+    names: dict[str, object] = {"key": equality_key, "trim": trim}
+    insertions = []
+    for n, (spec, test, finder) in enumerate(zip(specs, tests, finders, strict=True)):
+        names[f"new_run{n}"], names[f"find{n}"] = spec.new_run, finder
+        condition, skips = "", list[CodeNode]()
+        if isinstance(test, EventCondition):
+            names[f"test{n}"], condition = test.test, f"test{n}({test.arguments})"
+        elif test is not None:
+            names, skips = {**test.names, **names}, test.statements
+        insertions.append(_insertion(n, spec, condition, skips, finder is not None))
+    return insertions, names
+
+
+def _insertion(n: int, spec: IndexSpec, condition: str, tests: Sequence[CodeNode], has_table: bool) -> list[CodeNode]:
+    """The statements that insert the event `e` into index `n`, where it passes the condition, or
+    where no statement of `tests` skips."""
+    sides = [f"s{number}" for number in range(len(spec.positions))]
+    keys = [f"({side} if {side} >= '<=' else key({side}))" for side in sides]
+    conditions = [f"{side} is not None" for side in sides]
+    skips = spec.measure in (Measure.ABOVE, Measure.BELOW)
+    if spec.measured is not None and not skips:
+        conditions.append(f"v[{spec.measured}] is not None")
+    if condition:
+        conditions.append(condition)
+    shared_keys: list[CodeNode] = []
+    if has_table:
+        if keys:  # computed once for all rows
+            shared_keys = [Assign(f"k{number}", key) for number, key in enumerate(keys)]
+            keys = [f"k{number}" for number in range(len(keys))]
+        keys.append("row[0]")
+    is_plain = spec.measure is None
+    first: list[CodeNode] = [Assign(f"index{n}[k]", "[e]")]
+    if not is_plain:
+        first = [Assign("c", f"new_run{n}()"), Emit("c.append", "e"), Assign(f"index{n}[k]", "c")]
+    further: list[CodeNode] = [Emit("c.append", "e")]
+    if skips:
+        further.append(IfElse([("c.is_built", [Emit("c.add_rank", "e")])]))
+    further.append(IfElse([(f"len(c) > {TRIM} and c[len(c) >> 1][0] < horizon", [Emit("trim", "c")])]))
+    insert: list[CodeNode] = [
+        Assign("k", "None" if not keys else keys[0] if len(keys) == 1 else f"({', '.join(keys)})"),
+        Assign("c", f"index{n}.get(k)"),
+        IfElse([("c is None", first)], further),
+    ]
+    if not is_plain and not skips:
+        terms = "None" if not sides else sides[0] if len(sides) == 1 else f"({', '.join(sides)})"
+        insert.append(Assign(f"c.key_terms[{terms}]", "None"))
+    if has_table:
+        insert = [*shared_keys, ForEach("row", f"find{n}(v)", insert)]
+    if tests:
+        insert = [Fork([[*tests, *insert]])]
+    values: list[CodeNode] = [Assign(side, f"v[{position}]") for side, position in zip(sides, spec.positions, strict=True)]
+    return [*values, IfElse([(" and ".join(conditions), insert)])] if conditions else [*values, *insert]
+
+
+class PortStore:
+    """The stored events of one port and the runs of its indexes.
+
+    `retention` is in µs; `log` has all events in the order of time; `indexes` are shared with the
+    matchers; `expired` counts the events expired since empty runs were last removed.
+    """
+
+    __slots__ = ("_insert", "expired", "indexes", "log", "retention")
+
+    def __init__(self, retention: Micros, indexes: int, insert: InsertEvents) -> None:
+        self.retention = retention
+        self.log: deque[StoredEvent] = deque()
+        self.indexes: tuple[KeyIndex, ...] = tuple({} for _ in range(indexes))
+        self._insert = insert
+        self.expired = 0
+
+    def add(self, events: Sequence[StoredEvent]) -> None:
+        """Stores the events of one time, not before any stored one, and expires events before
+        its horizon."""
+        now = events[0][0]
+        horizon = now - self.retention
+        log = self.log
+        if log and log[0][0] < horizon:
+            self.expire(now, len(events))  # before insertion: often no event is left, so that all runs are cleared at once
+        log.extend(events)
+        self._insert(self.indexes, events, horizon)
+
+    def add_one(self, event: StoredEvent) -> None:
+        """Stores one event, with the same result as `add`.
+
+        The fast path expires a single event: with a retention of 30 s and an event a second, each
+        insertion expires one.
+        """
+        now = event[0]
+        horizon = now - self.retention
+        log = self.log
+        log.append(event)
+        if log[0][0] < horizon:
+            log.popleft()
+            self.expired += 1
+            if self.expired > TRIM + len(log) or log[0][0] < horizon:
+                self.expire(now)
+        self._insert(self.indexes, (event,), horizon)
+
+    def extend(self, events: Sequence[StoredEvent]) -> None:
+        """Stores events of several times in their order, with the same result as `add` for each
+        time."""
+        now = events[-1][0]
+        horizon = now - self.retention
+        if events[0][0] < horizon:
+            events = events[bisect_left(events, (horizon,)) :]
+        self.log.extend(events)
+        if self.log[0][0] < horizon:
+            self.expire(now)
+        self._insert(self.indexes, events, horizon)
+
+    def keep(self, events: Sequence[StoredEvent], first: Micros) -> None:
+        """Stores the events of one time and expires nothing that a moment from `first` (µs) on can
+        read."""
+        self.log.extend(events)
+        self._insert(self.indexes, events, first - self.retention)
+
+    def expire(self, now: Micros, coming: int = 0) -> None:
+        """Removes the events that no instant from `now` (µs) on can read; `coming` is the number of
+        events that are about to be stored.
+
+        Empty runs are removed once more events have expired than are left: so the number of runs
+        stays proportional to the events, and the sweep costs O(1) per event.
+        """
+        horizon = now - self.retention
+        log = self.log
+        if log and log[-1][0] < horizon:
+            log.clear()
+        else:
+            stored, drop = len(log), log.popleft
+            while log and log[0][0] < horizon:
+                drop()
+            self.expired += stored - len(log)
+        if not log:
+            for runs in self.indexes:
+                runs.clear()
+            self.expired = 0
+        elif self.expired > TRIM + len(log) + coming:
+            for runs in self.indexes:
+                for key in [key for key, run in runs.items() if run[-1][0] < horizon]:
+                    del runs[key]
+            self.expired = 0
+
+    def __iter__(self) -> Iterator[StoredEvent]:
+        return iter(self.log)
+
+    def __len__(self) -> int:
+        return len(self.log)
+
+
+class BorrowedStore(PortStore):
+    """A read-only view of a store of another state, whose owner adds and expires the events.
+
+    Matchers read its runs; its events are no part of the state that borrows it."""
+
+    __slots__ = ("_owner",)
+
+    def __init__(self, owner: PortStore) -> None:
+        super().__init__(owner.retention, 0, owner._insert)
+        self.indexes = owner.indexes
+        self._owner = owner
+
+    def add(self, events: Sequence[StoredEvent]) -> None:
+        raise AssertionError("the owner stores events")
+
+    extend = add
+
+    def add_one(self, event: StoredEvent) -> None:
+        self.add((event,))
+
+    def expire(self, now: Micros, coming: int = 0) -> None:
+        """The owner expires events."""
+
+    def __iter__(self) -> Iterator[StoredEvent]:
+        return iter(self._owner)

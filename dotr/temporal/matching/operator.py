@@ -1,0 +1,483 @@
+"""Operator: one layer of rules as a function of a partition's state, a time, and the arrivals.
+
+Idea: the arrivals of an instant are stored, then rules are evaluated depth by depth. Before each
+depth, the composite events that its rules read are complete, sorted by tie key, and stored. The
+events of a port with a delayed anchor wait in a queue per delay, in the order in which they become
+due. Due anchors are addressed like ports, numbered from -1 down.
+Invariant: `step` depends on the state and its arguments alone: no clock, no random number.
+Cost: an instant costs its arrivals and the rules that they anchor, independent of the number of
+rules.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from operator import length_hint
+from types import MappingProxyType
+from typing import Final, NamedTuple, TypeAlias
+
+from dotr.errors.fallbacks import FallbackKind, error_line, record_fallback, reraise_in_tests
+from dotr.evaluation.limits import LIMITS, Limits
+from dotr.evaluation.literal_limits import LimitExceeded
+from dotr.model.event_order import AttributeValues, tie_key
+from dotr.model.terms import Label, Variable
+from dotr.model.time import Clock, Micros
+from dotr.temporal.layout.layers import Layer, PlacedRule
+from dotr.temporal.matching.event_store import IndexSpec, PortStore, compile_insert
+from dotr.temporal.matching.events import Match, SearchStart, StoredEvent, anchor_of
+from dotr.temporal.matching.lone_facts import MANY_FACTS, LoneFactFailed, LoneGroup, PortInsertion, TakeFact, compile_lone_fact
+from dotr.temporal.matching.match_buffer import FLUSH_SIZE, EmitMatches, MatchBuffer
+from dotr.temporal.matching.matcher.candidates import AnchorLimitExceeded
+from dotr.temporal.matching.matcher.compile import Matcher, compile_matcher
+from dotr.temporal.matching.matcher.emitter import event_condition, table_finder
+from dotr.temporal.matching.rule_counts import LayerCounter
+from dotr.temporal.matching.rule_failures import LimitExcess, RuleFailure, SingleRule, isolate_rules, match_exactly
+from dotr.temporal.matching.rule_templates import NumberedRule, PositionalStage, RuleTemplate, group_rules
+from dotr.temporal.matching.state import State
+
+Arrival: TypeAlias = tuple[int, AttributeValues]
+"""The ordinal and the values of an event that arrives at a port."""
+
+Arrivals: TypeAlias = Mapping[int, Sequence[Arrival]]
+"""The arrivals of one instant by port; the facts of a port in tie order."""
+
+
+NO_GROUP: Final = -1
+"""Entry of `lone_groups` for a port whose facts anchor no group."""
+
+MANY_GROUPS: Final = -2
+"""Entry of `lone_groups` for a port whose facts anchor several groups, or groups that are evaluated
+by depth or after a delay."""
+
+_NOTHING_BORROWED: Final[Mapping[int, PortStore]] = MappingProxyType({})
+
+
+class _CompiledGroup(NamedTuple):
+    """A compiled rule group.
+
+    `anchor` is the port (below 0: the queue) of its anchors, `indexes` the (port, index) of each
+    clause, `rules` the numbers of its rules.
+    """
+
+    matcher: Matcher
+    anchor: int
+    indexes: tuple[tuple[int, int], ...]
+    rules: tuple[int, ...]
+
+
+class Operator:
+    """A compiled layer.
+
+    `attributes` are the attribute names of the composite events, by label. `failures` collects
+    failing rules and exceeded limits until its reader removes them. `counted` are the names of the
+    rules whose bindings are counted after each clause; each of these has its own matcher.
+    """
+
+    def __init__(
+        self,
+        layer: Layer,
+        attributes: Mapping[Label, tuple[Variable, ...]],
+        clock: Clock,
+        limits: Limits = LIMITS,
+        counted: Set[str] = frozenset(),
+    ) -> None:
+        self.layer = layer
+        self._clock = clock
+        self._limits = limits
+        self._attributes = attributes
+        self._single_rules: dict[int, list[SingleRule]] = {}
+        self.failures: list[RuleFailure | LimitExcess] = []
+        specs_of_port: list[dict[IndexSpec, int]] = [{} for _ in layer.ports]
+        *first_consumed, self._consumed_sets = self._first_consumed = layer.first_consumed
+        self._delays = layer.queues
+        stages = {number: positional_stage(placed, layer) for number, placed in enumerate(layer.rules)}
+        self._stages = {number: stage for number, stage in stages.items() if stage is not None}
+        depths = 1 + max((placed.depth for placed in layer.rules), default=0)
+        self._groups: list[_CompiledGroup] = []
+        self._anchored: list[dict[int, list[int]]] = [{} for _ in range(depths)]
+        for depth in range(depths):
+            rules = [self._numbered(number) for number, placed in enumerate(layer.rules) if placed.depth == depth]
+            groups = group_rules([each for each in rules if each[1].name not in counted], self._stages)
+            groups += [group for each in rules if each[1].name in counted for group in group_rules([each])]
+            for rule_group in groups:
+                consumed = [first_consumed[number] for number in rule_group.numbers]
+                if layer.rules[rule_group.numbers[0]].rule.name in counted:
+                    matcher = compile_matcher(rule_group, consumed, clock, limits, counted=True)
+                else:
+                    matcher = compile_matcher(rule_group, consumed, clock, limits)
+                indexes = [
+                    (step.role.port, specs_of_port[step.role.port].setdefault(spec, len(specs_of_port[step.role.port])))
+                    for step, spec in zip(rule_group.template.own_clauses, matcher.index_specs, strict=True)
+                ]
+                source = self._source_of(rule_group.template)
+                self._anchored[depth].setdefault(source, []).append(len(self._groups))
+                self._groups.append(_CompiledGroup(matcher, source, tuple(indexes), rule_group.numbers))
+        self._finds = [group.matcher.find for group in self._groups]
+        self._unbuffered_anchors = [group.matcher.unbuffered_anchors(FLUSH_SIZE) for group in self._groups]
+        self._stores = [(retention or 0, len(specs)) for retention, specs in zip(layer.retention, specs_of_port, strict=True)]
+        self._insertions = [
+            PortInsertion(
+                list(specs),
+                [event_condition(spec.own, port.attributes, clock) if spec.own else None for spec in specs],
+                [table_finder(spec.constants, port.attributes) if spec.constants else None for spec in specs],
+                port.attributes,
+            )
+            for port, specs in zip(layer.ports, specs_of_port, strict=True)
+        ]
+        self._inserts = [compile_insert(specs, tests, finders) for specs, tests, finders, _ in self._insertions]
+        self._lone_facts: dict[int, Callable[[State, PortStore], TakeFact] | None] = {}
+        self._is_stored = [bool(specs) for specs in specs_of_port]
+        self._is_fact_port = [isinstance(port.stream, int) for port in layer.ports]
+        self._is_single_depth = depths == 1 and all(self._is_fact_port)
+        self.lone_groups = self._lone_groups()
+        self._complete = self._completion(depths)
+        read = {port.stream for port in layer.ports}
+        self._composite_labels = [placed.rule.event if placed.rule.event in read else None for placed in layer.rules]
+
+    def _numbered(self, number: int) -> NumberedRule:
+        return numbered_rule(number, self.layer, self._attributes[self.layer.rules[number].rule.event])
+
+    def _source_of(self, template: RuleTemplate) -> int:
+        """The port (below 0: the queue) of the anchors, or of the bindings that enter a stage."""
+        anchor = template.anchor
+        if template.stage is not None and template.stage.enters is not None:
+            return template.stage.port
+        return -1 - self._delays[anchor.port, anchor.delay] if anchor.delay else anchor.port
+
+    def _lone_groups(self) -> list[int]:
+        """For each port the number of the only group that its facts anchor, or `NO_GROUP`, or
+        `MANY_GROUPS` where `take_facts` has no function.
+
+        Where port 0 anchors group 0, port 1 none, and port 2 groups 1 and 2: `[0, -1, -2]`.
+        """
+        if not self._is_single_depth or self._delays:
+            return [MANY_GROUPS] * len(self.layer.ports)
+        anchored = [self._anchored[0].get(port, ()) for port in range(len(self.layer.ports))]
+        return [MANY_GROUPS if len(groups) > 1 else groups[0] if groups else NO_GROUP for groups in anchored]
+
+    def _completion(self, depths: int) -> list[list[tuple[int, Label]]]:
+        """The event ports that are complete before each depth, and after the last."""
+        last: dict[Label, int] = {}
+        for placed in self.layer.rules:
+            last[placed.rule.event] = max(placed.depth, last.get(placed.rule.event, 0))
+        complete: list[list[tuple[int, Label]]] = [[] for _ in range(depths + 1)]
+        for number, port in enumerate(self.layer.ports):
+            if isinstance(port.stream, str):
+                complete[last[port.stream] + 1 if port.stream in last else 0].append((number, port.stream))
+        return complete
+
+    def start(self, borrowed: Mapping[int, PortStore] = _NOTHING_BORROWED) -> State:
+        """The state before the first instant. `borrowed`: by port, stores that another state
+        owns."""
+        stores = [
+            borrowed[port] if port in borrowed else PortStore(*store, remember)
+            for port, (store, remember) in enumerate(zip(self._stores, self._inserts, strict=True))
+        ]
+        indexes = [[stores[port].indexes[index] for port, index in group.indexes] for group in self._groups]
+        return State(stores, [set() for _ in range(self._consumed_sets)], indexes, len(self._delays), self.counter())
+
+    def counter(self) -> LayerCounter:
+        """A new counter of the rules, all counts 0."""
+        return LayerCounter([group.matcher.counter() for group in self._groups], [placed.rule.name for placed in self.layer.rules])
+
+    def restore(self, written: bytes) -> State:
+        """The state that `State.encode` wrote; raises `StateError`."""
+        return self.start().restore(written)
+
+    def next_due(self, state: State) -> Micros | None:
+        """The time (µs) at which the next delayed anchor is due."""
+        times = [events[0][0] + delay for (_, delay), events in zip(self._delays, state.waiting, strict=True) if events]
+        return min(times) if times else None
+
+    def step(
+        self, state: State, time: Micros, arrivals: Arrivals, partition: int = 0, *, ended: bool = False, emit: EmitMatches | None = None
+    ) -> list[Match]:
+        """Evaluates the layer at a time (µs) later than all before and not later than `next_due`.
+
+        Composite events of lower layers may arrive in any order. `partition` numbers the partition,
+        so that ordinals of events of different partitions differ. With `ended`, the last instant is
+        over and arrivals start no delay. `emit` receives matches in parts where there are many; the
+        rest is returned.
+        """
+        stores = state.stores
+        present: dict[int, list[StoredEvent]] = {}
+        matches: list[Match] = []
+        base = (self.layer.number << 24 | partition) << 32
+        if self._delays:
+            for ((_, delay), number), waiting in zip(self._delays.items(), state.waiting, strict=True):
+                if waiting and waiting[0][0] + delay == time:
+                    due = present[-1 - number] = [waiting.popleft()]
+                    while waiting and waiting[0][0] + delay == time:
+                        due.append(waiting.popleft())
+        for port, events in arrivals.items():
+            if self._is_fact_port[port]:
+                if len(events) == 1:
+                    ((ordinal, values),) = events
+                    stored = [(time, ordinal, values)]
+                else:
+                    stored = [(time, ordinal, values) for ordinal, values in events]
+                present[port] = stored
+                if self._stores[port][1]:
+                    stores[port].add(stored)
+        state.countdown -= 1
+        if not state.countdown:
+            state.sweep(time)
+        if self._is_single_depth:
+            anchored, unbuffered, finds, counters = self._anchored[0], self._unbuffered_anchors, self._finds, state.counter.groups
+            for port, stored in present.items():
+                for number in anchored.get(port, ()):
+                    remaining, before = iter(stored), len(matches)
+                    if emit is not None and len(stored) + before > unbuffered[number]:
+                        buffer = MatchBuffer(matches, base, emit)
+                        self._run_group(number, stored, remaining, state, buffer)
+                        base = buffer.base
+                        continue
+                    try:
+                        finds[number](remaining, state.indexes[number], state.consumed, matches, base, counters[number])
+                    except Exception as error:
+                        buffer = MatchBuffer(matches, base, emit)
+                        self._resume(number, stored, remaining, before, error, state, buffer)
+                        base = buffer.base
+        else:
+            self._step_by_depth(state, time, arrivals, present, MatchBuffer(matches, base, emit, self._composite_labels))
+        if self._delays and not ended:
+            for (port, _), waiting in zip(self._delays, state.waiting, strict=True):
+                waiting.extend(present.get(port, ()))
+        return matches
+
+    def take_facts(self, state: State) -> list[TakeFact | None]:
+        """Sets and returns the lone-fact functions of a state by port; None where a port needs
+        `step`.
+
+        A function evaluates a time at which one fact, with number 0, is the only arrival of
+        partition 0. If it raises `LoneFactFailed`, `resume_fact` returns the matches.
+        """
+        ports = enumerate(self.lone_groups)
+        state.take_facts = [None if group == MANY_GROUPS else self._counting_taker(state, port) for port, group in ports]
+        return state.take_facts
+
+    def _counting_taker(self, state: State, port: int) -> TakeFact:
+        """The interpreted lone-fact function of a port; after `MANY_FACTS` calls it replaces itself
+        with a generated one."""
+        left = MANY_FACTS
+
+        def take(time: Micros, values: AttributeValues) -> Sequence[Match]:
+            nonlocal left
+            left -= 1
+            if not left and state.take_facts is not None:
+                make = self._lone_fact(port)
+                if make is not None:
+                    state.take_facts[port] = generated = make(state, state.stores[port])
+                    return generated(time, values)
+            return self._step_fact(state, time, port, values)
+
+        return take
+
+    def _lone_fact(self, port: int) -> Callable[[State, PortStore], TakeFact] | None:
+        """The factory of the generated function of a port; None if each anchor is counted exactly,
+        or every binding is counted."""
+        if port not in self._lone_facts:
+            number = self.lone_groups[port]
+            lone = self._groups[number].matcher.lone if number >= 0 else None
+            search = None if lone is None else lone()
+            if number >= 0 and search is None:
+                self._lone_facts[port] = None
+            else:
+                group = None if search is None else LoneGroup(number, search, self.layer.number << 56)
+                self._lone_facts[port] = compile_lone_fact(self._insertions[port], self._stores[port][0], group)
+        return self._lone_facts[port]
+
+    def _step_fact(self, state: State, time: Micros, port: int, values: AttributeValues) -> list[Match]:
+        """The matches of `step` in partition 0 at a time (µs) at which one fact, with number 0, is
+        the only arrival; `lone_groups` of the port is not `MANY_GROUPS`.
+
+        If it raises `LoneFactFailed`, `resume_fact` returns the matches.
+        """
+        event = (time, 0, values)
+        if self._is_stored[port]:
+            state.stores[port].add_one(event)
+        state.countdown -= 1
+        if not state.countdown:
+            state.sweep(time)
+        matches: list[Match] = []
+        number = self.lone_groups[port]
+        if number >= 0:
+            try:
+                self._finds[number](
+                    (event,), state.indexes[number], state.consumed, matches, self.layer.number << 56, state.counter.groups[number]
+                )
+            except Exception as error:
+                raise LoneFactFailed(event, error) from error
+        return matches
+
+    def resume_fact(self, state: State, port: int, failed: LoneFactFailed, emit: EmitMatches | None = None) -> list[Match]:
+        """The matches of a fact at which a lone-fact function has failed, evaluated rule by rule if
+        necessary."""
+        number, matches = self.lone_groups[port], list[Match]()
+        self._resume(number, (failed.event,), iter(()), 0, failed.error, state, MatchBuffer(matches, self.layer.number << 56, emit))
+        return matches
+
+    def keep(self, state: State, time: Micros, arrivals: Arrivals, *, ended: bool) -> None:
+        """Stores events of a time (µs), in tie order, after its step. Their ports had no arrivals
+        in that step, and they anchor no matches at that time.
+        """
+        for port, events in arrivals.items():
+            stored = [(time, ordinal, values) for ordinal, values in events]
+            if self._stores[port][1]:
+                state.stores[port].add(stored)
+            for (delayed, _), number in self._delays.items():
+                if delayed == port and not ended:
+                    state.waiting[number].extend(stored)
+
+    def _step_by_depth(
+        self, state: State, time: Micros, arrivals: Arrivals, present: dict[int, list[StoredEvent]], buffer: MatchBuffer
+    ) -> None:
+        """Depth by depth: completes the events that the rules read, then evaluates the rules."""
+        for depth, complete in enumerate(self._complete):
+            for port, label in complete:
+                events = [*arrivals.get(port, ()), *buffer.events.get(label, ())]
+                if len(events) > 1:
+                    names = self.layer.ports[port].attributes
+                    events.sort(key=lambda event: tie_key(names, event[1]))
+                if events:
+                    stored = [(time, ordinal, values) for ordinal, values in events]
+                    present[port] = stored
+                    if self._stores[port][1]:
+                        state.stores[port].add(stored)
+            if depth == len(self._anchored):
+                break
+            for number in _anchored_groups(self._anchored[depth], present):
+                stored = present[self._groups[number].anchor]
+                self._run_group(number, stored, iter(stored), state, buffer)
+            buffer.collect_events()
+
+    def _run_group(
+        self, number: int, anchors: Sequence[SearchStart], remaining: Iterator[SearchStart], state: State, buffer: MatchBuffer
+    ) -> None:
+        """Evaluates a group at the remaining anchors and flushes the buffer when it is full."""
+        find, indexes, counter = self._finds[number], state.indexes[number], state.counter.groups[number]
+        while length_hint(remaining):
+            buffer.flush()
+            before = len(buffer.matches)
+            try:
+                find(buffer.until_full(remaining), indexes, state.consumed, buffer.matches, buffer.base, counter)
+            except Exception as error:
+                self._retry_anchor(number, anchors, remaining, before, error, state, buffer)
+        buffer.flush()
+
+    def _resume(
+        self,
+        number: int,
+        anchors: Sequence[SearchStart],
+        remaining: Iterator[SearchStart],
+        before: int,
+        error: Exception,
+        state: State,
+        buffer: MatchBuffer,
+    ) -> None:
+        """Retries the anchor at which a group failed, then evaluates the remaining anchors."""
+        self._retry_anchor(number, anchors, remaining, before, error, state, buffer)
+        self._run_group(number, anchors, remaining, state, buffer)
+
+    def _retry_anchor(
+        self,
+        number: int,
+        anchors: Sequence[SearchStart],
+        remaining: Iterator[SearchStart],
+        before: int,
+        error: Exception,
+        state: State,
+        buffer: MatchBuffer,
+    ) -> None:
+        """Retries the anchor at which a group failed; `before` is the number of matches before
+        the group."""
+        start, matches = anchors[len(anchors) - length_hint(remaining) - 1], buffer.matches
+        anchor = anchor_of(start)
+        while len(matches) > before and matches[-1][2][0] is anchor:
+            matches.pop()
+        if isinstance(error, AnchorLimitExceeded | LimitExceeded):
+            matcher, counter = self._groups[number].matcher, state.counter.groups[number]
+            self.failures += match_exactly(matcher, state.indexes[number], start, state, buffer, counter)
+            if isinstance(error, LimitExceeded):  # the matches so far have as much computed text
+                buffer.emit()
+        else:
+            self._retry_failed(number, start, state, buffer, error)
+
+    def _retry_failed(self, number: int, start: SearchStart, state: State, buffer: MatchBuffer, first: Exception) -> None:
+        """Retries a group at the anchor of the error `first` and records the rules that fail
+        again."""
+        reraise_in_tests(first, FallbackKind.RULES)
+        group, indexes, mark = self._groups[number], state.indexes[number], len(buffer.matches)
+        before, counter = len(self.failures), state.counter.groups[number]
+        again = counter.repeating()
+        try:
+            group.matcher.find(iter((start,)), indexes, state.consumed, buffer.matches, buffer.base, again)
+        except (AnchorLimitExceeded, LimitExceeded):
+            del buffer.matches[mark:]
+            self.failures += match_exactly(group.matcher, indexes, start, state, buffer, counter)
+        except Exception as error:
+            del buffer.matches[mark:]
+            if len(group.rules) == 1:
+                self.failures.append(RuleFailure(group.rules[0], anchor_of(start), error_line(error)))
+            else:
+                singly = self._rules_singly(number)
+                self.failures += isolate_rules(singly, start, state, buffer, counter, is_counted=again.has_anchors)
+        if not any(isinstance(each, RuleFailure) for each in self.failures[before:]):
+            record_fallback(first, FallbackKind.RULES)
+
+    def _rules_singly(self, number: int) -> list[SingleRule]:
+        """The rules of a group, each compiled by itself."""
+        if number not in self._single_rules:
+            self._single_rules[number] = [self._compile_single(rule) for rule in self._groups[number].rules]
+        return self._single_rules[number]
+
+    def _compile_single(self, rule: int) -> SingleRule:
+        (group,) = group_rules([self._numbered(rule)], self._stages)
+        matcher = compile_matcher(group, [self._first_consumed[rule]], self._clock, self._limits)
+        specs_of_port: list[dict[IndexSpec, int]] = [{} for _ in self.layer.ports]
+        indexes = tuple(
+            (step.role.port, specs_of_port[step.role.port].setdefault(spec, len(specs_of_port[step.role.port])))
+            for step, spec in zip(group.template.own_clauses, matcher.index_specs, strict=True)
+        )
+        inserts = [
+            compile_insert(
+                list(specs),
+                [event_condition(spec.own, port.attributes, self._clock) if spec.own else None for spec in specs],
+                [table_finder(spec.constants, port.attributes) if spec.constants else None for spec in specs],
+            )
+            for port, specs in zip(self.layer.ports, specs_of_port, strict=True)
+        ]
+
+        def stores() -> list[PortStore]:
+            kept = zip(self.layer.retention, specs_of_port, inserts, strict=True)
+            return [PortStore(retention or 0, len(specs), each) for retention, specs, each in kept]
+
+        return SingleRule(rule, matcher, indexes, stores, self.layer.rules[rule].rule.anchor.delay)
+
+
+def numbered_rule(number: int, layer: Layer, attributes: tuple[Variable, ...]) -> NumberedRule:
+    """A rule of a layer by its number, with the ports of the roles of its stage and the attributes
+    of its composite event."""
+    placed = layer.rules[number]
+    stage = placed.stage
+    before, after = (-1,) * stage.first, (-1,) * (len(placed.rule.clauses) - stage.end)
+    anchor = placed.ports[0] if stage.is_first else -1
+    return number, placed.rule, (anchor, *before, *placed.ports[1:], *after), attributes
+
+
+def positional_stage(placed: PlacedRule, layer: Layer) -> PositionalStage | None:
+    """The part of a rule that a layer evaluates; None if the layer evaluates the whole rule under
+    one key."""
+    stage = placed.stage
+    if stage.is_whole and not stage.replicated:
+        return None
+    ports = enumerate(placed.ports[1:], stage.first + 1)
+    replicated = tuple([place for place, port in ports if layer.ports[port].is_replicated])
+    return PositionalStage(stage.first + 1, stage.end, placed.ports[0], replicated, stage.enters, stage.leaves)
+
+
+def _anchored_groups(anchored: Mapping[int, Sequence[int]], present: Mapping[int, object]) -> Sequence[int]:
+    """The groups whose anchor port has events, enumerated from the smaller side."""
+    if len(present) <= len(anchored):
+        return [number for port in present for number in anchored.get(port, ())]
+    return [number for port, numbers in anchored.items() if port in present for number in numbers]

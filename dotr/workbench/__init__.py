@@ -1,1 +1,0 @@
-"""Tools for authors of rules: check, test, explain, new, kb, plan, status, bundle."""

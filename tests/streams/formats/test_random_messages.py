@@ -1,0 +1,97 @@
+"""Random messages of every format: a scan and a full reading agree, and no decoder raises. `DOTR_MESSAGES=100000` tries this many a
+format."""
+
+from __future__ import annotations
+
+import os
+import random
+from typing import Final
+
+import pytest
+
+from dotr.model.places import Document
+from dotr.streams.formats.messages import Message, message_decoder
+from dotr.streams.records import ElementMap, Format, GraphSettings, InputFile
+from tests.support.scans import assert_scan_of
+
+pytestmark = pytest.mark.core
+
+COUNT: Final = int(os.environ.get("DOTR_MESSAGES", "1000"))
+INTEGER: Final = "<http://www.w3.org/2001/XMLSchema#integer>"
+AT: Final = "<http://www.w3.org/ns/prov#generatedAtTime>"
+SEEDS: Final = {
+    Format.NDJSON: '{"time": 5, "graph": ":a :p [ :q \\"x\\"@en ] , <<( :a :b 1 )>> ."}\n{"time": "2026-03-01T12:00:00Z", "graph": ""}',
+    Format.JSON: '{"at": 5, "id": "urn:a", "data": [{"v": 1.5, "at": 6}, {"v": null, "at": "1970-01-01T00:00:07Z"}], "x": "\\u00e9"}',
+    Format.CSV: '5,a,"x, ""y"""\n6,b,1.5\n',
+    Format.TURTLE: f'VERSION "1.2-messages"\n@prefix : <http://e/> . :a :p "x", 1.5, [ :q ( 1 ) ] ; {AT} 5 .\nMESSAGE\n',
+    Format.NTRIPLES: f'<http://e/a> <http://e/p> "x\\u00e9"@en . # c\n_:b {AT} "5"^^{INTEGER} .\n',
+    Format.TRIG: f"@prefix : <http://e/> . :g {{ :a :p 1 . _:b :q << :a :p 1 >> }} :g {AT} 5 . GRAPH :h {{ :a :p 2 }} :h {AT} 6 ; :r :s .",
+    Format.NQUADS: f'<http://e/a> <http://e/p> _:b <http://e/g> .\n<http://e/g> {AT} "5"^^{INTEGER} .\n<http://e/a> <http://e/p> "2" .\n',
+    Format.JSONLD: '{"@context": ["http://c/", {"p": "http://e/p"}], "id": "http://e/g", "at": 5, '
+    '"@graph": [{"id": "http://e/a", "p": [1, {}]}]}',
+}
+PIECES: Final = (
+    *"{}[]()<>\"',;.:@\\\n\t #_",
+    "MESSAGE",
+    "@message .",
+    "null",
+    "-1",
+    "1e9",
+    '"""',
+    "\x00",
+    "é",
+    "\\ud800",
+    "@id",
+    "@graph",
+    "@context",
+)
+CONTEXT: Final = '{"@context": {"@vocab": "http://e/", "id": "@id", "at": {"@id": "http://www.w3.org/ns/prov#generatedAtTime"}}}'
+
+
+def mutated(seed: str, choose: random.Random) -> bytes:
+    """A text with a few places changed: bytes removed, repeated, moved, or written over."""
+    text = seed.encode()
+    for _ in range(choose.randrange(1, 5)):
+        at, end = sorted((choose.randrange(len(text) + 1), choose.randrange(len(text) + 1)))
+        end = min(end, at + choose.choice((1, 3, 20, 200)))
+        match choose.randrange(5):
+            case 0:
+                text = text[:at] + text[end:]
+            case 1:
+                text = text[:end] + text[at:end] + text[end:]
+            case 2:
+                text = text[:at] + choose.choice(PIECES).encode() + text[at:]
+            case 3:
+                text = text[:at] + bytes([choose.randrange(256)]) + text[at + 1 :]
+            case _:
+                text = text[at:end] + text
+    return text
+
+
+def specification(form: Format) -> InputFile:
+    """The specification of an input of a format."""
+    mapped = None
+    if form is Format.CSV:
+        mapped = ElementMap("t", Document("map", "[] :p {x} ; :q <{id}> ."), columns=("t", "id", "x"))
+    elif form is Format.JSON:
+        mapped = ElementMap("at", Document("map", "<{^.id}> :v {v} ; :key {$key} ."), each="data[]")
+    graphs = GraphSettings(contexts=(("http://c/", CONTEXT),))
+    return InputFile("in", "", form, prefixes=(("", "http://e/"),), map=mapped, nesting=16, record=1000, graphs=graphs)
+
+
+@pytest.mark.parametrize("form", list(Format))
+def test_scan_and_full_reading_of_random_messages_agree(form: Format) -> None:
+    choose = random.Random(form.value)
+    spec = specification(form)
+    decode = message_decoder(spec)
+    readable = 0
+    for number in range(COUNT):
+        message = Message(mutated(SEEDS[form], choose), number, key=b"k")
+        records = decode(message, True)
+        assert_scan_of(decode(message, False), records)
+        assert all((each.element is None) == (each.time is None) == bool(each.why) for each in records), message
+        assert records or form is Format.JSON, message
+        for each in records:
+            each.dead_letter(spec)
+        readable += any(each.time is not None for each in records)
+    assert 0 < readable < COUNT

@@ -1,0 +1,223 @@
+"""State: expiration, the written form, and refusal of malformed ones."""
+
+from __future__ import annotations
+
+import json
+import random
+
+import pytest
+
+from dotr.model.time import Micros
+from dotr.temporal.matching.event_store import TRIM, IndexKey, IndexSpec, KeyIndex, Measure, PortStore, compile_insert
+from dotr.temporal.matching.events import StoredEvent
+from dotr.temporal.matching.key_index import EventRun, ExtremumRun, SkipRun
+from dotr.temporal.matching.state import STATE_VERSION, SWEEP, State, StateError
+from dotr.temporal.matching.sums import DistinctRun, SumRun
+
+pytestmark = pytest.mark.core
+
+
+def store(retention: Micros, *specs: IndexSpec) -> PortStore:
+    return PortStore(retention, len(specs), compile_insert(specs, [None] * len(specs), [None] * len(specs)))
+
+
+def stored_event(time: Micros, *values: str | None) -> StoredEvent:
+    return (time, 0, values)
+
+
+def test_events_are_stored_for_the_retention() -> None:
+    kept = store(10, IndexSpec((0,)))
+    kept.add([stored_event(0, "<a>")])
+    kept.add([stored_event(10, "<a>")])
+    assert [time for time, _, _ in kept] == [0, 10]
+    kept.add([stored_event(11, "<a>")])
+    assert [time for time, _, _ in kept] == [10, 11]
+    kept.expire(20)
+    assert [time for time, _, _ in kept] == [10, 11]
+    kept.expire(21)
+    assert [time for time, _, _ in kept] == [11]
+    assert kept.indexes[0]
+    kept.expire(22)
+    assert not kept.indexes[0]
+    assert len(kept) == 0
+    kept.add([stored_event(30, "<a>")])
+    kept.add([stored_event(41, "<b>")])
+    assert [time for time, _, _ in kept] == [41]
+
+
+NUMBER = "http://www.w3.org/2001/XMLSchema#integer"
+
+
+@pytest.mark.parametrize("measure", [None, *Measure])
+@pytest.mark.parametrize("seed", range(5))
+def test_extend_equals_add_time_by_time(measure: Measure | None, seed: int) -> None:
+    chosen = random.Random(seed)
+    specs = [IndexSpec((0,), (), measure, None if measure is None else 1), IndexSpec((), (), measure, None if measure is None else 1)]
+    one, many = store(300, *specs), store(300, *specs)
+    times = sorted(chosen.randrange(3_000) for _ in range(3_000))
+    events = [
+        stored_event(time, chosen.choice(["<a>", "<b>", f"<{time}>", None]), f'"{chosen.randrange(50)}"^^<{NUMBER}>') for time in times
+    ]
+    while events:
+        number = chosen.choice((1, 20, 700))
+        some, events = events[:number], events[number:]
+        for event in some:
+            one.add([event])
+        if number == 1:
+            many.add(some)
+        else:
+            many.extend(some)
+        horizon = some[-1][0] - 300
+        assert many.log == one.log
+        for ours, theirs in zip(many.indexes, one.indexes, strict=True):
+            assert live(ours, horizon) == live(theirs, horizon)
+            assert len(ours) <= 2 * len(many.log) + TRIM
+            for key in live(ours, horizon):
+                assert answers(ours[key], measure, horizon, some[-1][0]) == answers(theirs[key], measure, horizon, some[-1][0])
+
+
+def live(index: KeyIndex, horizon: Micros) -> dict[IndexKey, list[StoredEvent]]:
+    found = {key: [event for event in run if event[0] >= horizon] for key, run in index.items()}
+    return {key: events for key, events in found.items() if events}
+
+
+def answers(run: list[StoredEvent], measure: Measure | None, low: Micros, high: Micros) -> object:
+    match run:
+        case SumRun():
+            return run.sum(low, high), run.avg(low, high)
+        case ExtremumRun():
+            return run.extremum(low, high)
+        case DistinctRun():
+            return run.distinct("SUM", high, 0, high - low)
+        case SkipRun():
+            start = run.slice_between(low, high)[0]
+            return [run[place][0] for bound in (10.0, 40.0) if (place := run.first_from(start, bound)) < len(run)]
+        case EventRun():
+            return run.count_between(low, high)
+        case _:
+            return measure
+
+
+def test_state_without_stores_is_empty() -> None:
+    state = State([], [{(4, 0), (5, 0)}], [])
+    state.expire(5)
+    assert state.consumed == ({(5, 0)},)
+
+
+def test_consumed_events_expire_with_the_longest_retention() -> None:
+    state = State([store(5), store(10)], [{(0, 7), (9, 0), (10, 0), (30, 0)}, {(10, 1)}], [])
+    kept = state.consumed
+    state.expire(20)
+    assert state.consumed == ({(10, 0), (30, 0)}, {(10, 1)})
+    assert state.consumed[0] is kept[0]
+    assert state.consumed[1] is kept[1]
+
+
+def test_sweep_expires_events_and_restarts_the_countdown() -> None:
+    kept = store(10)
+    kept.add([stored_event(0, "<a>")])
+    state = State([kept], [], [])
+    assert state.countdown == SWEEP == 1024
+    state.countdown = 0
+    state.sweep(11)
+    assert (len(state), state.countdown) == (0, SWEEP)
+
+
+def test_empty_runs_are_removed_once_most_events_have_expired() -> None:
+    kept = store(10, IndexSpec((0,)), IndexSpec((), measure=Measure.COUNT))
+    for time in range(1000):
+        kept.add([stored_event(time, f"<{time}>")])
+        assert len(kept.indexes[0]) <= TRIM + 2 * len(kept) + 1
+    assert len(kept) == 11
+    assert f"<{999}>" in kept.indexes[0]
+    assert all(f"<{time}>" in kept.indexes[0] for time in range(989, 1000))
+    assert len(kept.indexes[0]) > 11
+
+
+def test_empty_runs_are_swept_only_above_the_threshold() -> None:
+    kept = store(1, IndexSpec((0,)))
+    for time in range(TRIM + 4):
+        kept.add([stored_event(time, f"<{time}>")])
+    assert len(kept.indexes[0]) == TRIM + 4
+    kept.add([stored_event(TRIM + 4, "<last>")])  # at this insertion, 131 events are expired and 2 are left; its own run does not exist yet
+    assert set(kept.indexes[0]) == {f"<{TRIM + 3}>", "<last>"}
+    for time in range(TRIM + 5, 2 * TRIM + 7):
+        kept.add([stored_event(time, f"<{time}>")])
+    assert len(kept.indexes[0]) == TRIM + 4
+
+
+def test_run_is_trimmed_by_a_power_of_two_once_half_has_expired() -> None:
+    kept = store(100, IndexSpec(()), IndexSpec((), measure=Measure.COUNT))
+    lengths = []
+    for time in range(260):
+        kept.add([stored_event(time, "<a>")])
+        lengths.append([len(runs[None]) for runs in kept.indexes])
+    # At the insertion of 202, the middle event of 203 is that of 101, before the horizon 102: the first 64 are removed.
+    assert lengths[:202] == [[n, n] for n in range(1, 203)]
+    assert lengths[202] == [203 - 64, 203 - 64]
+    assert kept.indexes[0][None][0][0] == kept.indexes[1][None][0][0] == 64
+
+
+def test_short_run_is_not_trimmed() -> None:
+    kept = store(1, IndexSpec(()), IndexSpec((), measure=Measure.ABOVE, measured=0))
+    lengths = []
+    for time in range(130):
+        kept.add([stored_event(time, None)])
+        lengths.append([len(runs[None]) for runs in kept.indexes])
+    assert lengths[TRIM - 1 :] == [[n, n] for n in (TRIM, TRIM + 1 - 64, TRIM + 2 - 64)]
+
+
+def full() -> State:
+    kept, used = store(10, IndexSpec((0,))), {(3, 1), (2, 0)}
+    kept.add([(3, 0, ("<ä>", None)), (3, 1, ('"b"', "<c>"))])
+    state = State([kept], [used], [], 1)
+    state.waiting[0].append((4, 2, (None,)))
+    state.passed = 7
+    return state
+
+
+def empty() -> State:
+    return State([store(10, IndexSpec((0,)))], [set()], [], 1)
+
+
+def test_written_state_is_restored() -> None:
+    written = full().encode()
+    assert written.decode() == (
+        '{"version":2,"events":[[[3,0,["<ä>",null]],[3,1,["\\"b\\"","<c>"]]]],"consumed":[[[2,0],[3,1]]],"waiting":[[[4,2,[null]]]],"passed":7}'
+    )
+    state = empty().restore(written)
+    assert list(state.stores[0]) == [(3, 0, ("<ä>", None)), (3, 1, ('"b"', "<c>"))]
+    assert set(state.stores[0].indexes[0]) == {"<ä>", '"b"'}
+    assert state.consumed == ({(2, 0), (3, 1)},)
+    assert list(state.waiting[0]) == [(4, 2, (None,))]
+    assert all(type(event) is tuple for event in state.waiting[0])
+    assert state.passed == 7
+    assert len(state) == 3
+
+
+@pytest.mark.parametrize("part", ["version", "events", "consumed", "waiting", "passed"])
+def test_state_with_a_missing_part_is_refused(part: str) -> None:
+    data = json.loads(full().encode())
+    del data[part]
+    with pytest.raises(StateError, match=f"it cannot be read .'{part}'"):
+        empty().restore(json.dumps(data).encode())
+
+
+@pytest.mark.parametrize("part", ["events", "consumed", "waiting"])
+def test_state_of_another_program_is_refused(part: str) -> None:
+    data = json.loads(full().encode())
+    data[part] = [*data[part], []]
+    with pytest.raises(StateError, match=r"^it belongs to another program$"):
+        empty().restore(json.dumps(data).encode())
+
+
+@pytest.mark.parametrize("written", [b"{", b"[]", b'{"version": 2, "events": 1}'])
+def test_malformed_state_is_refused(written: bytes) -> None:
+    with pytest.raises(StateError, match=r"^it cannot be read "):
+        empty().restore(written)
+
+
+def test_state_of_another_version_is_refused() -> None:
+    data = {**json.loads(full().encode()), "version": STATE_VERSION + 1}
+    with pytest.raises(StateError, match=r"^its version is 3, this release reads 2$"):
+        empty().restore(json.dumps(data).encode())

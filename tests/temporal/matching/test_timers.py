@@ -1,0 +1,123 @@
+"""Ticks and delayed anchors: in sessions, and through written states."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from dotr.api.session import Session
+from dotr.engine.program import CompiledProgram, compile_program
+from dotr.engine.spec import ProgramSpec
+from dotr.instant.instants import merge
+from dotr.model.places import Document
+from dotr.model.time import Clock, Unit
+from dotr.temporal.matching.state import StateError
+
+pytestmark = pytest.mark.core
+
+HEADER = "PREFIX : <http://e/>\n"
+OPEN = ":x a :Open ; :door :d ."
+LEFT = """
+rule Left define Left = [ [] :left ?door ; :since ?t ]
+from Open = [ SELECT ?door WHERE { ?o a :Open ; :door ?door } ] delayed by 10 min
+with Left.?door = Open.?door, Left.?t = time(Open)
+"""
+TICK = """
+rule Tick define Ticked = [ [] :at ?t ] from every 10 min as Tick with Ticked.?t = time(Tick)
+"""
+ROOMS = """
+rule Rooms define Seen = [ [] :room ?room ; :n ?n ]
+from every 10 min for [ SELECT ?room WHERE { ?room a :Room } ] as Tick
+and ?n = count(*) of Read = [ SELECT ?room WHERE { ?r :in ?room FILTER(?room = Tick.?room) } ] within [0, 10 min) from Tick
+with Seen.?room = Tick.?room, Seen.?n = ?n
+"""
+AGAIN = """
+rule Again define Left = [ [] :left ?door ; :since ?t ]
+from Left as Before delayed by 5 min
+with Left.?door = Before.?door, Left.?t = time(Before)
+"""
+
+
+def program(text: str, tmp_path: Path | None = None, background: str = "") -> CompiledProgram:
+    graphs: tuple[str, ...] = ()
+    if tmp_path is not None:
+        path = tmp_path / "background.ttl"
+        path.write_text(f"@prefix : <http://e/> .\n{background}")
+        graphs = (str(path),)
+    return compile_program(ProgramSpec((Document("t.dotr", HEADER + text),), (), graphs, prefixes={"": "http://e/"}, unit=Unit.MINUTE))
+
+
+def times(session: Session, *advances: tuple[int, ...] | tuple[int, str]) -> list[list[object]]:
+    return [[event.time for event in session.advance(*advance)] for advance in advances]
+
+
+def test_delayed_anchor_fires_when_time_passes() -> None:
+    session = Session(program(LEFT))
+    assert times(session, (0, OPEN), (9,), (10,), (11,)) == [[], [], [10], []]
+    assert session.finish() == []
+
+
+def test_delayed_anchor_fires_with_the_next_instant_at_the_latest() -> None:
+    session = Session(program(LEFT))
+    assert times(session, (0, OPEN), (60, "")) == [[], [10]]
+
+
+def test_session_end_fires_due_anchors_once() -> None:
+    session = Session(program(LEFT + AGAIN))
+    assert times(session, (0, OPEN), (12,)) == [[], [10]]
+    (event,) = session.finish()  # the delayed anchor of 10; its event anchors another at 15, after the last time
+    assert (event.time, event.attributes["t"]) == (15, '"10"^^<http://www.w3.org/2001/XMLSchema#integer>')
+    assert session.finish() == []
+
+
+def test_ticks_end_at_the_last_time() -> None:
+    """At 15 are the door of 5 and the reminder of 10; neither reminds again after the end."""
+    session = Session(program(LEFT + AGAIN))
+    assert times(session, (0, OPEN), (5, OPEN), (12,)) == [[], [], [10]]
+    assert [event.time for event in session.finish()] == [15, 15]
+
+
+def test_ticks_fire_from_the_first_to_the_last_time_inclusive() -> None:
+    session = Session(program(TICK))
+    assert times(session, (10,), (11,), (40, ""), (49, OPEN), (50,)) == [[10], [], [20, 30, 40], [], [50]]
+    assert session.finish() == []
+    assert times(Session(program(TICK)), (-15, ""), (-1,), (0,)) == [[], [-10], [0]]
+    assert times(Session(program(TICK)), (-20, ""), (-19,)) == [[-20], []]
+
+
+def test_ticks_are_no_facts_of_instants(tmp_path: Path) -> None:
+    rooms = program(ROOMS, tmp_path, ":a a :Room . :b a :Room .")
+    assert [warning.code for warning in rooms.warnings if warning.code == "D501"] == []
+    read = merge(0, [(("<http://e/c>", "<http://e/in>", "<http://e/a>"),)])
+    assert [event.type for event in rooms.facts_of_interest(read)] == ["Read"]
+    session = Session(rooms)
+    session.advance(1, ":r :in :a . :c a :Room .")
+    assert [(event.attributes["room"], event.attributes["n"][1]) for event in session.advance(10)] == [
+        ("<http://e/b>", "0"),
+        ("<http://e/a>", "1"),
+    ]
+
+
+def test_program_with_delays_or_ticks_is_timed(tmp_path: Path) -> None:
+    assert program(LEFT).timed
+    assert program(TICK).timed
+    assert program(ROOMS, tmp_path, ":a a :Room .").timed
+    assert not program(ROOMS).timed  # no room, no tick
+    assert not program("define B = [ ?x a :B ] from A = [ SELECT ?x WHERE { ?x a :A } ] with B.?x = A.?x").timed
+
+
+def test_waiting_anchors_are_part_of_the_state() -> None:
+    (layer,) = program(LEFT).stage_two(Clock())
+    (other,) = program(TICK).stage_two(Clock())
+    state = layer.start()
+    layer.step(state, 5, {0: [(0, ("<http://e/d>",)), (1, (None,))]})
+    state.passed = 7
+    written = state.encode()
+    again = layer.restore(written)
+    assert (again.encode(), len(again), again.passed) == (written, 2, 7)
+    assert layer.next_due(again) == 600_000_005
+    assert len(layer.step(again, 600_000_005, {}).firings) == 2
+    assert (layer.next_due(again), len(again)) == (None, 0)
+    with pytest.raises(StateError, match="another program"):
+        other.restore(written)
