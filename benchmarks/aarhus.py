@@ -4,7 +4,7 @@
 
 CPU is of the whole process tree (Python, JVM, Python workers), read from /proc; on Spark from the
 start of the query, without the start of the session, and also from the end of the first batch, when
-all worker processes run. Needs the CityBench data (see the README) and `python kb/aarhus.py`.
+all worker processes run. Needs the CityBench data (docs/first-steps.md) and `python kb/aarhus.py`.
 """
 
 from __future__ import annotations

@@ -207,5 +207,5 @@ WORK: Final = Work(
     cases=cases,
     axis="elements",
     nothing="CityBench's data are not in the folder that DOTR_DATA names",
-    headlines=("12 days, in process",),
+    headlines={"12 days, in process": "a report of the streams of Aarhus, five rules over 59 road sections"},
 )

@@ -290,5 +290,4 @@ WORK: Final = Work(
     minutes=3,
     cases=cases,
     nothing="CityBench's data are not in the folder that DOTR_DATA names",
-    headlines=("Q1, 1 graph a second", "Q2, 1 graph a second", "Q1, 100 graphs a second"),
 )

@@ -159,5 +159,4 @@ WORK: Final = Work(
     minutes=2,
     cases=cases,
     axis="graphs",
-    headlines=("live keys: 100,000 rooms", "window: each within 3,000 s, of one match"),
 )

@@ -1,7 +1,7 @@
 """Tables of README.md and docs/performance.md, made from the results.
 
 A table is between `<!-- table NAME -->` and `<!-- end of table -->`; NAME is a work, `speed` (the
-headlines of all works), `ahead` (the cases in which a peer is faster), `start` (the two figures of each
+headlines of all works, for the README), `ahead` (the cases in which a peer is faster), `start` (the two figures of each
 case on Spark), `profile` (the steps of an instant), `scripts` (what other scripts printed), or `texts`
 (the rules and queries of the systems, in the appendix docs/performance-texts.md).
 """
@@ -20,6 +20,7 @@ from benchmarks.field.measuring import FROM_SECOND_BATCH, spread
 from benchmarks.field.peers import ROOT
 from benchmarks.field.results import RESULTS, CaseResult, Figures, Result, SystemResult, all_results, by_kind, write_whole
 from benchmarks.field.tables import comparison, grid, number, provenance, span
+from benchmarks.field.works import Headlines
 
 PAGES: Final = (ROOT / "README.md", ROOT / "docs" / "performance.md")
 APPENDIX: Final = ROOT / "docs" / "performance-texts.md"
@@ -29,8 +30,8 @@ _BLOCK: Final = re.compile(r"(?P<begin><!-- table (?P<name>\w+) -->\n).*?(?P<end
 Tables = Mapping[str, Callable[[], str]]
 
 
-def tables(results: Mapping[str, Result], headlines: Mapping[str, tuple[str, ...]]) -> Tables:
-    """All tables by name; `headlines`: for each work the cases that the README shows."""
+def tables(results: Mapping[str, Result], headlines: Mapping[str, Headlines]) -> Tables:
+    """All tables by name; `headlines`: for each work the cases that the README shows, in its words."""
     works = {name: partial(_table, name, results.get(name)) for name in headlines}
     several = {"ahead": partial(ahead, results), "speed": partial(speed, results, headlines)}
     return {
@@ -95,16 +96,16 @@ def _table(work: str, result: Result | None) -> str:
     return f"\n{comparison(result)}\n{provenance(result)} Source: `benchmarks/results/{work}.json`.\n\n"
 
 
-def speed(results: Mapping[str, Result], headlines: Mapping[str, tuple[str, ...]]) -> str:
+def speed(results: Mapping[str, Result], headlines: Mapping[str, Headlines]) -> str:
     """A row for each headline: dotr, and the systems measured beside it."""
-    shown = [
-        (result, case) for name, cases in headlines.items() if (result := results.get(name)) for case in result.cases if case.name in cases
+    rows = [
+        [f"{words[case.name]} (`benchmarks/run {result.work}`)", _figure(case.systems[0]), _others(case)]
+        for name, words in headlines.items()
+        if (result := results.get(name))
+        for case in result.cases
+        if case.name in words
     ]
-    rows = [[f"{case.name} (`benchmarks/run {result.work}`)", _own(case), _others(case)] for result, case in shown]
-    found = grid(["benchmark", "dotr, µs of CPU", "others in the same run, µs of CPU"], rows)
-    runs = dict.fromkeys(f"{each.work} {each.date}, load {each.load_before[0]} to {each.load_after[0]}" for each, _ in shown)
-    made = f"Made from `benchmarks/results`: {'; '.join(runs)}."
-    return f"\n{found}\nMedians, with the least and the greatest of the repeats; ᵖ: of all threads. {made}\n\n"
+    return f"\n{grid(['µs of CPU for', 'dotr', 'others in the same run'], rows)}\n"
 
 
 def ahead(results: Mapping[str, Result]) -> str:
@@ -147,11 +148,6 @@ def first_batches(result: Result | None) -> str:
     table = grid(["µs of CPU, one element", "from the start of the query", "from the second batch on", *starts], rows)
     note = "The start is that of a first run, up to the end of its first batch. Source: `benchmarks/results/spark.json`."
     return f"\n{table}\n{note}\n\n"
-
-
-def _own(case: CaseResult) -> str:
-    own = case.systems[0]
-    return f"{_figure(own)}, one {case.unit}"
 
 
 def _others(case: CaseResult) -> str:

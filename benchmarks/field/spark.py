@@ -257,6 +257,5 @@ WORK: Final = Work(
     minutes=5,
     cases=cases,
     nothing="none of it is quick",
-    headlines=("1 rule, each, on Spark", "the paper's scenario, local[2]"),
     texts=texts,
 )

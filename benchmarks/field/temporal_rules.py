@@ -159,7 +159,7 @@ WORK: Final = Work(
     minutes=5,
     cases=cases,
     axis="rules",
-    headlines=("1 rule, last", "10 rules, last", "10 rules, each", "100 rules, last", "a run is a job: 1 rule, last"),
+    headlines={"1 rule, last": "an event, one rule", "100 rules, last": "an event, 100 rules"},
     texts=texts,
 )
 
@@ -169,5 +169,5 @@ VALUES: Final = Work(
     packages=WORK.packages,
     minutes=3,
     cases=value_cases,
-    headlines=("new values: 1 rule, last", "new values: 10 rules, last", "new values: 10 rules, each", "900 values: 10 rules, last"),
+    headlines={"new values: 1 rule, last": "an event with a new value, one rule"},
 )

@@ -279,6 +279,5 @@ WORK: Final = Work(
     ),
     minutes=2,
     cases=cases,
-    headlines=("RANGE 600 STEP 300", "RANGE 600 STEP 300, static join"),
     texts=texts,
 )

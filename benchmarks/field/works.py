@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from enum import Enum
 from pathlib import Path
-from typing import NamedTuple
+from types import MappingProxyType
+from typing import NamedTuple, TypeAlias
 
 from benchmarks.field.measuring import Case
 
@@ -45,12 +46,16 @@ def no_texts() -> Iterator[Text]:
     return iter(())
 
 
+Headlines: TypeAlias = Mapping[str, str]
+"""Names of cases, and what one unit of each is in plain words."""
+
+
 class Work(NamedTuple):
     """A benchmark: `cases` makes its input in a folder and yields one case after the other.
 
-    `packages` are the paths whose change makes a result stale; `minutes` are those of a quiet machine
-    with two cores; `axis` names the parameter that the plot has from left to right, if there is one, and `headlines` the cases that the
-    README shows; `texts` gives the texts of the systems for the appendix; `nothing` is the reason why there may be no case.
+    `packages` are the paths whose change makes a result stale; `minutes` are those of a quiet machine with two cores; `axis` names the
+    parameter that the plot has from left to right, if there is one, and `headlines` has the cases that the README shows, each with its
+    words for it; `texts` gives the texts of the systems for the appendix; `nothing` is the reason why there may be no case.
     """
 
     name: str
@@ -59,7 +64,7 @@ class Work(NamedTuple):
     minutes: float
     cases: Callable[[Scale, Path], Iterator[Case]]
     axis: str | None = None
-    headlines: tuple[str, ...] = ()
+    headlines: Headlines = MappingProxyType({})
     texts: Callable[[], Iterator[Text]] = no_texts
     nothing: str = ""
 

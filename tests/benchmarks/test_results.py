@@ -59,8 +59,8 @@ def test_plots_are_svg(axis: str | None) -> None:
 
 
 def test_the_headlines_of_a_work_make_the_speed_table() -> None:
-    text = pages.speed({"work": made()}, {"work": ("100 rules",), "other": ("x",)})
-    assert "| 100 rules (`benchmarks/run work`) | 3.10 (3.00–5.00), one event | Peer <1> wrong: 6 of 7 |" in text
+    text = pages.speed({"work": made()}, {"work": {"100 rules": "an event, a hundred rules"}, "other": {"x": "y"}})
+    assert "| an event, a hundred rules (`benchmarks/run work`) | 3.10 (3.00–5.00) | Peer <1> wrong: 6 of 7 |" in text
     assert "1 rules" not in text
 
 

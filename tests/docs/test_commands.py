@@ -42,7 +42,7 @@ ELSEWHERE: Final = {
         text for syntax, text in test_docs_testing.BLOCK.findall(test_docs_testing.PAGE.read_text(encoding="utf-8")) if syntax == "console"
     ],
 }
-RUN_HERE: Final = {"README.md", "docs/operation.md", "docs/performance.md"}
+RUN_HERE: Final = {"README.md", "docs/first-steps.md", "docs/operation.md", "docs/performance.md"}
 
 
 @dataclass(frozen=True)
@@ -123,12 +123,17 @@ def run(commands: str, folder: Path, codes: tuple[int, ...] = (0,)) -> str:
 
 @pytest.mark.spark
 def test_commands_of_the_readme(checkout: Path) -> None:
-    start, fire, tools, knowledge, aarhus, submit = blocks("README.md")
+    start, fire = blocks("README.md")
     run(start.commands, checkout)
     assert len(list((checkout / "out/city/events.ndjson").iterdir())) > 0
     printed = run(fire.commands, checkout)
     shown = [line for line in fire.text.splitlines() if not line.startswith(("$ ", "…"))]
     assert printed.splitlines()[: len(shown)] == shown
+
+
+@pytest.mark.spark
+def test_commands_of_the_first_steps(checkout: Path) -> None:
+    tools, aarhus = blocks("docs/first-steps.md")
     printed = run(tools.commands, checkout, codes=(1,))  # of the replay at the end: events differ
     for said in (
         "State of configs/fire.yaml",
@@ -142,21 +147,23 @@ def test_commands_of_the_readme(checkout: Path) -> None:
         assert said in printed, said
     assert (checkout / "report.html").exists()
     assert (checkout / "elsewhere.ndjson").read_text().count("\n") == 2
-    assert "triples" in run(knowledge.commands, checkout)
     assert aarhus.commands.split() == []
-    run(submit.commands, checkout)
 
 
 @pytest.mark.spark
 def test_commands_of_the_page_on_operation(checkout: Path) -> None:
-    """The job on a cluster of the page, whose block stands below that of spark-submit; ports are free ones."""
-    submit, cluster, report, code = blocks("docs/operation.md")
+    """The job under spark-submit, alone and on the cluster of the page, whose block stands below; ports are free ones."""
+    submit, packed, cluster, report, knowledge, code = blocks("docs/operation.md")
+    run(submit.commands, checkout)
+    assert len(list((checkout / "out/city/events.ndjson").iterdir())) > 0
+    shutil.rmtree(checkout / "out")
     port = str(free_port())
     started = cluster.commands.replace("7077", port)
-    run(f"{started}trap 'kill $(jobs -p)' EXIT\n{submit.commands}", checkout)
+    run(f"{started}trap 'kill $(jobs -p)' EXIT\n{packed.commands}", checkout)
     assert len(list((checkout / "out/city/events.ndjson").iterdir())) > 0
     run(report.commands, checkout)
     assert (checkout / "report.html").exists()
+    assert "triples" in run(knowledge.commands, checkout)
     (checkout / "config.yaml").write_text(
         (checkout / "configs/fire.yaml").read_text().replace("../", "").replace("out/", "of/") + "engine: local\n"
     )

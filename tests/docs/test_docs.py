@@ -142,22 +142,19 @@ def test_no_example_is_warned_of_but_for_what_it_shows(example: Example, tmp_pat
     assert {d.code for d in found} <= {"D217", "D502", "D510"}, "\n".join(map(str, found))
 
 
-def test_the_rules_of_the_readme_do_what_it_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    page = (DOCS.parent / "README.md").read_text(encoding="utf-8")
-    (rules,) = (text for text in re.findall(r"^```\w*\n(.*?)^```$", page, re.MULTILINE | re.DOTALL) if "\nrule LeftOpen" in text)
-    (tmp_path / "more.dotr").write_text(rules, encoding="utf-8")
-    (tmp_path / "more.yaml").write_text(MORE, encoding="utf-8")
+def test_the_warning_of_more_rules_is_what_the_page_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (example,) = (example for example in EXAMPLES if example.files[0][0] == "more.dotr")
+    example.write(tmp_path)
     monkeypatch.chdir(tmp_path)
-    assert [outcome.difference for outcome in run_tests(["more.yaml"])] == [""]
     checked = check(["more.dotr"])
     (one_core,) = checked.diagnostics
     assert (one_core.code, one_core.message.split(":")[0]) == ("D502", "rule Silence cannot be partitioned and runs on one core")
-    assert f"```\n{checked.states[0]}\n```" in page
+    assert f"```text\n{checked.states[0]}\n```" in (DOCS / "language.md").read_text(encoding="utf-8")
 
 
-def test_the_python_of_the_readme_prints_what_it_says(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_python_of_the_first_steps_prints_what_it_says(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.chdir(DOCS.parent)
-    (script,) = re.findall(r"^```python\n(.*?)^```$", (DOCS.parent / "README.md").read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+    (script,) = re.findall(r"^```python\n(.*?)^```$", (DOCS / "first-steps.md").read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
     exec(script, {})
     (said,) = re.findall(r"  # (.*)$", script, re.MULTILINE)
     assert capsys.readouterr().out == f"{said}\n"
@@ -169,27 +166,9 @@ def test_the_examples_of_the_page_on_python_run(monkeypatch: pytest.MonkeyPatch)
     assert (failed, tried > 10) == (0, True)
 
 
-@pytest.mark.parametrize("page", ["CONTRIBUTING.md", "README.md", "docs/python.md"])
+@pytest.mark.parametrize("page", ["CONTRIBUTING.md", "README.md", "docs/first-steps.md", "docs/python.md"])
 def test_the_files_that_a_page_names_are_there(page: str) -> None:
     text = (DOCS.parent / page).read_text(encoding="utf-8")
     named = {name for name in re.findall(r"`((?:dotr|tests|docs|benchmarks)/[\w./]+)`", text) if "999" not in name}
     assert named
     assert [name for name in sorted(named) if not (DOCS.parent / name).exists()] == []
-
-
-MORE = """\
-rules: [more.dotr]
-prefixes: { "": "http://example.org/building#" }
-time: { unit: min }
-cases:
-  - name: a door left open, a spike, an hour of silence
-    stream:
-      - { at: 1, graph: ":o a :Open ; :door :a, :b . :t a :Temp ; :room :hall ; :has_val 20 ." }
-      - { at: 5, graph: ":c a :Close ; :door :b . :t a :Temp ; :room :hall ; :has_val 22 ." }
-      - { at: 9, graph: ":t a :Temp ; :room :hall ; :has_val 32 . :u a :Temp ; :room :attic ; :has_val 50 ." }
-      - { at: 130, graph: "" }
-    expect:
-      - { at: 9, event: Spike, attributes: { room: ":hall", mean: '"21"^^<http://www.w3.org/2001/XMLSchema#decimal>' } }
-      - { at: 11, event: LeftOpen, attributes: { door: ":a", since: "1" } }
-      - { at: 120, event: Silence, attributes: { at: "120" } }
-"""
