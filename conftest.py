@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from dotr.evaluation.codegen import compiled
+
 
 @pytest.fixture(autouse=True)
 def _restored_environment() -> Iterator[None]:
@@ -44,6 +46,12 @@ def pytest_collect_file(
     text = file_path.read_bytes()
     has_core = parent.config.option.markexpr != "core" or b"mark.core" in text
     return [each for each in found if (has_core if type(each) is pytest.Module else b">>>" in text)]
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Compile generated code anew for an example that shows it: of the texts of a long run, `linecache` keeps the latest alone."""
+    if isinstance(item, pytest.DoctestItem):
+        compiled.cache_clear()
 
 
 def pytest_collection_finish() -> None:

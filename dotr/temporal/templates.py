@@ -45,6 +45,21 @@ def compile_template(template: Template, variables: Sequence[Variable]) -> Compi
     ((('<urn:dotr:b1b8b5cc8d1a6ff3bfef2ff130054212>', '<http://e/at>', '<http://e/A>'),), 0)
     >>> compiled.instantiate([None], b"seed")
     ((), 1)
+    >>> from inspect import getsource
+    >>> print(getsource(compiled.instantiate))
+    def make(values, seed):
+        v0 = values[0]
+        n0 = '<urn:dotr:' + blake2b(b'dotr_id1' + seed, digest_size=16).hexdigest() + '>'
+        if v0 is not None:
+            return ((n0, '<http://e/at>', v0), ), 0
+        triples = []
+        dropped = 0
+        if v0 is not None:
+            triples.append((n0, '<http://e/at>', v0))
+        else:
+            dropped = dropped + 1
+        return tuple(dict.fromkeys(triples)), dropped
+    <BLANKLINE>
     """
     slots = list(leaves(template))
     positions = {name: variables.index(name) for slot in slots if isinstance(slot, Var) and (name := slot.name) in variables}

@@ -60,6 +60,9 @@ def return_triples(triples: Sequence[TripleCode], finish: str = "{}") -> list[Co
     `finish` is applied to the tuple if triples were dropped. A template of one triple, whose object
     may be missing:
 
+    >>> triple = TermCode("n0", fixed="n0"), TermCode("'<http://e/at>'", fixed="<http://e/at>"), TermCode("v0", ("v0 is not None",))
+    >>> print(printed(GeneratedFunction("make", "n0, v0", return_triples([triple]))))
+    def make(n0, v0):
         if v0 is not None:
             return ((n0, '<http://e/at>', v0), ), 0
         triples = []
@@ -69,6 +72,7 @@ def return_triples(triples: Sequence[TripleCode], finish: str = "{}") -> list[Co
         else:
             dropped = dropped + 1
         return tuple(dict.fromkeys(triples)), dropped
+    <BLANKLINE>
     """
     displays = [f"({', '.join(piece.code for piece in triple)})" for triple in triples]
     guards = [list(dict.fromkeys(guard for piece in triple for guard in piece.guards)) for triple in triples]

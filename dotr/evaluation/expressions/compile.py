@@ -100,6 +100,13 @@ def condition(expression: Expression, parameters: Sequence[Parameter]) -> Callab
     >>> hot = condition(Call(">", (Var("v"), Const('"60"^^<http://www.w3.org/2001/XMLSchema#integer>'))), [Var("v")])
     >>> hot('"61.5"^^<http://www.w3.org/2001/XMLSchema#decimal>'), hot('"61"'), hot(None)
     (True, False, False)
+    >>> from inspect import getsource
+    >>> print(getsource(condition(Call("BOUND", (Var("v"),)), [Var("v")])))
+    def expression(p0):
+        x1 = p0 is not None
+        if x1 is not True: return False
+        return True
+    <BLANKLINE>
     """
     return conjunction((expression,), parameters)
 
@@ -129,10 +136,13 @@ def inline_conjunction(expressions: Sequence[Expression], arguments: Mapping[Par
     `arguments` has the source text of each parameter; `tag` is part of all new names, so that one
     function can have several conjunctions. `?v > 3` of the second attribute of `v`, with tag `a`:
 
-        xa3 = V[v[1]]
-        xa4 = type(xa3)
-        xa6 = xa3 > Ka2 if xa4 is int or xa4 is Decimal else …
-        if xa6 is not True: continue
+    >>> from dotr.evaluation.codegen.printer import printed_lines
+    >>> test = Call(">", (Var("v"), Const('"3"^^<http://www.w3.org/2001/XMLSchema#integer>')))
+    >>> print("\\n".join(printed_lines(inline_conjunction([test], {Var("v"): "v[1]"}, "a").statements, "", "continue")))
+    xa3 = V[v[1]]
+    xa4 = type(xa3)
+    xa6 = xa3 > Ka2 if xa4 is int or xa4 is Decimal else xa3 > Ka5 if xa4 is float else Ka1(xa3, Ka2)
+    if xa6 is not True: continue
     """
     compared = [conjunct for expression in expressions for conjunct in conjuncts(expression)]
     if len(compared) > _INLINED or not all(_compares_with_constant(each) for each in compared):

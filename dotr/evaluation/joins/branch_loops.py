@@ -63,6 +63,24 @@ def compile_branch(
     tables are then resolved at compile time. `limits`: None for a function that counts no work.
     `bound`: variables whose terms the caller passes after the two indexes.
     Raises `Unplannable` for loops nested deeper than Python's parser accepts.
+
+    `?s <in> ?room FILTER(BOUND(?room))`, over the new triples alone:
+
+    >>> from inspect import getsource
+    >>> from dotr.model.algebra import Call
+    >>> branch = Branch((TriplePattern(Var("s"), Const("<in>"), Var("room")),), steps=(BranchStep(None, Call("BOUND", (Var("room"),))),))
+    >>> print(getsource(compile_branch(branch, [Side.DELTA], ["room"], None, None)))
+        def join(background, delta):
+            rows = []
+            append = rows.append
+            d0 = delta.by_subject.get(k0)
+            if d0 is None: return rows
+            for v_s, w0 in d0.items():
+                for v_room in w0:
+                    if not t1(v_room): continue
+                    append((v_room,))
+            return rows
+    <BLANKLINE>
     """
     writer = JoinWriter("join", leave="return rows", index=background, count=work_count(limits))
     writer.begin(["background", "delta", *map(writer.bind, bound)])

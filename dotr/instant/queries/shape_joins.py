@@ -146,6 +146,25 @@ def shape_joins(
     {7: [('<A>',)]}
     >>> joins.rows([(("_:0", "<at>", "<s1>"),)]) is None
     True
+    >>> from inspect import getsource
+    >>> print(getsource(*joins._functions.values()))
+        def join(graphs, rows_by_key):
+            rows0 = []
+            for graph in graphs:
+                if len(graph) != 1:
+                    if rows0:
+                        rows_by_key[7] = rows_by_key[7] + rows0 if 7 in rows_by_key else rows0
+                    return graph
+                (s0, p0, o0),  = graph
+                if s0 != k0 or p0 != k1:
+                    if rows0:
+                        rows_by_key[7] = rows_by_key[7] + rows0 if 7 in rows_by_key else rows0
+                    return graph
+                for v1 in b3.get(o0, NO_TERMS):
+                    rows0.append((v1,))
+            if rows0:
+                rows_by_key[7] = rows_by_key[7] + rows0 if 7 in rows_by_key else rows0
+    <BLANKLINE>
     """
     predicates = {each.predicate for shape in shapes for each in shape.triples}
     found: dict[tuple[Term, ...], tuple[GraphShape, list[_ShapedQuery]]] = {}

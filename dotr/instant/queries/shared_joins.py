@@ -200,6 +200,35 @@ def compile_counted(members: Sequence[GroupMember], background: TripleIndex, lim
 def compile_uncounted(members: Sequence[GroupMember], background: TripleIndex) -> GroupFunction:
     """Compiles delta queries to one function that counts no work and skips delta look-ups that
     cannot match.
+
+    `?x <at> ?c` and `?x <at> ?c . ?c <in> ?b` over a delta without a triple of `<in>`:
+
+    >>> from inspect import getsource
+    >>> from dotr.instant.queries.plan import plan
+    >>> from dotr.model.algebra import Bgp, Select, Var
+    >>> at, inside = TriplePattern(Var("x"), Const("<at>"), Var("c")), TriplePattern(Var("c"), Const("<in>"), Var("b"))
+    >>> background = TripleIndex([("<hall>", "<in>", "<house>")])
+    >>> plans = [plan(Select(("x",), Bgp((at,))), background), plan(Select(("x", "b"), Bgp((at, inside))), background)]
+    >>> members = [GroupMember(number, False, each.delta_queries[0]) for number, each in enumerate(plans)]
+    >>> print(getsource(compile_uncounted(members, background)))
+        def join(background, delta, rows_by_key):
+            if not u0.isdisjoint(delta.by_subject):
+                return o1(background, delta, rows_by_key)
+            rows0 = []
+            rows1 = []
+            d0 = delta.by_subject.get(k2)
+            if d0 is None: return
+            for v_s0, w0 in d0.items():
+                for v_s1 in w0:
+                    early0 = b4.get(v_s1, NO_TERMS)
+                    rows0.append((v_s0,))
+                    for v_s2 in early0:
+                        rows1.append((v_s0, v_s2))
+            if rows0:
+                rows_by_key[0] = rows0
+            if rows1:
+                rows_by_key[1] = rows1
+    <BLANKLINE>
     """
     trie = _Trie(members, background)
     if not trie.watched:

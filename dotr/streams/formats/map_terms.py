@@ -146,7 +146,14 @@ class MapTerms:
             self.names["text_of"] = text
 
     def code(self, slot: TemplateSlot) -> TermCode:
-        """The code of a term."""
+        """The code of a term.
+
+        >>> terms = MapTerms(lambda column: f"c_{column}", lambda variable: variable, lambda blank: TermCode("'_:0'"), cell_term)
+        >>> terms.code(Cell("room"))
+        TermCode(code='cell_term(c_room)', guards=('c_room',), fixed=None)
+        >>> terms.code(CellIri(("http://e/", Cell("room"), "/", Cell("n")))).code
+        "('<' + 'http://e/' + encoded(c_room) + '/' + encoded(c_n) + '>')"
+        """
         match slot:
             case Const(term):
                 return TermCode(repr(term), fixed=term)

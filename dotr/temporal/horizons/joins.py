@@ -428,6 +428,14 @@ def exists_static(rule: WindowRule, static: StaticFacts, bound: Sequence[Variabl
     >>> test = exists_static(WindowRule("r", (), (p, q)), static, ["x"])
     >>> test("<a>"), test("<b>")
     (True, False)
+    >>> from inspect import getsource
+    >>> print(getsource(test))
+        def join(v_x):
+            for v_y in b2.get(v_x, NO_TERMS):
+                for v_z in b5.get(v_y, NO_TERMS):
+                    return True
+            return False
+    <BLANKLINE>
     """
     writer = HorizonWriter(rule, static, HeldFacts(), is_static_only=True)
     writer.begin(list(map(writer.bind, bound)))

@@ -28,15 +28,22 @@ def compile_end(
 ) -> FinishSolutions:
     """Generates BIND, FILTER and WITHIN of a chain over a pattern of the shape `shape`.
 
-    For `BIND(?k + 1 AS ?m) FILTER(?m < 9) WITHIN 5 s`:
+    For `BIND(?k AS ?m) FILTER(BOUND(?m)) WITHIN 5 s`:
 
+    >>> from inspect import getsource
+    >>> from dotr.model.algebra import Call, Var
+    >>> chain = [("m", Var("k"))], [Call("BOUND", (Var("m"),))], 5_000_000
+    >>> print(getsource(compile_end(Shape(("k",), frozenset("k")), *chain, Clock())))
+    def finish(solutions):
+        found = []
         for z in solutions:
             e, s, v, p = z
             if e - s > 5000000: continue
             b0 = bind0(v[0])
             if not holds(b0): continue
             found.append((e, s, (v[0], b0,), p))
-
+        return found
+    <BLANKLINE>
     >>> finish = compile_end(Shape(("k",), frozenset("k")), [], [], 5, Clock())
     >>> finish([(9, 4, ('"1"',), ()), (9, 3, ('"2"',), ())])
     [(9, 4, ('"1"',), ())]

@@ -84,6 +84,13 @@ class PairedSearch:
     def compile_find(self) -> FindCombinations:
         """The function without a policy. For `{ ?c :p ?x } SEQ { ?c :q ?y }` within 9 s:
 
+        >>> from inspect import getsource
+        >>> from dotr.model.time import Clock
+        >>> from dotr.temporal.intervals.solutions import Shape
+        >>> pairing = Pairing(Shape(("c", "x"), frozenset("cx")), Shape(("c", "y"), frozenset("cy")))
+        >>> search = PairedSearch(pairing, Relation.AFTER, 9_000_000, IntervalExpressions((), Clock()), False, False, Limits())
+        >>> print(getsource(search.compile_find()))
+        def find(xs, index, now, found):
             low = now - 9000000
             tried = 0
             for x in xs:
@@ -94,9 +101,14 @@ class PairedSearch:
                         ey, sy, vy, py = y
                         if ey < low: break
                         if ey >= sx or sy < low: continue
-                        found.append((now, sy, (vx[0], vy[1], vx[1],), ()))
-
-        followed by the limits.
+                        found.append((now, sy, (vx[0], vx[1], vy[1],), ()))
+                    if len(run) > 64:
+                        tried += len(run) - bisect_left(run, (low,))
+                        if tried > 20000000:
+                            raise LimitExceeded(20000000, 'solutions looked at')
+                if len(found) > 1000000:
+                    raise LimitExceeded(1000000, 'combinations')
+        <BLANKLINE>
         """
         lines = [
             *self._opening(),

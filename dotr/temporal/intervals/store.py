@@ -43,11 +43,16 @@ def trim(run: list[IntervalSolution]) -> None:
 def compile_insertion(pairing: Pairing, side: str, *first: str) -> InsertSolutions:
     """Generates the insertion of a side's solutions ("x" or "y") by their key (`Pairing.key`).
 
-    `first` are sources of further parts of the key, which read y. Keyed by the term at position 1:
+    `first` are sources of further parts of the key, which read y. Keyed by the term at position 0:
 
+    >>> from inspect import getsource
+    >>> from dotr.temporal.intervals.solutions import Shape
+    >>> insert = compile_insertion(Pairing(Shape(("a",), frozenset("a")), Shape(("a", "b"), frozenset("ab"))), "y")
+    >>> print(getsource(insert))
+    def insert(index, solutions, horizon):
         for y in solutions:
             vy = y[2]
-            key = vy[1]
+            key = vy[0]
             run = index.get(key)
             if run is None:
                 index[key] = [y]
@@ -55,9 +60,7 @@ def compile_insertion(pairing: Pairing, side: str, *first: str) -> InsertSolutio
                 run.append(y)
                 if len(run) > 128 and run[len(run) >> 1][0] < horizon:
                     trim(run)
-
-    >>> from dotr.temporal.intervals.solutions import Shape
-    >>> insert = compile_insertion(Pairing(Shape(("a",), frozenset("a")), Shape(("a", "b"), frozenset("ab"))), "y")
+    <BLANKLINE>
     >>> index = {}
     >>> insert(index, [(7, 5, ('"1"', '"2"'), ())], 0)
     >>> index

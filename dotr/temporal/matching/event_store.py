@@ -117,6 +117,10 @@ def compile_insert(specs: Sequence[IndexSpec], tests: Sequence[EventCondition | 
     `tests` and `finders` belong to the filter and the constants of the index at the same position.
     For one index on attribute 1:
 
+    >>> from inspect import getsource
+    >>> print(getsource(compile_insert([IndexSpec((1,))], [None], [None])))
+    def insert(indexes, events, horizon):
+        index0 = indexes[0]
         for e in events:
             t, _, v = e
             s0 = v[1]
@@ -129,6 +133,7 @@ def compile_insert(specs: Sequence[IndexSpec], tests: Sequence[EventCondition | 
                     c.append(e)
                     if len(c) > 128 and c[len(c) >> 1][0] < horizon:
                         trim(c)
+    <BLANKLINE>
     """
     insertions, names = insertion_of_event(specs, tests, finders)
     per_event = [Assign("t, _, v", "e"), *[each for insertion in insertions for each in insertion]]

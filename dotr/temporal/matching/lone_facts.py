@@ -75,28 +75,37 @@ def compile_lone_fact(insertion: PortInsertion, retention: Micros, group: LoneGr
     Returns:
         A function from a state and the store of the port to the lone-fact function.
 
-    For one index on the first attribute, whose events have a second one of at least 3, and no
-    group:
+    For one index on the first attribute, a retention of 30 s, and no group:
 
-        def make(state, store):
-            log, append, popleft = store.log, store.log.append, store.log.popleft
-            index0, = store.indexes
-            def take(t, v):
-                event = e = (t, 0, v)
-                append(e)
-                horizon = t - 30000000
-                if log[0][0] < horizon:
-                    popleft()
-                    store.expired += 1
-                    if store.expired > 128 + len(log) or log[0][0] < horizon: …
-                s0 = v[0]
-                if s0 is not None:
-                    xi0_3 = V[v[1]]
-                    …
-                state.countdown -= 1
-                if not state.countdown: state.sweep(t)
-                return ()
-            return take
+    >>> from inspect import getsource
+    >>> insertion = PortInsertion([IndexSpec((0,))], [None], [None], ["room"])
+    >>> print(getsource(compile_lone_fact(insertion, 30_000_000, None)))
+    def make(state, store):
+        log, append, popleft, expire = store.log, store.log.append, store.log.popleft, store.expire
+        index0, = store.indexes
+        def take(t, v):
+            event = e = (t, 0, v)
+            append(e)
+            horizon = t - 30000000
+            if log[0][0] < horizon:
+                popleft()
+                store.expired += 1
+                if store.expired > 128 + len(log) or log[0][0] < horizon: expire(t)
+            s0 = v[0]
+            if s0 is not None:
+                k = (s0 if s0 >= '<=' else key(s0))
+                c = index0.get(k)
+                if c is None:
+                    index0[k] = [e]
+                else:
+                    c.append(e)
+                    if len(c) > 128 and c[len(c) >> 1][0] < horizon:
+                        trim(c)
+            state.countdown -= 1
+            if not state.countdown: state.sweep(t)
+            return ()
+        return take
+    <BLANKLINE>
     """
     names: dict[str, object] = {"Failed": LoneFactFailed}
     lines = ["def make(state, store):"]

@@ -75,6 +75,13 @@ def routed_delta_rule(position: DeltaPosition, index: TripleIndex, *, bulk: bool
     >>> found: list[Triple] = []
     >>> delta_rule = routed_delta_rule(DeltaPosition(rule, at, 0, None), index)
     >>> delta_rule("<a>", "<at>", "<c>", TripleIndex(), found.append, [], [])
+    >>> from inspect import getsource
+    >>> print(getsource(delta_rule))
+        def delta_rule(s, p, o, delta, push, active, alarms):
+            d1 = delta.by_subject.get(k1)
+            for v_b in (b2.get(o, NO_TERMS) if d1 is None else b2.get(o, NO_TERMS) + d1.get(o, NO_TERMS)):
+                push((s, k1, v_b))
+    <BLANKLINE>
     >>> found
     [('<a>', '<in>', '<b>')]
     """

@@ -138,6 +138,14 @@ def derivation(rule: DatalogRule, stratum: int, bound: tuple[Variable, ...], ski
     >>> derive(background, TripleIndex(), found.append, [], "<a>", "<c>")
     >>> found
     [('<a>', '<in>', '<b>')]
+    >>> from inspect import getsource
+    >>> print(getsource(derive))
+        def derive(background, delta, push, alarms, v_a, v_c):
+            b0 = background.by_subject.get(k0, NO_ENDS)
+            d1 = delta.by_subject.get(k0)
+            for v_b in (b0.get(v_c, NO_TERMS) if d1 is None else b0.get(v_c, NO_TERMS) + d1.get(v_c, NO_TERMS)):
+                push((v_a, k0, v_b))
+    <BLANKLINE>
     """
     writer = RuleWriter("derive", rule, stratum)
     writer.begin(["background", "delta", "push", "alarms", *map(writer.bind, bound)])

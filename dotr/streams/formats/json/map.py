@@ -162,6 +162,21 @@ def compile_json_map(document: Document, parsed: ParsedMap) -> MakeObject:
     ('<x:s>', '<x:tag>', '"a"')
     ('<x:s>', '<x:tag>', '"b"')
     ('<x:s>', '<x:v>', '"1"^^<http://www.w3.org/2001/XMLSchema#integer>')
+    >>> from inspect import getsource
+    >>> print(getsource(make))
+    def make(data, message, sent):
+        fresh = count(0)
+        triples = []
+        c0 = data.get('v') if data.__class__ is dict else None
+        l1 = data.get('tags') if data.__class__ is dict else None
+        for i2 in items_of(l1):
+            c3 = i2
+            if c3 is not None:
+                triples.append(('<x:s>', '<x:tag>', cell_term(c3)))
+        if c0 is not None:
+            triples.append(('<x:s>', '<x:v>', cell_term(c0)))
+        return tuple(dict.fromkeys(triples)), 0
+    <BLANKLINE>
     """
     paths: dict[str, JsonPath] = {}
     problems: list[Diagnostic] = []

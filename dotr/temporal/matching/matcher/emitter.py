@@ -230,7 +230,14 @@ class MatcherEmitter:
 
 
 def event_test(own: Sequence[Expression], attributes: Sequence[Variable], clock: Clock) -> EventTest:
-    """Compiles the test of an event against the constraints of an index's filter."""
+    """Compiles the test of an event against the constraints of an index's filter.
+
+    >>> from inspect import getsource
+    >>> print(getsource(event_test([Call("BOUND", (Var("v"),))], ["room", "v"], Clock())))
+    def test(time, values):
+        return holds(values[1])
+    <BLANKLINE>
+    """
     used = parameters_of(own)
     arguments = ", ".join(f"values[{attributes.index(p.name)}]" if isinstance(p, Var) else "time_of(time)" for p in used)
     space = {"holds": conjunction(own, used), "time_of": lambda micros: time_term(micros, clock)}
