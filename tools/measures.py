@@ -6,6 +6,7 @@ The folders are those of dotr/ARCHITECTURE.md; before the files are moved, the r
 from __future__ import annotations
 
 import ast
+import re
 import sys
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -34,6 +35,8 @@ OPERATORS: Final = frozenset(
 SUFFIXES: Final = frozenset((".dotr", ".rspql", ".lars", ".epsparql"))
 CLOSERS: Final = ("Closer", "SameAsCloser", "StratifiedCloser")
 GLOSSARY: Final = ("run", "report", "unit", "shape", "stage", "record")
+WRITERS: Final = frozenset(("define", "GeneratedFunction", "JoinWriter", "RuleWriter", "HorizonWriter", "compile_triples"))
+PRINTED_CODE: Final = r">>> .*(getsource|printed|printed_factory|printed_lines|\.source)\b"
 CONNECTORS: Final = ("kafka", "mqtt", "http")
 SMALL: Final = 120
 LONG: Final = 700
@@ -233,6 +236,17 @@ def small_modules() -> str:
     return str(len(small))
 
 
+def code_writers() -> str:
+    """The modules that make, print or define generated functions, and those of them without an example that prints code."""
+    found = [
+        path
+        for path, tree in modules().items()
+        if any(isinstance(node, ast.Call) and ast.unparse(node.func).rpartition(".")[2] in WRITERS for node in ast.walk(tree))
+    ]
+    silent = [path for path in found if not re.search(PRINTED_CODE, (ROOT / path).read_text(encoding="utf-8"))]
+    return f"{len(silent)} of {len(found)}"
+
+
 def glossary() -> str:
     text = (ROOT / "dotr/ARCHITECTURE.md").read_text(encoding="utf-8").partition("## Glossary")[2]
     return str(sum(f"| {word} |" not in text for word in GLOSSARY))
@@ -261,6 +275,7 @@ MEASURES: Final[Sequence[tuple[str, Callable[[], str], str]]] = (
     ("circles of modules", circles, "0"),
     ("parser objects built for another file of one rule", parsers_of_a_file, "≤ 20"),
     ("modules of at most 120 lines with one importer, which loads them at once", small_modules, "≤ 20"),
+    ("modules that write code, without an example that prints some", code_writers, "≤ 10"),
     ("words of the glossary without an entry", glossary, "0"),
     ("lines", lines, "≤ 111,000"),
 )
