@@ -165,6 +165,24 @@ class ProvingRule:
             yield RuleMatch(self, bindings, premises)
 
     def _function(self, given: tuple[Variable, ...], skip: int | None, side: Side) -> _RowFunction:
+        """The function that appends the rows; for `:in(?x, ?z) :- :at(?x, ?y), :in(?y, ?z)` with `?x` given:
+
+        >>> from inspect import getsource
+        >>> from dotr.syntax.datalog import parse_datalog
+        >>> from dotr.model.places import Document
+        >>> document = Document("a.dlog", ":in(?x, ?z) :- :at(?x, ?y), :in(?y, ?z) .")
+        >>> ((rule, _),) = ProvingRules(parse_datalog(document, {"": "http://e/"})).reading(("<a>", "<http://e/at>", "<b>"))
+        >>> print(getsource(rule._function(("x",), None, Side.BOTH)))
+            def derive(background, delta, append, v_x):
+                b0 = background.by_subject.get(k0, NO_ENDS)
+                d1 = delta.by_subject.get(k0)
+                b2 = background.by_subject.get(k1, NO_ENDS)
+                d3 = delta.by_subject.get(k1)
+                for v_y in (b0.get(v_x, NO_TERMS) if d1 is None else b0.get(v_x, NO_TERMS) + d1.get(v_x, NO_TERMS)):
+                    for v_z in (b2.get(v_y, NO_TERMS) if d3 is None else b2.get(v_y, NO_TERMS) + d3.get(v_y, NO_TERMS)):
+                        append((v_x, v_y, v_z))
+        <BLANKLINE>
+        """
         writer = RuleWriter("derive", self.rule, self.stratum)
         writer.begin(["background", "delta", "append", *map(writer.bind, given)])
         rest = [item for number, item in enumerate(self.rule.body) if number != skip]

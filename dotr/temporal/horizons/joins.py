@@ -405,6 +405,26 @@ def write_join(
 
     `rest`: the other items of the body. `premises`: as in `HorizonWriter.conclude_heads`. `names`,
     `rows`: variables and rows of the background's schema that bind them first.
+
+    `?x <r> ?z` from `?x <p> ?y` of a window and `?y <q> ?z` of the window or the background:
+
+    >>> from inspect import getsource
+    >>> from dotr.model.algebra import Const
+    >>> from dotr.evaluation.triples.index import TripleIndex
+    >>> p, q, r = (TriplePattern(Var(s), Const(f"<{n}>"), Var(o)) for s, n, o in ("xpy", "yqz", "xrz"))
+    >>> rule = WindowRule("r", (r,), (p, q))
+    >>> writer = HorizonWriter(rule, StaticFacts(TripleIndex([("<b>", "<q>", "<c>")])), HeldFacts())
+    >>> writer.begin_with(p, horizon="h")
+    >>> print(getsource(write_join(writer, rule, [q], premises=())))
+        def join(facts, h, beyond, at, least, to):
+            for s, p, o in facts:
+                if p != k0: continue
+                for v_z, w0 in chain(zip(b3.get(o, NO_TERMS), STATIC_CELLS), b2.get(o, NOTHING).items()):
+                    m0 = w0[at]
+                    if m0 <= beyond: continue
+                    m1 = m0 if m0 < h else h
+                    to[m1]((s, k4, v_z))
+    <BLANKLINE>
     """
     if len(rows) == 1:
         for name, term in zip(names, rows[0], strict=True):

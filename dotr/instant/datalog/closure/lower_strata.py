@@ -46,6 +46,18 @@ def exists(item: Not, bound: tuple[Variable, ...]) -> LowerLookup:
     >>> model = LowerModel(index, TripleIndex())
     >>> broken(model, "<a>"), broken(model, "<b>")
     ([()], [])
+    >>> from inspect import getclosurevars, getsource
+    >>> print(getsource(getclosurevars(broken).nonlocals["join"]))
+        def join(background, delta, v_s):
+            rows = []
+            append = rows.append
+            b0 = background.by_subject.get(k0, NO_ENDS)
+            d1 = delta.by_subject.get(k0)
+            for v_why in (b0.get(v_s, NO_TERMS) if d1 is None else b0.get(v_s, NO_TERMS) + d1.get(v_s, NO_TERMS)):
+                append(())
+                return rows
+            return rows
+    <BLANKLINE>
     """
     writer = JoinWriter("join", leave="return rows")
     writer.begin(["background", "delta", *map(writer.bind, bound)])

@@ -65,15 +65,31 @@ def _bound_places(template: RuleTemplate, stage: PositionalStage) -> list[int]:
 def compile_decoder(template: RuleTemplate, enters: BindingStream, rows: Sequence[TableRow], names: Mapping[int, str]) -> DecodeBindings:
     """Generates the decoder of the bindings that enter a stage.
 
-    For several rules and one positive clause before the stage, whose event has the attributes ?park
-    and ?v, of which only ?park is sent:
+    The second stage of "A, and last B of its room, and last C of B's park", for one rule:
 
-        for _, _, (c0, c1, c2, c3, c4, c5, c6) in arrivals:
-            rows = alive(c0)
-            if not rows: continue
-            e0 = (int(c1), int(c2), (c3,))
-            e1 = (int(c4), int(c5), (c6, None))
-            together.setdefault(e0[2], []).append(new(Binding, (e0, rows, 1, (e1,))))
+    >>> from inspect import getsource
+    >>> from dotr.languages.rules import compile_rules
+    >>> from dotr.model.places import Document
+    >>> from dotr.temporal.layout.layers import lay_out
+    >>> from dotr.temporal.matching.matcher.compile import compile_matcher
+    >>> from dotr.temporal.matching.operator import numbered_rule, positional_stage
+    >>> from dotr.temporal.matching.rule_templates import group_rules
+    >>> text = '''rule R define D = [ [] <e:in> ?r ]
+    ... from A = [ SELECT ?r { ?x <e:a> ?r } ]
+    ... and last B = [ SELECT ?r ?p { ?x <e:b> ?r ; <e:park> ?p FILTER(?r = A.?r) } ] within 30 s from A
+    ... and last C = [ SELECT ?p { ?x <e:c> ?p FILTER(?p = B.?p) } ] within 30 s from A
+    ... with D.?r = A.?r'''
+    >>> layer = lay_out(compile_rules([Document("a.dotr", text)], {}).rules, cut=True).layers[1]
+    >>> (group,) = group_rules([numbered_rule(0, layer, ("r",))], {0: positional_stage(layer.rules[0], layer)})
+    >>> print(getsource(compile_matcher(group, [0], Clock()).decode))
+    def decode(arrivals):
+        together = {}
+        for _, _, (c0, c1, c2, c3, c4, c5, c6, ) in arrivals:
+            e0 = (int(c0), int(c1), (c2, ))
+            e1 = (int(c3), int(c4), (c5, c6, ))
+            together.setdefault(e0[2], []).append(new(Binding, (e0, rows, 1, (e1, ))))
+        return [binding for bindings in together.values() for binding in bindings]
+    <BLANKLINE>
 
     Bindings with equal anchors are adjacent, since ordinals are assigned to equal matches in
     sequence.
