@@ -1,4 +1,5 @@
-"""Directed graphs: strongly connected components in topological order, and shortest paths.
+"""Directed graphs: strongly connected components in topological order, shortest paths, and least
+fixpoints along the edges.
 
 A graph is a function from a node to its successors, called once per reached node. No function
 recurses. Acyclic graphs are ordered by the standard library (`graphlib`).
@@ -7,10 +8,11 @@ recurses. Acyclic graphs are ordered by the standard library (`graphlib`).
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Container, Hashable, Iterable, Iterator
+from collections.abc import Callable, Container, Hashable, Iterable, Iterator, Mapping
 from typing import TypeVar
 
 _Vertex = TypeVar("_Vertex", bound=Hashable)
+_Value = TypeVar("_Value")
 
 
 def strong_components(roots: Iterable[_Vertex], successors: Callable[[_Vertex], Iterable[_Vertex]]) -> Iterator[list[_Vertex]]:
@@ -96,3 +98,39 @@ def shortest_path(
     while path[-1] != start:
         path.append(predecessor[path[-1]])
     return path[::-1]
+
+
+def least_fixpoint(
+    start: Mapping[_Vertex, _Value],
+    reads: Mapping[_Vertex, Iterable[_Vertex]],
+    evaluate: Callable[[_Vertex, Mapping[_Vertex, _Value]], _Value],
+) -> dict[_Vertex, _Value]:
+    """Return the least fixpoint of a monotone system of equations, one for each node of `reads`.
+
+    - `start`: the least value of each node, and the values of nodes without an equation.
+    - `reads`: for each node the nodes that its equation reads.
+    - `evaluate`: the value of a node, given the values of all.
+
+    Cost: one evaluation of each node that is on no cycle, since the nodes that it reads come before
+    it; a node on a cycle is evaluated again after a node that it reads has changed.
+
+    >>> reads = {"c": ["b"], "b": ["a", "c"]}
+    >>> start = {"a": 1, "b": 0, "c": 0}
+    >>> least_fixpoint(start, reads, lambda node, values: max(values[each] for each in reads[node]))
+    {'a': 1, 'b': 1, 'c': 1}
+    """
+    values = dict(start)
+    readers: dict[_Vertex, list[_Vertex]] = {}
+    for node, sources in reads.items():
+        for source in sources:
+            readers.setdefault(source, []).append(node)
+    order = [node for component in strong_components(reads, lambda node: reads.get(node, ())) for node in component if node in reads]
+    pending = dict.fromkeys(order)
+    while pending:
+        node = next(iter(pending))
+        del pending[node]
+        value = evaluate(node, values)
+        if value != values[node]:
+            values[node] = value
+            pending.update(dict.fromkeys(readers.get(node, ())))
+    return values

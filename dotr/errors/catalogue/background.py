@@ -168,8 +168,9 @@ DATALOG: tuple[ErrorCode, ...] = (
     ),
     ErrorCode(
         "K309",
-        "Too many variables in a rule",
-        "A body has at most 80 variables: each may become a nested loop of the generated code.",
+        "Too many variables or atoms in a rule",
+        "A body has at most 80 variables: each may become a nested loop of the generated code. It has at most 128 atoms, since a "
+        "join of all atoms begins at each of them.",
         "Split the rule: derive the join of some atoms by a separate rule.",
         _rule(":a[?x0, ?x0] :- " + ", ".join(f":p[?x{i}, ?x{i + 1}]" for i in range(81)) + " ."),
     ),

@@ -116,8 +116,9 @@ QUERIES: tuple[ErrorCode, ...] = (
         "Q117",
         "Nested too deeply",
         "More than 150 brackets are open at once; or operators, functions and the parts of groups (OPTIONAL, MINUS, BIND, a group after "
-        "groups) are nested, or follow each other, for more than 128 levels; or a path has more than 256 steps. Chains of operands, "
-        "branches of UNION, alternatives of paths, triples and FILTERs have no limit.",
+        "groups) are nested, or follow each other, for more than 128 levels; or a path has more than 256 steps, or more than "
+        "512 triples are joined with each other (an item of a collection is two). Chains of operands, branches of UNION, alternatives of "
+        "paths, and FILTERs have no limit.",
         "Split it into several conditions or sub-queries.",
         InQuery("SELECT ?x WHERE { ?x :p ?y FILTER(" + "(" * 150 + "?y" + ")" * 150 + ") }"),
     ),

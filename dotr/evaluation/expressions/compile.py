@@ -336,6 +336,8 @@ class _ExpressionWriter:
 
             x4 = K3(x2)
         """
+        if name := self._as_function(expression, "counted_term"):
+            return name
         match expression:
             case Call("IF", _):
                 return self._if(expression, self.counted_term)

@@ -17,6 +17,7 @@ from dotr.evaluation.expressions import query_with_lengths
 from dotr.evaluation.joins.scope import certain
 from dotr.languages.epsparql.unit import IntervalUnit, OperandInput
 from dotr.model.algebra import Attribute, Call, Const, Expression, Select, TimeOf
+from dotr.model.graphs import least_fixpoint
 from dotr.model.rules import EventSource, FactSource, Rule, SharedQuery
 from dotr.model.terms import Label, Variable
 from dotr.model.units import IntervalEvents, UnitEvents
@@ -65,35 +66,47 @@ def resolve_intervals(queries: Sequence[TemporalQuery], labels: ProgramLabels) -
 
 def _with_certain(queries: Sequence[TemporalQuery], labels: ProgramLabels) -> list[TemporalQuery]:
     """The queries with the certain variables of their EVENTs filled in."""
-    known = {label: frozenset(each.certain) for label, each in labels.events.items()}
-    known |= {label: frozenset(certain(query.query)) for label, query in labels.shared.items()}
-    known |= {query.label: frozenset[Variable]() for query in queries}
-    of_rules = {rule.event for rule in labels.rules}
-    current = list(queries)
-    while True:
-        current = [_filled(query, known) for query in current]
-        found = {query.label: _certain_attributes(query) for query in current}
-        for label in of_rules:
-            of_label = _certain_of_rules(label, labels.rules, known)
-            found[label] = found[label] & of_label if label in found else of_label
-        if all(known.get(label) == names for label, names in found.items()):
-            return current
-        known |= found
+    nothing: frozenset[Variable] = frozenset()
+    start = {label: frozenset(each.certain) for label, each in labels.events.items()}
+    start |= {label: frozenset(certain(query.query)) for label, query in labels.shared.items()}
+    start |= dict.fromkeys((query.label for query in queries), nothing)
+    start |= dict.fromkeys((rule.event for rule in labels.rules), nothing)
+    makers: dict[Label, list[TemporalQuery | Rule]] = {}
+    for query in queries:
+        makers.setdefault(query.label, []).append(query)
+    for rule in labels.rules:
+        makers.setdefault(rule.event, []).append(rule)
+
+    def certain_of_makers(label: Label, known: Mapping[Label, frozenset[Variable]]) -> frozenset[Variable]:
+        return frozenset.intersection(
+            *(
+                _certain_attributes(_filled(each, known)) if isinstance(each, TemporalQuery) else _certain_of_rule(each, known)
+                for each in makers[label]
+            )
+        )
+
+    known = least_fixpoint(
+        start, {label: [read for each in own for read in _labels_read(each)] for label, own in makers.items()}, certain_of_makers
+    )
+    return [_filled(query, known) for query in queries]
 
 
-def _certain_of_rules(label: Label, rules: Sequence[Rule], known: Mapping[Label, frozenset[Variable]]) -> frozenset[Variable]:
-    """The attributes that every event of a label has, of those that rules make: copies of certain
-    attributes, and expressions that never have an error.
+def _labels_read(maker: TemporalQuery | Rule) -> Iterator[Label]:
+    if isinstance(maker, Rule):
+        yield from (role.source.event for role in positive_roles(maker) if not isinstance(role.source, FactSource))
+    elif maker.where is not None:
+        yield from (operand.label for operand, _ in operand_reads(maker.where) if isinstance(operand, EventRead))
+
+
+def _certain_of_rule(rule: Rule, known: Mapping[Label, frozenset[Variable]]) -> frozenset[Variable]:
+    """The attributes that every event of a rule has: copies of certain attributes, and expressions
+    that never have an error.
     """
-    found: list[frozenset[Variable]] = []
-    for rule in rules:
-        if rule.event == label:
-            bound = {
-                role.label: certain(role.source.query) if isinstance(role.source, FactSource) else known.get(role.source.event, frozenset())
-                for role in positive_roles(rule)
-            }
-            found.append(frozenset(each.variable for each in rule.assignments if _never_errs(each.expression, bound)))
-    return frozenset.intersection(*found) if found else frozenset()
+    bound = {
+        role.label: certain(role.source.query) if isinstance(role.source, FactSource) else known.get(role.source.event, frozenset())
+        for role in positive_roles(rule)
+    }
+    return frozenset(each.variable for each in rule.assignments if _never_errs(each.expression, bound))
 
 
 def _never_errs(expression: Expression, bound: Mapping[Label, frozenset[Variable]]) -> bool:

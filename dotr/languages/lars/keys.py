@@ -162,38 +162,44 @@ class _KeySearch:
     def found(self) -> tuple[_Places, Mapping[str, Variable]] | None:
         """The possible places of each predicate and the variables; None: the search has failed."""
         chosen: dict[str, Variable] = {}
-        stack: list[tuple[_Places, Iterator[Variable]]] = [({}, self._variables(0))]
+        places: dict[LarsPredicate, frozenset[Place]] = {}
+        # For each rule: the places before the choice for the rule before it, and its further variables.
+        stack: list[tuple[dict[LarsPredicate, frozenset[Place] | None], Iterator[Variable]]] = [({}, self._variables(0))]
         while stack and self._tried < _MOST_CHOICES:
-            places, variables = stack[-1]
             if len(stack) > len(self._rules):
                 return places, chosen
             rule, atoms = self._rules[len(stack) - 1]
-            for name in variables:
+            for name in stack[-1][1]:
                 self._tried += 1
                 narrowed = self._narrowed(places, name, atoms)
                 if narrowed is not None:
                     chosen[f"{rule.name} {rule.span.start}"] = name
-                    stack.append((narrowed, self._variables(len(stack))))
+                    stack.append(({predicate: places.get(predicate) for predicate in narrowed}, self._variables(len(stack))))
+                    places.update(narrowed)
                     break
             else:
-                stack.pop()
+                for predicate, allowed in stack.pop()[0].items():
+                    if allowed is None:
+                        del places[predicate]
+                    else:
+                        places[predicate] = allowed
         return None
 
     def _variables(self, number: int) -> Iterator[Variable]:
         return iter(_choices(*self._rules[number]) if number < len(self._rules) else ())
 
     def _narrowed(self, places: _Places, name: Variable, atoms: list[LarsAtom]) -> _Places | None:
-        """The places of each predicate at which the variable also occurs in these atoms; None: a
+        """The places of the predicates of these atoms at which the variable occurs too; None: a
         predicate has none.
         """
-        remaining = dict(places)
+        remaining: dict[LarsPredicate, frozenset[Place]] = {}
         for atom in atoms:
             allowed = _places_of(name, atom)
             own = predicate_of(atom)
             # A variable predicate or class restricts all predicates that it may match.
             is_one = not isinstance(own, PropertyName | ClassName) or own.iri is not None
             for predicate in (own,) if is_one else [each for each in self._predicates if may_share(own, each)]:
-                narrowed = remaining.get(predicate, allowed) & allowed
+                narrowed = remaining.get(predicate, places.get(predicate, allowed)) & allowed
                 if not narrowed:
                     return None
                 remaining[predicate] = narrowed

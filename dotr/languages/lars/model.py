@@ -7,10 +7,10 @@ Source: lars.md, sections 1 to 3.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from dataclasses import dataclass
 from enum import Enum
-from typing import TypeAlias, assert_never
+from typing import Final, TypeAlias, assert_never
 
 from dotr.model.algebra import Const, Slot, TriplePattern, Var
 from dotr.model.datalog import Bind, FilterItem, RelationAtom
@@ -99,6 +99,23 @@ def may_share(one: LarsPredicate, other: LarsPredicate) -> bool:
             return True
         case _:
             return one == other
+
+
+def shares_any(predicate: LarsPredicate, others: Set[LarsPredicate]) -> bool:
+    """True if an atom of the predicate may be an atom of one of the others.
+
+    Cost: constant, but for a variable property or class.
+
+    >>> shares_any(ClassName("<e:C>"), {ClassName("<e:D>"), PropertyName(None)})
+    True
+    """
+    if predicate in _OPEN_ENDED:
+        return any(may_share(predicate, other) for other in others)
+    return predicate in others or any(each in others and may_share(predicate, each) for each in _OPEN_ENDED)
+
+
+_OPEN_ENDED: Final = (PropertyName(None), ClassName(None))
+"""A variable property and class."""
 
 
 def slots_of_atom(atom: LarsAtom) -> tuple[Slot, ...]:
@@ -360,8 +377,7 @@ class LarsFile:
 
     def may_be_derived(self, atom: LarsAtom) -> bool:
         """True if some head has the predicate of the atom, or may have it."""
-        predicate = predicate_of(atom)
-        return not self.is_background(atom) and any(may_share(predicate, head) for head in self.derived)
+        return not self.is_background(atom) and shares_any(predicate_of(atom), self.derived)
 
     def may_be_streamed(self, atom: LarsAtom) -> bool:
         """True if D may hold the atom: a triple or an event, and not of the background."""

@@ -80,9 +80,9 @@ def _file(reader: LarsReader, name: str) -> tuple[LarsFile, list[Diagnostic]]:
         tuple(draft.reports),
         draft.first or Span(document, 0, min(1, len(document.text))),
     )
-    problems = list(reader.problems)
+    problems, derived = list(reader.problems), file.derived
     for syntax in draft.rules:
-        problems += rule_problems(syntax, file)
+        problems += rule_problems(syntax, file, derived)
     problems += file_problems(file, draft)
     return file, problems or list(file_warnings(file))
 

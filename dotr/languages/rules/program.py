@@ -203,6 +203,14 @@ class ProgramDraft:
         return {label: tuple(sorted(names)) for label, names in by_event.items()}
 
     @property
+    def rules_by_event(self) -> Mapping[Label, list[RuleDraft]]:
+        """The rules that make each event, in the order of the program."""
+        by_event: dict[Label, list[RuleDraft]] = {}
+        for rule in self.rules:
+            by_event.setdefault(rule.syntax.event.text, []).append(rule)
+        return by_event
+
+    @property
     def shared_queries(self) -> Mapping[Label, QueryDraft]:
         """Shared queries by label; the first of two with one label."""
         return {query.syntax.label.text: query for query in reversed(self.queries)}
@@ -210,6 +218,14 @@ class ProgramDraft:
     def with_problems(self, diagnostics: Iterable[Diagnostic]) -> ProgramDraft:
         """This draft with more diagnostics."""
         return replace(self, diagnostics=self.diagnostics + tuple(diagnostics))
+
+
+def event_reads(rules: Mapping[Label, Iterable[RuleDraft]]) -> dict[Label, list[Label]]:
+    """The events that the rules of each event read, each once."""
+    return {
+        event: list(dict.fromkeys(role.source_label.text for rule in own for role in rule.roles if role.origin is RoleOrigin.EVENT))
+        for event, own in rules.items()
+    }
 
 
 Pass: TypeAlias = Callable[[ProgramDraft], ProgramDraft]

@@ -20,6 +20,7 @@ from dotr.model.algebra import (
     Expression,
     Extend,
     Filter,
+    Group,
     Inverse,
     Join,
     LeftJoin,
@@ -36,6 +37,7 @@ from dotr.model.algebra import (
     TriplePattern,
     Union,
     Values,
+    WindowBlock,
     chain,
     fold_balanced,
 )
@@ -51,6 +53,9 @@ EMPTY_BGP: Final = Bgp(())
 _MAX_PARTS: Final = 128
 """Maximal number of parts of a group, without triples and FILTERs."""
 
+_MAX_TRIPLES: Final = 512
+"""Maximal number of triples that are joined with each other: each is a nested loop of the join."""
+
 _MAX_STEPS: Final = 256
 """Maximal number of steps of a path: each is a join with the step before it."""
 
@@ -58,6 +63,21 @@ _MAX_STEPS: Final = 256
 def _steps(path: Path) -> int:
     """The number of steps of a sequence; 1 for any other path."""
     return _steps(path.left) + _steps(path.right) if isinstance(path, Sequence) else 1
+
+
+def _joined(pattern: Pattern) -> int:
+    """The greatest number of triples that one solution of a pattern joins."""
+    match pattern:
+        case Bgp(items):
+            return len(items)
+        case Join(left, right):
+            return _joined(left) + _joined(right)
+        case Union(left, right) | LeftJoin(left, right) | Minus(left, right):
+            return max(_joined(left), _joined(right))
+        case Filter(inner) | Extend(inner) | Group(inner) | Select(_, inner) | WindowBlock(_, inner):
+            return _joined(inner)
+        case _:
+            return 0
 
 
 class PatternReader(TripleReader):
@@ -154,6 +174,10 @@ class PatternReader(TripleReader):
                     raise AssertionError(f"a part of a group that keywords.py should have refused: {name}")
             close()
         close()
+        if _joined(result) > _MAX_TRIPLES:
+            hint = "Split it into several queries, or let a rule of a .dlog file name a part of it."
+            self.problem("Q117", f"a group of more than {_MAX_TRIPLES} triples, each joined to those before it", self.span(node), hint)
+            return EMPTY_BGP, ()
         return result, tuple(conditions)
 
     def _optional(self, node: ParseNode, left: Pattern) -> Pattern:

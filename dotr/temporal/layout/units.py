@@ -206,8 +206,9 @@ def _cycles(rules: Sequence[Rule], units: Sequence[StreamUnit], barred: Sequence
     reads: dict[Label, list[Label]] = {}
     all_units: list[ProgramUnit] = [*rules, *units]
     for unit in all_units:
+        sources = [reading.label for reading in readings(unit) if reading.now or not now]
         for label in labels_made(unit):
-            reads.setdefault(label, []).extend(reading.label for reading in readings(unit) if reading.now or not now)
+            reads.setdefault(label, []).extend(sources)
     component = components((label, other) for label, others in reads.items() for other in others)
     found: dict[int, UnitCycle] = {}
     for unit in barred:

@@ -9,16 +9,13 @@ variables are a fixpoint over the whole body.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Final
 
 from dotr.errors.diagnostics import Diagnostic, did_you_mean
 from dotr.model.algebra import TriplePattern, Var
 from dotr.model.datalog import Bind, BodyItem, DatalogRule, FilterItem, GroupAggregate, Not
 from dotr.model.terms import Variable
 from dotr.model.traverse import free_variables, walk
-
-_MAX_VARIABLES: Final = 80
-"""Limit of variables in a body: each may be a nested loop, and Python allows fewer than 100."""
+from dotr.syntax.datalog.lengths import length_problems
 
 
 def check_safety(rule: DatalogRule) -> list[Diagnostic]:
@@ -33,9 +30,8 @@ def check_safety(rule: DatalogRule) -> list[Diagnostic]:
     """
     problems: list[Diagnostic] = []
     bound = bound_by(rule.body)
-    if len(bound) > _MAX_VARIABLES:
-        text = f"rule {rule.name}: more than {_MAX_VARIABLES} variables in a body"
-        problems.append(Diagnostic("K309", text, rule.span, "Split the rule: let a second rule derive a part of the body."))
+    atoms = sum(isinstance(item, TriplePattern) for item in rule.body)
+    problems += length_problems(rule.name, len(bound), atoms, rule.span)
 
     def report(code: str, names: Iterable[Variable], use: str, known: set[Variable] = bound) -> None:
         for name in dict.fromkeys(names):

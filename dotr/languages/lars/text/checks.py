@@ -24,8 +24,8 @@ from dotr.languages.lars.model import (
     Since,
     Sometime,
     TimeWindow,
-    may_share,
     predicate_of,
+    shares_any,
     slots_of_atom,
 )
 from dotr.languages.lars.text.lars_strata import negative_cycles
@@ -126,8 +126,13 @@ def named(predicate: LarsPredicate) -> str:
 def _reports(file: LarsFile, draft: LarsDraft) -> Iterator[Diagnostic]:
     relations = {atom.relation for atom, _, defines in _own_atoms(file) if defines}
     first: dict[str, Span] = {}
+    heads_of: dict[LarsPredicate, list[DerivedAtom]] = {}
+    for rule in file.rules:
+        for head in rule.heads:
+            heads_of.setdefault(predicate_of(head.atom), []).append(head.atom)
+    every = [head for heads in heads_of.values() for head in heads]
     for report in file.reports:
-        heads = [head.atom for rule in file.rules for head in rule.heads]
+        heads = heads_of.get(predicate_of(report.atom), []) if isinstance(report.atom, RelationAtom) else every
         words = {slot.term[1:-1] for slot in slots_of_atom(report.atom) if isinstance(slot, Const)}
         may_be_unparsed = bool(draft.words) and (
             not isinstance(report.atom, RelationAtom) or report.atom.relation in draft.words or bool(words & draft.words)
@@ -135,7 +140,7 @@ def _reports(file: LarsFile, draft: LarsDraft) -> Iterator[Diagnostic]:
         if not any(unify(report.atom, head) for head in heads) and not may_be_unparsed:
             hint = "REPORT outputs derived atoms: write a rule that derives it."
             if isinstance(report.atom, RelationAtom):
-                others = sorted({head.relation for head in heads if isinstance(head, RelationAtom)} - {report.atom.relation})
+                others = sorted({head.relation for head in every if isinstance(head, RelationAtom)} - {report.atom.relation})
                 hint = did_you_mean(report.atom.relation, others) or hint
             yield Diagnostic(LarsCode.NEVER_DERIVED, "REPORT of an atom that no rule's head gives", report.span, hint)
         if report.label in first:
@@ -198,7 +203,7 @@ def file_warnings(file: LarsFile) -> Iterator[Diagnostic]:
             distance = f"{file.resolution / 1_000_000:g} s"
             hint = f"Points are {distance} apart, with instants or without. REPORT NEW and REPORT ENDED output changes."
             yield _warning(LarsCode.EVERY_POINT, "REPORT ALL outputs all atoms that hold, at every point", report.span, hint)
-    stored = file.timed_predicates
+    stored, derived = file.timed_predicates, file.derived
     for literal in file.literals:
         match literal.reach:
             case Sometime(TimeWindow() as window) | Always(TimeWindow() as window) | At(_, TimeWindow() as window) | Since(_, _, window):
@@ -209,8 +214,8 @@ def file_warnings(file: LarsFile) -> Iterator[Diagnostic]:
         unstored = [
             predicate
             for atom in literal.atoms
-            if not isinstance(predicate := predicate_of(atom), EventName) and file.may_be_derived(atom) and _is_single(predicate)
-            if not any(may_share(predicate, head) for head in stored)
+            if not isinstance(predicate := predicate_of(atom), EventName) and _is_single(predicate) and not file.is_background(atom)
+            if shares_any(predicate, derived) and not shares_any(predicate, stored)
         ]
         if farthest > 0 and nearest <= farthest and unstored:
             assert literal.window_span is not None

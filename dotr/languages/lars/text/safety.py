@@ -5,7 +5,7 @@ Source: lars.md, section 3.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 
 from dotr.errors.diagnostics import Diagnostic, did_you_mean
 from dotr.languages.lars.codes import LarsCode
@@ -18,6 +18,7 @@ from dotr.languages.lars.model import (
     LarsFile,
     LarsLiteral,
     LarsNot,
+    LarsPredicate,
     LarsRule,
     PropertyName,
     Since,
@@ -25,6 +26,7 @@ from dotr.languages.lars.model import (
     TimeWindow,
     TupleWindow,
     predicate_of,
+    shares_any,
     variables_of_atom,
 )
 from dotr.languages.lars.text.statements import LarsRuleSyntax
@@ -34,17 +36,21 @@ from dotr.model.places import Span
 from dotr.model.terms import Variable
 from dotr.model.time import Micros
 from dotr.model.traverse import free_variables
+from dotr.syntax.datalog.lengths import length_problems
 
 
-def rule_problems(syntax: LarsRuleSyntax, file: LarsFile) -> Iterator[Diagnostic]:
-    """The errors of one rule. A rule with syntax errors is checked in its parsed parts alone."""
+def rule_problems(syntax: LarsRuleSyntax, file: LarsFile, derived: Set[LarsPredicate]) -> Iterator[Diagnostic]:
+    """The errors of one rule; `derived`: the predicates that the file derives. A rule with syntax
+    errors is checked in its parsed parts alone.
+    """
     rule = syntax.rule
     yield from _head_predicates(rule, file)
     for literal in (*rule.literals, *rule.negated):
-        yield from literal_problems(literal, file)
+        yield from literal_problems(literal, file, derived)
     if not syntax.is_whole:
         return
     bound = _bound(rule)
+    yield from length_problems(rule.name, len(bound), sum(len(literal.atoms) for literal in rule.literals), rule.span)
     yield from _binds(syntax)
     yield from _unbound_conditions(syntax, bound)
     yield from _unbound_heads(rule, bound)
@@ -153,8 +159,8 @@ def _since(literal: LarsLiteral, bound: set[Variable]) -> Iterator[Diagnostic]:
 # --- windows ---
 
 
-def literal_problems(literal: LarsLiteral, file: LarsFile) -> Iterator[Diagnostic]:
-    """The errors of a literal's window."""
+def literal_problems(literal: LarsLiteral, file: LarsFile, derived: Set[LarsPredicate]) -> Iterator[Diagnostic]:
+    """The errors of a literal's window; `derived`: the predicates that the file derives."""
     match literal.reach:
         case None:
             return
@@ -165,7 +171,7 @@ def literal_problems(literal: LarsLiteral, file: LarsFile) -> Iterator[Diagnosti
         case TimeWindow():
             yield from _time_window(window, literal.window_span, file.resolution)
         case TupleWindow():
-            yield from _tuple_window(literal, window, literal.window_span, file)
+            yield from _tuple_window(literal, window, literal.window_span, file, derived)
 
 
 def _time_window(window: TimeWindow, span: Span, resolution: Micros) -> Iterator[Diagnostic]:
@@ -181,12 +187,14 @@ def _time_window(window: TimeWindow, span: Span, resolution: Micros) -> Iterator
         yield Diagnostic(LarsCode.EMPTY_WINDOW, "no point lies in this window", span, hint)
 
 
-def _tuple_window(literal: LarsLiteral, window: TupleWindow, span: Span, file: LarsFile) -> Iterator[Diagnostic]:
+def _tuple_window(
+    literal: LarsLiteral, window: TupleWindow, span: Span, file: LarsFile, derived: Set[LarsPredicate]
+) -> Iterator[Diagnostic]:
     atom = literal.atom
     if isinstance(atom, RelationAtom):
         hint = "Tuple windows count what the stream brings. REPORT the atom, and count its EVENT in a second file."
         yield Diagnostic(LarsCode.COUNTED_CONCLUSIONS, f"a tuple window over {atom.relation}, which the file derives", span, hint)
-    elif not isinstance(atom, EventAtom) and file.may_be_derived(atom):
+    elif not isinstance(atom, EventAtom) and not file.is_background(atom) and shares_any(predicate_of(atom), derived):
         hint = "Tuple windows count what the stream brings. REPORT the atom, and count its EVENT in a second file."
         yield Diagnostic(LarsCode.COUNTED_CONCLUSIONS, "a tuple window over atoms that the file derives", span, hint)
     if isinstance(atom, EventAtom) and window.counted is Counted.ALL:

@@ -32,9 +32,10 @@ from dotr.languages.rules.codes import RuleCode
 from dotr.languages.rules.lints.conjuncts import Conjunct, expression_text, first_atom, is_constant, span_of, split
 from dotr.languages.rules.lints.domains import NUMERIC_AGGREGATES, MisusedArgument, misuse_hint, misused_arguments
 from dotr.languages.rules.lints.unsatisfiable import exclusive_comparisons
-from dotr.languages.rules.program import ProgramDraft, RoleDraft, RoleOrigin, RuleDraft, SplitQuery, warning
+from dotr.languages.rules.program import ProgramDraft, RoleDraft, RoleOrigin, RuleDraft, SplitQuery, event_reads, warning
 from dotr.languages.rules.syntax import AggregateSyntax, ByLabel
 from dotr.model.algebra import Attribute, Call, Const, Expression, Extend, Filter, Group, Pattern, Var, is_arithmetic
+from dotr.model.graphs import least_fixpoint
 from dotr.model.places import Span
 from dotr.model.terms import XSD, Label, Variable
 from dotr.syntax import scan
@@ -176,30 +177,36 @@ def _event_kinds(program: ProgramDraft) -> _EventKinds:
     A least fixpoint from the empty sets, as rules may be recursive. An attribute without a kind
     belongs to an event that is never derived, and may be anything.
     """
+    rules = program.rules_by_event
     nothing: TermKinds = frozenset()
-    kinds_by_event: _EventKinds = {label: dict.fromkeys(names, nothing) for label, names in program.event_attributes.items()}
-    while (extended := _assigned_kinds(program, kinds_by_event)) != kinds_by_event:
-        kinds_by_event = extended
-    return {label: {name: kinds or ANYTHING for name, kinds in names.items()} for label, names in kinds_by_event.items()}
-
-
-def _assigned_kinds(program: ProgramDraft, events: _EventKinds) -> _EventKinds:
-    kinds_by_event: dict[Label, dict[Variable, TermKinds]] = {
-        unit.label: dict.fromkeys(unit.attributes, ANYTHING) for unit in program.units
+    start: dict[Label, Mapping[Variable, TermKinds]] = {
+        label: dict.fromkeys(names, nothing) for label, names in program.event_attributes.items()
     }
-    for rule in program.rules:
-        bound = {role.label.text: _narrowed(role, _attribute_kinds(role, events, program.object_kinds)) for role in rule.roles}
+    for unit in program.units:
+        start[unit.label] = {**start[unit.label], **dict.fromkeys(unit.attributes, ANYTHING)}
+    found = least_fixpoint(
+        start, event_reads(rules), lambda label, events: _assigned_kinds(rules[label], events[label], events, program.object_kinds)
+    )
+    return {label: {name: kinds or ANYTHING for name, kinds in names.items()} for label, names in found.items()}
+
+
+def _assigned_kinds(
+    rules: Iterable[RuleDraft], known: Mapping[Variable, TermKinds], events: _EventKinds, objects: ObjectKinds
+) -> Mapping[Variable, TermKinds]:
+    """The kinds of an event's attributes: those that are known, and those that its rules assign."""
+    attributes = dict(known)
+    for rule in rules:
+        bound = {role.label.text: _narrowed(role, _attribute_kinds(role, events, objects)) for role in rule.roles}
         aggregates: dict[Variable, TermKinds] = {}
         for role, clause in zip(rule.roles[1:], rule.syntax.clauses, strict=True):
             if isinstance(clause, AggregateSyntax):
                 own = bound[role.label.text]
                 argument = ANYTHING if clause.argument is None else own.get(clause.argument[1].text, ANYTHING)
                 aggregates[clause.variable.text] = aggregate_kinds(clause.function.text, argument)
-        attributes = kinds_by_event.setdefault(rule.syntax.event.text, {})
         for assignment, expression in zip(rule.syntax.assignments, rule.expressions, strict=False):
             kinds = ANYTHING if expression is None else expression_kinds(expression, aggregates, bound)
             attributes[assignment.variable.text] = attributes.get(assignment.variable.text, frozenset()) | kinds
-    return kinds_by_event
+    return attributes
 
 
 def _where_conjuncts(query: SplitQuery | None) -> list[Conjunct]:

@@ -5,15 +5,16 @@ Before: `?n = count(*) of …`, and no `?n` anywhere. After: the same rules, and
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Set
+from collections.abc import Iterator, Mapping
 
 from dotr.errors.diagnostics import Diagnostic
 from dotr.evaluation.expressions import condition
 from dotr.languages.rules.codes import RuleCode
 from dotr.languages.rules.lints.conjuncts import Conjunct, is_constant, split
 from dotr.languages.rules.lints.containment import is_candidate
-from dotr.languages.rules.program import ProgramDraft, RoleDraft, RoleOrigin, RoleUse, RuleDraft, warning
+from dotr.languages.rules.program import ProgramDraft, RoleDraft, RoleOrigin, RoleUse, RuleDraft, event_reads, warning
 from dotr.languages.rules.syntax import AggregateSyntax, BetweenSyntax, TicksSyntax, WindowSyntax
+from dotr.model.graphs import least_fixpoint
 from dotr.model.terms import Label
 from dotr.syntax import scan
 
@@ -101,19 +102,23 @@ def _unfounded(program: ProgramDraft) -> Iterator[Diagnostic]:
     The derivable events are a least fixpoint: an event is derivable if all positive roles of a rule
     that defines it read queries or derivable events.
     """
-    derivable: set[Label] = {unit.label for unit in program.units}
-    while added := {rule.syntax.event.text for rule in program.rules if not _underivable_roles(rule, derivable)} - derivable:
-        derivable |= added
+    rules = program.rules_by_event
+    start = dict.fromkeys(rules, False) | {unit.label: True for unit in program.units}
+    derivable = least_fixpoint(
+        start,
+        event_reads(rules),
+        lambda label, found: start[label] or any(not _underivable_roles(rule, found) for rule in rules[label]),
+    )
     for rule in program.rules:
         for role in _underivable_roles(rule, derivable):
             hint = "Let a rule define the first one, without reading another: its clause may be `and not`."
             yield warning(RuleCode.UNFOUNDED, f"no {role.source_label.text} can ever be the first", role.source_label.span, hint)
 
 
-def _underivable_roles(rule: RuleDraft, derivable: Set[Label]) -> list[RoleDraft]:
-    """The positive roles of a rule that read an event outside of `derivable`."""
+def _underivable_roles(rule: RuleDraft, derivable: Mapping[Label, bool]) -> list[RoleDraft]:
+    """The positive roles of a rule that read an event which is not derivable."""
     return [
-        role for role in rule.roles if role.use.binds_label and role.origin is RoleOrigin.EVENT and role.source_label.text not in derivable
+        role for role in rule.roles if role.use.binds_label and role.origin is RoleOrigin.EVENT and not derivable[role.source_label.text]
     ]
 
 

@@ -6,11 +6,12 @@ rooms. So have an event's attribute and the attribute that `with` copies to it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple, TypeAlias
 
-from dotr.languages.rules.program import ProgramDraft, RoleDraft, RoleOrigin
+from dotr.languages.rules.program import ProgramDraft, RoleDraft, RoleOrigin, RuleDraft, event_reads
 from dotr.model.algebra import Attribute, Const, Path, PathPattern, Pattern, Slot, TriplePattern, Var
+from dotr.model.graphs import least_fixpoint
 from dotr.model.terms import Label, Variable
 from dotr.model.traverse import walk
 
@@ -61,10 +62,9 @@ def event_places(program: ProgramDraft) -> EventPlaces:
 
     They are a least fixpoint, as rules may be recursive.
     """
-    events: EventPlaces = {label: dict.fromkeys(names, frozenset()) for label, names in program.event_attributes.items()}
-    while (extended := _copied_places(program, events)) != events:
-        events = extended
-    return events
+    rules = program.rules_by_event
+    start: EventPlaces = {label: dict.fromkeys(names, frozenset()) for label, names in program.event_attributes.items()}
+    return least_fixpoint(start, event_reads(rules), lambda label, events: _copied_places(rules[label], events[label], events))
 
 
 def role_places(role: RoleDraft, events: EventPlaces) -> AttributePlaces:
@@ -74,17 +74,12 @@ def role_places(role: RoleDraft, events: EventPlaces) -> AttributePlaces:
     return query_places(role.query.select) if role.query else {}
 
 
-def _copied_places(program: ProgramDraft, events: EventPlaces) -> EventPlaces:
-    copied: dict[Label, dict[Variable, frozenset[ValuePlace]]] = {
-        unit.label: dict.fromkeys(unit.attributes, frozenset()) for unit in program.units
-    }
-    for rule in program.rules:
+def _copied_places(rules: Iterable[RuleDraft], known: AttributePlaces, events: EventPlaces) -> AttributePlaces:
+    attributes = dict(known)
+    for rule in rules:
         roles = {role.label.text: role for role in rule.roles}
-        attributes = copied.setdefault(rule.syntax.event.text, {})
         for assignment, expression in zip(rule.syntax.assignments, rule.expressions, strict=False):
-            name = assignment.variable.text
-            places: frozenset[ValuePlace] = frozenset()
             if isinstance(expression, Attribute) and expression.label in roles:
                 places = role_places(roles[expression.label], events).get(expression.name, frozenset())
-            attributes[name] = attributes.get(name, frozenset()) | places
-    return copied
+                attributes[assignment.variable.text] |= places
+    return attributes

@@ -93,4 +93,7 @@ def _cycle_problems(edges: list[EventDependency]) -> Iterator[Diagnostic]:
 
 def _shortest_path(start: Label, end: Label, edges: list[EventDependency]) -> list[Label]:
     """The shortest path between two events along the dependencies."""
-    return shortest_path(start, end, lambda event: [edge.source for edge in edges if edge.event == event])
+    sources: dict[Label, list[Label]] = {}
+    for edge in edges:
+        sources.setdefault(edge.event, []).append(edge.source)
+    return shortest_path(start, end, lambda event: sources.get(event, []))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import TypeVar, assert_never
+from typing import TypeAlias, TypeVar, assert_never
 
 from dotr.languages.rules.program import ProgramDraft, RoleDraft, RoleOrigin, RuleDraft
 from dotr.languages.rules.syntax import AbsentSyntax, AggregateSyntax, BetweenSyntax, ChooseSyntax, ClauseSyntax, WindowSyntax
@@ -42,25 +42,31 @@ def emit(program: ProgramDraft) -> ProgramDraft:
     if not program.is_error_free:
         return program
     events = program.event_attributes
+    written: dict[Label, dict[Variable, None]] = {}
+    for rule in program.rules:
+        written.setdefault(rule.syntax.event.text, {}).update(dict.fromkeys(each.variable.text for each in rule.syntax.assignments))
+    for unit in program.units:
+        written.setdefault(unit.label, {}).update(dict.fromkeys(unit.attributes))
     return replace(
         program,
         emitted_rules=tuple(_rule(rule, events) for rule in program.rules),
         emitted_queries=tuple(SharedQuery(q.syntax.label.text, _present(q.query).select, q.syntax.label.span) for q in program.queries),
-        emitted_places={rule.name.text: _places(rule, program) for rule in program.rules},
+        emitted_places={rule.name.text: _places(rule, written) for rule in program.rules},
     )
 
 
-def _places(rule: RuleDraft, program: ProgramDraft) -> RulePlaces:
-    return RulePlaces(tuple([_role_places(role, program) for role in rule.roles]), rule.condition_places)
+_WrittenAttributes: TypeAlias = Mapping[Label, Mapping[Variable, None]]
+"""The attributes of each event, in the order of the text."""
 
 
-def _role_places(role: RoleDraft, program: ProgramDraft) -> RolePlaces:
+def _places(rule: RuleDraft, events: _WrittenAttributes) -> RulePlaces:
+    return RulePlaces(tuple([_role_places(role, events) for role in rule.roles]), rule.condition_places)
+
+
+def _role_places(role: RoleDraft, events: _WrittenAttributes) -> RolePlaces:
     conditions = {**role.query.places, **role.filter_places} if role.query else role.filter_places
     if role.origin is RoleOrigin.EVENT:
-        defining = [rule for rule in program.rules if rule.syntax.event.text == role.source_label.text]
-        attributes = dict.fromkeys([each.variable.text for rule in defining for each in rule.syntax.assignments])
-        attributes |= dict.fromkeys(name for unit in program.units if unit.label == role.source_label.text for name in unit.attributes)
-        return RolePlaces(tuple(attributes), conditions)
+        return RolePlaces(tuple(events[role.source_label.text]), conditions)
     return RolePlaces(tuple(dict.fromkeys(_present(role.query).select.projection)), conditions)
 
 
