@@ -31,10 +31,10 @@ class Limits:
     a query at an instant, intermediate ones included. `probes`: triples and solutions that a query
     visits for them, and candidates that one anchor of a rule tries. `matches`: the product of the
     numbers of events that the clauses on a branch of a match have chosen. `literal`: characters of
-    a literal that an expression computes. `text`: bytes of the terms that are computed at an
-    instant, report or point, or by a rule at one anchor. `nesting`: the depth of brackets in a
-    record. `record`: bytes of a record, decompressed. `gap`: ticks, reports or points of a unit
-    between two instants.
+    a literal that an expression computes. `nesting`: the depth of brackets in a record. `record`:
+    bytes of a record, decompressed. `text`: bytes of the terms that are computed at an instant,
+    report or point, or by a rule at one anchor. `gap`: ticks, reports or points of a unit between
+    two instants.
 
     >>> Limits(rows=10_000).rows
     10000
@@ -45,9 +45,9 @@ class Limits:
     probes: int = 20_000_000
     matches: int = 100_000
     literal: int = LONGEST_TEXT
-    text: int = MOST_TEXT
     nesting: int = 64
     record: int = 8 << 20
+    text: int = MOST_TEXT
     gap: int = 1_000_000
 
     @property
@@ -74,10 +74,9 @@ class Limits:
             "probes": self.probes,
             "matches": self.matches,
             "literal": self.literal,
-            "text": self.text,
             "nesting": self.nesting,
             "record": self.record,
-            **({} if self.gap == LIMITS.gap else {"gap": self.gap}),
+            **{name: value for name, value in (("text", self.text), ("gap", self.gap)) if value != getattr(LIMITS, name)},
         }
 
     @staticmethod
@@ -89,7 +88,7 @@ class Limits:
             probes=data["probes"],
             matches=data["matches"],
             literal=data["literal"],
-            text=data.get("text", MOST_TEXT),  # older specifications have none
+            text=data.get("text", LIMITS.text),
             nesting=data["nesting"],
             record=data["record"],
             gap=data.get("gap", LIMITS.gap),
