@@ -11,9 +11,9 @@ from pydantic import BaseModel, Discriminator, Field, Tag, ValidationError, Vali
 
 from dotr.errors.diagnostics import Diagnostic, Refused, did_you_mean
 from dotr.evaluation.limits import LIMITS
-from dotr.streams.connectors.sections import (
+from dotr.streams.connectors.kafka.section import KafkaTopicSection
+from dotr.streams.connectors.registry import (
     TRANSPORTS,
-    DeadLetterSection,
     HttpInputSection,
     HttpOutputSection,
     KafkaInputSection,
@@ -252,6 +252,12 @@ class OutputSection(Section):
     kafka: KafkaOutputSection | None = Field(default=None, description="a topic of a Kafka cluster, in place of a path")
     mqtt: MqttOutputSection | None = Field(default=None, description="a topic of an MQTT broker, in place of a path")
     http: HttpOutputSection | None = Field(default=None, description="an address that batches are posted to, in place of a path")
+
+
+class DeadLetterSection(Section):
+    """Destination of dead letters that is no file."""
+
+    kafka: KafkaTopicSection = Field(description="a topic of a Kafka cluster")
 
 
 class SparkSection(Section):

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 from urllib.parse import urlsplit
 
+from dotr.model.places import Span
 from dotr.streams.connectors.mqtt.mqtt_addresses import PORTS
 
 
@@ -93,3 +94,18 @@ class MqttBroker:
         """URL without user and password, for messages."""
         host = f"[{self.host}]" if ":" in self.host else self.host
         return f"{'mqtts' if self.tls else 'mqtt'}://{host}:{self.port}"
+
+
+@dataclass(frozen=True, slots=True)
+class MqttDestination:
+    """Topic of an MQTT broker; `retain`: the broker keeps the last message for later
+    subscribers."""
+
+    broker: MqttBroker
+    topic: str
+    qos: int = 1
+    retain: bool = False
+    span: Span | None = None
+
+    def __str__(self) -> str:
+        return f"topic {self.topic} of {self.broker.address}"
