@@ -82,7 +82,7 @@ def http_source(section: HttpInputSection, place: SectionPlace, like: InputFile)
 def http_destination(section: HttpOutputSection, place: SectionPlace, number: int) -> HttpDestination:
     """The destination of the HTTP output `number`, from 0 on; raises `Refused` (C204, C301) where it
     cannot be used."""
-    import ssl  # imported here, since sections without TLS need none
+    import ssl  # a configuration without such an output needs none
 
     parts = urlsplit(section.url)
     if section.token is not None and parts.username is not None:

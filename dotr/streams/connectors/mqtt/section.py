@@ -12,13 +12,22 @@ from pydantic import Field, field_validator, model_validator
 from dotr.errors.diagnostics import Diagnostic, Refused, Severity
 from dotr.model.places import Span
 from dotr.model.time import Unit
-from dotr.streams.connectors.mqtt.mqtt_addresses import check_broker_url, check_topic, check_topic_filter, overlap, unshared
+from dotr.streams.connectors.mqtt.broker import (
+    Credentials,
+    MqttBroker,
+    MqttDestination,
+    TlsFiles,
+    check_broker_url,
+    check_topic,
+    check_topic_filter,
+    overlap,
+    unshared,
+)
 from dotr.streams.times import parse_delay
 from dotr.syntax.secrets import Secret, is_variable
 from dotr.syntax.sections import Section, SectionPlace
 
 if TYPE_CHECKING:
-    from dotr.streams.connectors.mqtt.broker import Credentials, MqttBroker, MqttDestination
     from dotr.streams.connectors.mqtt.source import MqttSource
 
 _LONGEST_SESSION: Final = 0xFFFF_FFFF
@@ -122,8 +131,6 @@ def mqtt_source(section: MqttInputSection, place: SectionPlace, name: str, clien
 def mqtt_destination(section: MqttOutputSection, place: SectionPlace, client: str) -> MqttDestination:
     """The topic of an output; `client` is the client ID where the section has none. Raises `Refused`
     (C204, C301) where it cannot be used."""
-    from dotr.streams.connectors.mqtt.broker import MqttDestination
-
     return MqttDestination(_broker(section, place, client), section.topic, section.qos, section.retain, place.span("url"))
 
 
@@ -160,8 +167,6 @@ def mqtt_warnings(section: MqttInputSection, place: SectionPlace, name: str) -> 
 
 def _broker(section: MqttSection, place: SectionPlace, client: str) -> MqttBroker:
     """The broker of a section; `client` is the client ID where the section has none."""
-    from dotr.streams.connectors.mqtt.broker import MqttBroker, TlsFiles
-
     parts = urlsplit(section.url)
     problems: list[Diagnostic] = []
 
@@ -209,6 +214,4 @@ def _unreadable(path: str, span: Span) -> list[Diagnostic]:
 def _credentials(username: str | None, password: Secret | None) -> Callable[[], Credentials]:
     """A function that returns the credentials, with the password as it is in the environment at the
     call."""
-    from dotr.streams.connectors.mqtt.broker import Credentials
-
     return lambda: Credentials(username, None if password is None else password.reveal())
