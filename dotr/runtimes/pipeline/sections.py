@@ -13,6 +13,7 @@ from dotr.errors.diagnostics import Diagnostic, Refused, did_you_mean
 from dotr.evaluation.limits import LIMITS
 from dotr.streams.connectors.kafka.section import KafkaTopicSection
 from dotr.streams.connectors.registry import (
+    CONNECTORS,
     TRANSPORTS,
     HttpInputSection,
     HttpOutputSection,
@@ -55,6 +56,11 @@ def _transport_problems(tree: Tree) -> Iterator[Diagnostic]:
             elif len(given) > 1:
                 place = tree.key_span((key, number, given[1]))
                 yield Diagnostic("C204", f"{given[0]} and {given[1]} exclude each other", place, f"An {key} has one of {kinds}.")
+            elif given and given[0] in CONNECTORS and section[given[0]] is None:
+                model = CONNECTORS[given[0]].input if key == "input" else CONNECTORS[given[0]].output
+                needed = [field.alias or name for name, field in model.model_fields.items() if field.is_required()]
+                place = tree.key_span((key, number, given[0]))
+                yield Diagnostic("C202", f"{key}.{number}.{given[0]} is empty", place, f"It needs {' and '.join(needed)}.")
 
 
 class TimeSection(Section):

@@ -102,6 +102,18 @@ def test_section_makes_a_source_and_a_destination(name: str, tmp_path: Path) -> 
 
 
 @every_connector
+def test_empty_sections_are_refused(name: str, tmp_path: Path) -> None:
+    config = tmp_path / "p.yaml"
+    config.write_text(f"name: p\nrules: [r.dotr]\ninput: [{{ name: a, format: ndjson, {name}: }}]\noutput: [{{ {name}: }}]\n")
+    with pytest.raises(Refused) as refused:
+        read_config(str(config))
+    assert [(each.code, each.message) for each in refused.value.diagnostics] == [
+        ("C202", f"input.0.{name} is empty"),
+        ("C202", f"output.0.{name} is empty"),
+    ]
+
+
+@every_connector
 def test_missing_library_is_named_with_its_extra(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     library = EXAMPLES[name].library
     monkeypatch.setitem(sys.modules, library, None)
