@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple, Protocol
 from dotr.errors.diagnostics import DotrError, Refused
 from dotr.evaluation.limits import LIMITS
 from dotr.model.places import Document
-from dotr.model.stream import DeadLetter, Element, Reason
+from dotr.model.stream import DeadLetter, Element, InputElement, Reason
 from dotr.model.templates import ParsedMap
 from dotr.model.time import Micros, Unit
 from dotr.streams.times import zoneless
@@ -336,11 +336,16 @@ class Record(NamedTuple):
         return True
 
 
-class SourcedElement(Element):
+class SourcedElement(InputElement):
     """An element with its record and its file, for a dead letter after the merge."""
 
     file: InputFile
     record: Record
+
+    @property
+    def input(self) -> str:
+        """The name of the input."""
+        return self.file.input
 
     def dead_letter(self, reason: Reason, why: str) -> DeadLetter:
         """Dead letter of the element."""
