@@ -30,8 +30,8 @@ from dotr.streams.connectors.opening import Output, event_batches
 from dotr.streams.formats.writing import StreamFormat
 from dotr.streams.records import START, ElementMap, Format, InputFile
 from dotr.streams.sinks.batches import BatchHistory, check_nothing
-from dotr.streams.sinks.destinations import PathDestination
 from dotr.streams.sinks.events import OutputTerms
+from dotr.streams.sinks.files import PathDestination
 
 BATCH, TASKS, PIECES, BYTES = 200_000, 16, 8, 100
 SCANNED = 300_000

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from dotr.runtimes.monitoring.totals import ReportTotals, Totals
     from dotr.runtimes.pipeline.build import Pipeline
     from dotr.runtimes.pipeline.reading import Config
-    from dotr.streams.sinks.destinations import Destination
+    from dotr.streams.connectors.opening import Destination
 
 
 def add_parser(commands: Commands) -> None:

@@ -29,7 +29,7 @@ from dotr.model.algebra import Select
 from dotr.model.datalog import DatalogRule
 from dotr.model.places import Span
 from dotr.model.rules import FactSource
-from dotr.model.stream import Element, Fact, FedGraph, Instant
+from dotr.model.stream import Element, Fact, FedGraph, InputElement, Instant
 from dotr.model.terms import Label, Triple, Variable
 from dotr.model.time import Clock, Micros
 from dotr.model.units import IntervalEvents, MadeGraphs
@@ -219,15 +219,13 @@ class CompiledProgram:
 
     def on_streams(self, elements: Sequence[Element]) -> list[tuple[Triple, ...]]:
         """The graphs of elements of an instant. If the program has units of other languages, the
-        graph of each `SourcedElement` is on the stream that its input feeds (`FedGraph`).
+        graph of each `InputElement` is on the stream that its input feeds (`FedGraph`).
         """
         if not self.units:
             return [triples for _, triples in elements]
-        from dotr.streams.records import SourcedElement
-
         fed = {each.name: each.fed for each in self.spec.inputs}
         return [
-            FedGraph.on(fed.get(each.file.input, each.file.input), each.triples) if isinstance(each, SourcedElement) else each.triples
+            FedGraph.on(fed.get(each.input, each.input), each.triples) if isinstance(each, InputElement) else each.triples
             for each in elements
         ]
 

@@ -26,6 +26,15 @@ class Element(NamedTuple):
     triples: tuple[Triple, ...]
 
 
+class InputElement(Element):
+    """An element that knows its input."""
+
+    @property
+    def input(self) -> str:
+        """The name of the input."""
+        raise NotImplementedError
+
+
 class FedGraph(tuple[Triple, ...]):
     """The triples of an element on a stream of continuous queries: a tuple with one more attribute.
 

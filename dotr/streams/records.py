@@ -1,17 +1,18 @@
-"""Files, positions and records of inputs."""
+"""Files, positions and records of inputs, and the connections that receive messages."""
 
 from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, Protocol
 
+from dotr.errors.diagnostics import DotrError, Refused
 from dotr.evaluation.limits import LIMITS
 from dotr.model.places import Document
-from dotr.model.stream import DeadLetter, Element, Reason
+from dotr.model.stream import DeadLetter, Element, InputElement, Reason
 from dotr.model.templates import ParsedMap
 from dotr.model.time import Micros, Unit
 from dotr.streams.times import zoneless
@@ -335,11 +336,16 @@ class Record(NamedTuple):
         return True
 
 
-class SourcedElement(Element):
+class SourcedElement(InputElement):
     """An element with its record and its file, for a dead letter after the merge."""
 
     file: InputFile
     record: Record
+
+    @property
+    def input(self) -> str:
+        """The name of the input."""
+        return self.file.input
 
     def dead_letter(self, reason: Reason, why: str) -> DeadLetter:
         """Dead letter of the element."""
@@ -355,3 +361,52 @@ def with_sources(file: InputFile, records: Iterator[Record]) -> Iterator[Record]
             element = SourcedElement(*record.element)
             element.file, element.record = file, record
             yield record._replace(element=element)
+
+
+class ReceivingFailed(DotrError):
+    """End of a receiver for a reason that may pass: its port was lost, its credentials expired."""
+
+
+class Inbox(Protocol):
+    """The queue or spool that a receiver delivers its messages to."""
+
+    def offer(self, messages: Sequence[Message], kept: Callable[[], None]) -> bool:
+        """Accept all of some messages, or none; False where the inbox is full.
+
+        The inbox sets their `place` and `received`. The callback `kept` is called once, when the
+        messages are stored: written to the disk, or queued in process. It may be called in any
+        thread, also before this call returns, and must not block. It is never called for messages
+        that were not accepted, or that could not be written.
+        """
+
+    def wait_for_capacity(self, seconds: float, size: int = 0) -> bool:
+        """Wait, `seconds` at most, for space for a message of `size` bytes; True if there is."""
+
+
+class Receiver(Protocol):
+    """A connection that offers messages to an inbox, from threads of its own."""
+
+    @property
+    def connected(self) -> bool:
+        """True while messages can arrive."""
+
+    @property
+    def failure(self) -> Refused | ReceivingFailed | None:
+        """The error that ended the receiver, and that ends the run; None while it works."""
+
+    def start(self, inbox: Inbox) -> None:
+        """Begin to offer messages; raises `Refused` where that cannot succeed (a port in use)."""
+
+    def stop(self) -> None:
+        """End the connection. No message is offered once this has returned."""
+
+
+class MessageSource(Protocol):
+    """Specification of a receiver, a frozen value."""
+
+    @property
+    def address(self) -> str:
+        """The address without secrets: the `file` of dead letters."""
+
+    def receiver(self) -> Receiver:
+        """A receiver, not yet started; raises `Refused` where its library is missing."""

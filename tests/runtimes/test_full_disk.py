@@ -13,7 +13,8 @@ import pytest
 
 from dotr.runtimes.spark.checkpoint.message_spool import MessageSpool
 from dotr.streams.connectors.receivers import deliver
-from dotr.streams.formats.segments import Segments, SegmentsFeed
+from dotr.streams.formats.segments import Segments
+from dotr.streams.merge.feeds import SegmentsFeed
 from dotr.streams.records import Format, InputFile, Message
 from tests.conftest import Project
 from tests.support.paths import ROOT

@@ -14,13 +14,13 @@ from dotr.errors.diagnostics import Refused
 from dotr.model.stream import DeadLetter, Firing, Reason
 from dotr.model.time import Clock
 from dotr.runtimes.spark.sink import BatchAbandoned
-from dotr.streams.connectors.kafka.partitions import murmur2
 from dotr.streams.connectors.kafka.producer import TopicFailed
 from dotr.streams.connectors.kafka.producing import RepeatedBatches, TopicSink
+from dotr.streams.connectors.kafka.topics import KafkaDestination
 from dotr.streams.connectors.kafka.transactions import TransactionBatches
+from dotr.streams.connectors.kafka.writing import murmur2
 from dotr.streams.formats.writing import StreamFormat
 from dotr.streams.sinks.batches import BatchHistory, check_nothing
-from dotr.streams.sinks.destinations import KafkaDestination
 from dotr.streams.sinks.events import OutputTerms
 from dotr.streams.sinks.messages import MessageFormat, event_encoder
 from tests.conftest import Project

@@ -24,10 +24,10 @@ from typing import Any, Final
 
 from dotr.model.stream import DeadLetter, Firing
 from dotr.model.time import Clock
+from dotr.streams.connectors.kafka.topics import KafkaDestination
 from dotr.streams.connectors.kafka.transactions import TransactionBatches, transaction_name
 from dotr.streams.formats.writing import StreamFormat
 from dotr.streams.sinks.batches import BatchHistory, Check, check_nothing
-from dotr.streams.sinks.destinations import KafkaDestination
 from dotr.streams.sinks.events import OutputTerms
 from dotr.streams.sinks.messages import MessageFormat, event_encoder
 

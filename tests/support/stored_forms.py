@@ -39,7 +39,8 @@ from dotr.runtimes.spark.exchange.job import Job
 from dotr.runtimes.spark.exchange.rows import BucketSize, RowKind
 from dotr.runtimes.spark.exchange.task import InputRange, Task
 from dotr.runtimes.spark.planning.planner import Floor, InputPosition, Offset
-from dotr.streams.merge import journal as journal
+from dotr.streams.formats import segments
+from dotr.streams.merge import journal
 from dotr.streams.records import ElementMap, Format, InputFile
 from dotr.temporal.layout.keys import bucket, bucket_of_values
 from dotr.temporal.matching.state import StateSnapshot
@@ -158,7 +159,7 @@ def kept() -> dict[str, object]:
             ),
         ],
         "journal": _journal(),
-        "spool": [journal.SPOOL, journal.SPOOL_END, standard_input_spool.NEXT],
+        "spool": [segments.SPOOL, segments.SPOOL_END, standard_input_spool.NEXT],
         "waiting": waiting.WAITING,
         "figures": _figures(),
         "fresh names": [

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Final
 
-from dotr.commands.check.sample import InputSample, ObjectTexts, sample_files, sample_standard_input, sample_topics
+from dotr.commands.check.sample import InputSample, ObjectTexts, sample_files, sample_partitions, sample_standard_input
 from dotr.engine.program import CompiledProgram
 from dotr.engine.stream_terms import MOST_TERMS, StreamTerms, TermDependencies
 from dotr.errors.diagnostics import Diagnostic, Refused, Severity
@@ -23,7 +23,7 @@ from dotr.model.places import Document, Span
 from dotr.model.rules import FactSource
 from dotr.model.terms import Prefixes, Term
 from dotr.model.time import UNITS, Clock
-from dotr.runtimes.pipeline.inputs import Inputs, read_inputs
+from dotr.runtimes.pipeline.inputs import Inputs, bounded_topics, read_inputs
 from dotr.runtimes.pipeline.reading import Config
 from dotr.runtimes.pipeline.sections import InputSection
 from dotr.syntax import scan
@@ -92,7 +92,8 @@ def _read(sample: InputSample, section: InputSection, inputs: Inputs) -> str:
         return "" if sample.files and (sample.count or sample.unreadable.count) else "standard input has no records now."
     topics = next((each for each in inputs.topics if each.name == section.name), None)
     if topics is not None:
-        sample_topics(sample, topics)
+        bounded = bounded_topics(topics)
+        sample_partitions(sample, bounded.files, bounded.records)
         return "" if sample.count or sample.unreadable.count else "its topics have no records."
     if any(each.source is not None and each.like.input == section.name for each in inputs.growing):
         return "its messages are received in a run, and none are there to be read now."

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Final
@@ -13,7 +13,6 @@ from dotr.engine.stream_terms import MOST_TERMS, StreamTerms
 from dotr.model.stream import Element, Reason
 from dotr.model.terms import Term, unescaped
 from dotr.model.time import LAST_MICRO, Micros, Unit
-from dotr.streams.connectors.kafka.topics import KafkaInput
 from dotr.streams.formats.reading import Reader
 from dotr.streams.lateness import Lateness
 from dotr.streams.merge.feeds import StandardInput
@@ -158,18 +157,12 @@ def sample_files(sample: InputSample, files: list[InputFile]) -> None:
     sample.ended = not sample.full
 
 
-def sample_topics(sample: InputSample, topics: KafkaInput) -> None:
-    """Read the first records of each partition, equally many of each. Raises `Refused` if the
-    broker does not answer or refuses access.
-    """
-    from dotr.streams.connectors.kafka.bounded import BoundedTopics
-
-    bounded = BoundedTopics(topics)
-    files = bounded.files
+def sample_partitions(sample: InputSample, files: Sequence[InputFile], read: Callable[[InputFile], Generator[Record]]) -> None:
+    """Read the first records of each partition, equally many of each, by `read`."""
     share = -(-sample.most // max(1, len(files)))
     has_more = False
     for file in files:
-        records = bounded.records(file)
+        records = read(file)
         sample.read(file, islice(records, share))
         has_more = has_more or next(records, None) is not None
         records.close()

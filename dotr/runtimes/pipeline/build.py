@@ -19,6 +19,7 @@ from dotr.runtimes.pipeline.inputs import (
     checkpoint_clock,
     clock_of_inputs,
     files_of,
+    open_topics,
     read_inputs,
     spool_problems,
     wait_until_stable,
@@ -28,13 +29,11 @@ from dotr.runtimes.pipeline.output_locks import OutputLocks
 from dotr.runtimes.pipeline.outputs import key_problems, read_outputs, targets_of
 from dotr.runtimes.pipeline.reading import Config
 from dotr.streams.connectors.kafka.channels import OpenedTopics
-from dotr.streams.connectors.kafka.section import open_topics
 from dotr.streams.connectors.kafka.topics import KafkaInput
-from dotr.streams.connectors.opening import Output
-from dotr.streams.formats.map_shapes import shapes_of
+from dotr.streams.connectors.opening import Destination, Output
+from dotr.streams.formats.maps import shapes_of
 from dotr.streams.merge.folders import GrowingInput
 from dotr.streams.records import InputFile
-from dotr.streams.sinks.destinations import Destination
 from dotr.streams.sinks.events import OutputTerms
 from dotr.streams.sinks.files import check_new, stores_no_data
 from dotr.streams.times import parse_delay

@@ -17,6 +17,7 @@ from dotr.model.places import Document, Span
 from dotr.model.time import UNITS, Micros, Unit
 from dotr.runtimes.pipeline.sections import KnowledgeSection, TimeSection, WindowsSection
 from dotr.streams.times import parse_time
+from dotr.syntax.sections import SectionPlace
 from dotr.syntax.yaml import Location, Tree
 
 _RELATIVE_HINT: Final = "Relative paths are relative to the configuration file; those of --set to the working directory."
@@ -96,6 +97,10 @@ class ConfigFiles:
         outside = any(location[: len(prefix)] == prefix for prefix in self.overridden) or self.tree.begins_with_variable(location)
         path = Path(text).expanduser()
         return os.path.normpath(path if outside else self.folder / path)
+
+    def place(self, *location: str | int) -> SectionPlace:
+        """The place of the section at a location."""
+        return SectionPlace(self.tree, location, self.path)
 
     def matching_files(self, patterns: Sequence[str], location: Location, problems: list[Diagnostic]) -> list[tuple[str, Span]]:
         """The files of a list of paths and globs, each once, with the span that names it.

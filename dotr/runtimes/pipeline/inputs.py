@@ -20,17 +20,15 @@ from dotr.runtimes.pipeline.config import glob_files, matching_files
 from dotr.runtimes.pipeline.elements import element_map, graph_settings
 from dotr.runtimes.pipeline.reading import Config
 from dotr.runtimes.pipeline.sections import InputSection
-from dotr.streams.connectors.kafka.channels import OpenedTopics
+from dotr.streams.connectors.kafka.channels import BoundedTopics, OpenedTopics, TimeProbe
 from dotr.streams.connectors.kafka.section import kafka_input
-from dotr.streams.connectors.kafka.time_probe import TimeProbe
 from dotr.streams.connectors.kafka.topics import KafkaInput
-from dotr.streams.connectors.receivers import MessageSource
 from dotr.streams.connectors.registry import message_source
 from dotr.streams.failures import InputFailed
 from dotr.streams.formats.lines import STANDARD_INPUT, standard_bytes
 from dotr.streams.formats.reading import check_input, clock_of, has_date_times
 from dotr.streams.merge.folders import Folder, GrowingInput, stable_files
-from dotr.streams.records import ElementMap, Format, GraphSettings, InputFile
+from dotr.streams.records import ElementMap, Format, GraphSettings, InputFile, MessageSource
 from dotr.streams.times import parse_delay
 from dotr.syntax.sizes import parse_size
 
@@ -136,18 +134,19 @@ def _input(config: Config, section: InputSection, number: int) -> Inputs:
         raise Refused(problems)
     like = replace(_file_like(config, number, "", delay, mapped, graphs), ahead=ahead)
     files = [replace(like, path=path) for path in paths]
+    place = config.files.place(*at, config.transport("input", number))
+    received = section.mqtt or section.http
     with collect_problems(problems):
-        source = message_source(config, number, like)
+        source = None if received is None else message_source(received, place, like, config.settings.name)
     for file in files or [like]:
         with collect_problems(problems):
             check_input(file, config.span(*at), sent=config.transport("input", number) != "path")
     if problems:
         raise Refused(dict.fromkeys(_with_place(problem, config, number) for problem in problems))
     if source is not None:
-        received = GrowingInput(replace(like, path=source.address), idle=idle, source=source, spool=parse_size(section.spool))
-        return Inputs((), (received,))
-    if config.transport("input", number) == "kafka":
-        return Inputs((), topics=(kafka_input(config, number, like, idle),))
+        return Inputs((), (GrowingInput(replace(like, path=source.address), idle=idle, source=source, spool=parse_size(section.spool)),))
+    if section.kafka is not None:
+        return Inputs((), topics=(kafka_input(section.kafka, place, like, idle),))
     if section.path == STANDARD_INPUT:
         return Inputs((), (GrowingInput(replace(like, path=STANDARD_INPUT), idle=idle),))
     if section.watch:
@@ -255,6 +254,31 @@ def wait_until_stable(inputs: Inputs) -> None:
     """Wait until the existing files of watched folders are complete."""
     for growing in inputs.growing:
         stable_files([file.path for file in inputs.files if growing.pattern and file.input == growing.like.input], growing.settle)
+
+
+def bounded_topics(topics: KafkaInput) -> BoundedTopics:
+    """A Kafka input up to its present end; raises `Refused` where the broker does not answer, or
+    answers with an error."""
+    return BoundedTopics(topics)
+
+
+def open_topics(config: Config, inputs: Sequence[KafkaInput]) -> tuple[OpenedTopics, ...]:
+    """The inputs with the partitions of their clusters; waits until a broker answers.
+
+    Raises `Refused`, with the place of the input, for what cannot succeed: credentials, a
+    certificate, an unknown topic.
+    """
+    opened: list[OpenedTopics] = []
+    problems: list[Diagnostic] = []
+    for topics in inputs:
+        try:
+            opened.append(OpenedTopics(topics))
+        except InputFailed as failed:
+            number = next(number for number, section in enumerate(config.settings.input) if section.name == topics.name)
+            problems.append(replace(failed.diagnostic, span=config.files.tree.key_span(("input", number, "kafka"))))
+    if problems:
+        raise Refused(problems)
+    return tuple(opened)
 
 
 FirstHasDates: TypeAlias = Callable[[], bool | None]

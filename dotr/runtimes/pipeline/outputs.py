@@ -13,11 +13,11 @@ from dotr.model.terms import Variable
 from dotr.runtimes.pipeline.inputs import collect_problems
 from dotr.runtimes.pipeline.output_files import Target
 from dotr.runtimes.pipeline.reading import Config
-from dotr.streams.connectors.kafka.kafka_outputs import kafka_destination
-from dotr.streams.connectors.opening import Output
-from dotr.streams.connectors.sections import DeadLetterSection
-from dotr.streams.sinks.destinations import Destination, PathDestination
+from dotr.runtimes.pipeline.sections import DeadLetterSection
+from dotr.streams.connectors.kafka.section import kafka_destination
+from dotr.streams.connectors.opening import Destination, Output, sent_to
 from dotr.streams.sinks.events import TableFormat, output_format
+from dotr.streams.sinks.files import PathDestination
 from dotr.streams.sinks.parquet import parquet_problem
 
 
@@ -50,7 +50,7 @@ def read_outputs(config: Config, problems: list[Diagnostic], *, on_spark: bool) 
             case str(path):
                 dead_letters = PathDestination(config.files.path(path, ("dead_letter",)), config.span("dead_letter"))
             case DeadLetterSection():
-                dead_letters = kafka_destination(config, ("dead_letter", "kafka"), section_of_letters.kafka, on_spark=on_spark)
+                dead_letters = kafka_destination(section_of_letters.kafka, config.files.place("dead_letter", "kafka"), on_spark=on_spark)
             case _:
                 assert_never(section_of_letters)
     return Outputs(tuple(events), dead_letters)
@@ -80,22 +80,13 @@ def _destination(config: Config, number: int, *, on_spark: bool) -> Destination:
     """The destination of output `number`; raises `Refused` where its section cannot be used."""
     at = ("output", number)
     section = config.settings.output[number]
-    match config.transport("output", number):
-        case "path":
-            return PathDestination(config.files.path(section.path, (*at, "path")), config.span(*at, "path"))
-        case "http":
-            from dotr.streams.connectors.http.http_outputs import http_destination
-
-            return http_destination(config, number)
-        case "kafka":
-            assert section.kafka is not None
-            return kafka_destination(config, (*at, "kafka"), section.kafka, on_spark=on_spark)
-        case "mqtt":
-            from dotr.streams.connectors.mqtt.section import mqtt_destination
-
-            return mqtt_destination(config, number)
-        case other:
-            assert_never(other)
+    transport = config.transport("output", number)
+    if transport == "path":
+        return PathDestination(config.files.path(section.path, (*at, "path")), config.span(*at, "path"))
+    sent = section.kafka or section.mqtt or section.http
+    assert sent is not None
+    place = config.files.place(*at, transport)
+    return sent_to(sent, place, number, config.settings.name, on_spark=on_spark)
 
 
 def targets_of(config: Config) -> tuple[Target, ...]:

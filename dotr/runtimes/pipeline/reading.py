@@ -17,7 +17,7 @@ from dotr.model.places import Span
 from dotr.model.stream_names import InputStream, stream_name
 from dotr.runtimes.pipeline.config import ConfigFiles, read_document
 from dotr.runtimes.pipeline.sections import Settings, validated
-from dotr.streams.connectors.sections import TRANSPORTS, Transport
+from dotr.streams.connectors.registry import TRANSPORTS, Transport
 from dotr.syntax.yaml import read_tree, set_values
 
 

@@ -23,14 +23,14 @@ from dotr.model.time import LAST_MICRO, Micros
 from dotr.runtimes.pipeline.inputs import Inputs, read_inputs
 from dotr.runtimes.pipeline.outputs import targets_of
 from dotr.runtimes.pipeline.reading import Config
-from dotr.streams.connectors.kafka.bounded import BoundedTopics
+from dotr.streams.connectors.kafka.channels import BoundedTopics
 from dotr.streams.formats.lines import STANDARD_INPUT
 from dotr.streams.formats.reading import Reader, clock_of
-from dotr.streams.formats.segments import Segments, segment_names, spool_folder
+from dotr.streams.formats.segments import SEGMENT, SPOOL, SPOOL_END, Segments, segment_names, spool_folder
 from dotr.streams.lateness import Lateness
 from dotr.streams.merge.bounded import RecordSource, instants
 from dotr.streams.merge.folders import GrowingInput
-from dotr.streams.merge.journal import SEGMENT, SPOOL, SPOOL_END, SpooledInput
+from dotr.streams.merge.journal import SpooledInput
 from dotr.streams.records import Format, InputFile, Record, SourcedElement, with_sources
 
 

@@ -11,9 +11,10 @@ from pydantic import BaseModel, Discriminator, Field, Tag, ValidationError, Vali
 
 from dotr.errors.diagnostics import Diagnostic, Refused, did_you_mean
 from dotr.evaluation.limits import LIMITS
-from dotr.streams.connectors.sections import (
+from dotr.streams.connectors.kafka.section import KafkaTopicSection
+from dotr.streams.connectors.registry import (
+    CONNECTORS,
     TRANSPORTS,
-    DeadLetterSection,
     HttpInputSection,
     HttpOutputSection,
     KafkaInputSection,
@@ -55,6 +56,11 @@ def _transport_problems(tree: Tree) -> Iterator[Diagnostic]:
             elif len(given) > 1:
                 place = tree.key_span((key, number, given[1]))
                 yield Diagnostic("C204", f"{given[0]} and {given[1]} exclude each other", place, f"An {key} has one of {kinds}.")
+            elif given and given[0] in CONNECTORS and section[given[0]] is None:
+                model = CONNECTORS[given[0]].input if key == "input" else CONNECTORS[given[0]].output
+                needed = [field.alias or name for name, field in model.model_fields.items() if field.is_required()]
+                place = tree.key_span((key, number, given[0]))
+                yield Diagnostic("C202", f"{key}.{number}.{given[0]} is empty", place, f"It needs {' and '.join(needed)}.")
 
 
 class TimeSection(Section):
@@ -252,6 +258,12 @@ class OutputSection(Section):
     kafka: KafkaOutputSection | None = Field(default=None, description="a topic of a Kafka cluster, in place of a path")
     mqtt: MqttOutputSection | None = Field(default=None, description="a topic of an MQTT broker, in place of a path")
     http: HttpOutputSection | None = Field(default=None, description="an address that batches are posted to, in place of a path")
+
+
+class DeadLetterSection(Section):
+    """Destination of dead letters that is no file."""
+
+    kafka: KafkaTopicSection = Field(description="a topic of a Kafka cluster")
 
 
 class SparkSection(Section):

@@ -8,8 +8,7 @@ from pathlib import Path
 from dotr.model.stream import DeadLetter
 from dotr.runtimes.pipeline.build import Pipeline
 from dotr.streams.formats.lines import STANDARD_INPUT
-from dotr.streams.formats.segments import spool_folder
-from dotr.streams.merge.journal import SEGMENT, SPOOL
+from dotr.streams.formats.segments import SEGMENT, SPOOL, spool_folder
 from dotr.streams.records import Format
 
 

@@ -47,8 +47,8 @@ from dotr.runtimes.spark.query import run_query
 from dotr.runtimes.spark.sink import Sink
 from dotr.runtimes.spark.start.bucket_count import Cores, buckets_at_start, move_line
 from dotr.runtimes.spark.start.session import cores, is_dynamic, is_local, start
-from dotr.streams.connectors.kafka.journal import PartitionJournal
-from dotr.streams.connectors.kafka.topic_watch import check_identities
+from dotr.streams.connectors.kafka.cluster import check_identities
+from dotr.streams.connectors.kafka.topics import PartitionJournal
 from dotr.streams.connectors.opening import check_no_older_output, check_secrets, dead_letter_batches, event_batches
 from dotr.streams.failures import InputFailed
 from dotr.streams.formats.maps import parsed_map

@@ -1,24 +1,68 @@
-"""Opening of the sinks of destinations: the only module that imports all kinds."""
+"""Destinations of outputs and dead letters, and the opening of their sinks.
+
+The sinks of a kind of broker or server are loaded where a run has such a destination.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TypeVar, assert_never
+from typing import TypeAlias, TypeVar, assert_never
 
 from dotr.model.stream import DeadLetter, Firing
 from dotr.model.terms import Variable
+from dotr.streams.connectors.http.addresses import HttpDestination
+from dotr.streams.connectors.http.section import HttpOutputSection, http_destination
+from dotr.streams.connectors.kafka.section import KafkaOutputSection, kafka_destination
+from dotr.streams.connectors.kafka.topics import KafkaDestination
+from dotr.streams.connectors.mqtt.broker import MqttDestination
+from dotr.streams.connectors.mqtt.section import MqttOutputSection, mqtt_destination
 from dotr.streams.formats.writing import StreamFormat
 from dotr.streams.sinks.batches import BatchHistory, BatchSink, Check, Reject, RunSink, check_nothing
 from dotr.streams.sinks.dead_letters import DeadLetterFile, DeadLetterFiles
-from dotr.streams.sinks.destinations import Destination, HttpDestination, KafkaDestination, MqttDestination, PathDestination
 from dotr.streams.sinks.events import FileBatches, OutputFormat, OutputTerms, open_file
-from dotr.streams.sinks.files import check_new
+from dotr.streams.sinks.files import PathDestination, check_new
 from dotr.streams.sinks.messages import Encoder, MessageFormat, dead_letter_encoder, event_encoder
 from dotr.syntax.environment import revealed
+from dotr.syntax.sections import SectionPlace
 
 T = TypeVar("T")
+
+Destination: TypeAlias = PathDestination | KafkaDestination | HttpDestination | MqttDestination
+"""Destinations of outputs and dead letters: a closed union."""
+
+
+def needs_identity(destination: Destination) -> bool:
+    """True if batches in a destination are identified by the ID of their checkpoint."""
+    match destination:
+        case PathDestination() | MqttDestination():
+            return False
+        case KafkaDestination():
+            return destination.exactly_once
+        case HttpDestination():
+            return True
+        case _:
+            assert_never(destination)
+
+
+def sent_to(
+    section: KafkaOutputSection | MqttOutputSection | HttpOutputSection, place: SectionPlace, number: int, pipeline: str, *, on_spark: bool
+) -> Destination:
+    """The destination of the output `number`, from 0 on, to a broker or server.
+
+    `pipeline` is the name of the configuration, `on_spark` the runtime. Raises `Refused` (C204,
+    C227, C301) where the section cannot be used.
+    """
+    match section:
+        case KafkaOutputSection():
+            return kafka_destination(section, place, on_spark=on_spark)
+        case MqttOutputSection():
+            return mqtt_destination(section, place, f"dotr-{pipeline}-output-{number}")
+        case HttpOutputSection():
+            return http_destination(section, place, number)
+        case _:
+            assert_never(section)
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,68 +16,18 @@ import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Final, Protocol
+from typing import Final
 
-from dotr.errors.diagnostics import DotrError, Refused
 from dotr.model.time import Micros, Unit
 from dotr.streams.formats.messages import message_decoder
 from dotr.streams.merge.feeds import BEGIN, FeedRecords, InputPoint
-from dotr.streams.records import InputFile, Message, Record
+from dotr.streams.records import Inbox, InputFile, Message, Receiver, Record
 
 QUEUED_MESSAGES: Final = 10_000
 """Limit of the queued messages of an input in process."""
 
 QUEUED_BYTES: Final = 256 << 20
 """Limit of the bytes of queued messages; a longer message is queued alone."""
-
-
-class ReceivingFailed(DotrError):
-    """End of a receiver for a reason that may pass: its port was lost, its credentials expired."""
-
-
-class Inbox(Protocol):
-    """The queue or spool that a receiver delivers its messages to."""
-
-    def offer(self, messages: Sequence[Message], kept: Callable[[], None]) -> bool:
-        """Accept all of some messages, or none; False where the inbox is full.
-
-        The inbox sets their `place` and `received`. The callback `kept` is called once, when the
-        messages are stored: written to the disk, or queued in process. It may be called in any
-        thread, also before this call returns, and must not block. It is never called for messages
-        that were not accepted, or that could not be written.
-        """
-
-    def wait_for_capacity(self, seconds: float, size: int = 0) -> bool:
-        """Wait, `seconds` at most, for space for a message of `size` bytes; True if there is."""
-
-
-class Receiver(Protocol):
-    """A connection that offers messages to an inbox, from threads of its own."""
-
-    @property
-    def connected(self) -> bool:
-        """True while messages can arrive."""
-
-    @property
-    def failure(self) -> Refused | ReceivingFailed | None:
-        """The error that ended the receiver, and that ends the run; None while it works."""
-
-    def start(self, inbox: Inbox) -> None:
-        """Begin to offer messages; raises `Refused` where that cannot succeed (a port in use)."""
-
-    def stop(self) -> None:
-        """End the connection. No message is offered once this has returned."""
-
-
-class MessageSource(Protocol):
-    """Specification of a receiver, a frozen value."""
-
-    @property
-    def address(self) -> str:
-        """The address without secrets: the `file` of dead letters."""
-
-    def receiver(self) -> Receiver:
-        """A receiver, not yet started; raises `Refused` where its library is missing."""
 
 
 def deliver(inbox: Inbox, messages: Sequence[Message], seconds: float) -> bool:

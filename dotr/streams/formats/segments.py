@@ -15,6 +15,7 @@ from __future__ import annotations
 import base64
 import json
 import os
+import re
 import struct
 import zlib
 from collections.abc import Iterator
@@ -27,8 +28,6 @@ from urllib.parse import quote
 from dotr.errors.diagnostics import Refused, refuse
 from dotr.streams.formats.messages import message_decoder
 from dotr.streams.lateness import EVERY_TIME, TimeFilter
-from dotr.streams.merge.feeds import BEGIN, FeedRecords, InputPoint
-from dotr.streams.merge.journal import SEGMENT, SPOOL
 from dotr.streams.records import Format, InputFile, Message, Position, Record
 
 RECEIVED: Final = "received"
@@ -36,6 +35,11 @@ RECEIVED: Final = "received"
 
 MAGIC: Final = b"dotr msg"
 """First bytes of a segment, before its frames."""
+
+SPOOL: Final = "spool"
+SPOOL_END: Final = "end"
+SEGMENT: Final = re.compile(r"([0-9]{12})-([0-9]{12})(?:-([0-9]{12}))?(\..*)?")
+"""Name of a segment: number, first line, line behind its last (absent in older releases)."""
 
 SUFFIX: Final = ".messages"
 PUBLISHED: Final = "published"
@@ -193,12 +197,12 @@ class SegmentReader:
         return None
 
 
-_DAMAGED_HINT: Final = "Put the folder back from a copy, or start over with --fresh (it removes this pipeline's output and checkpoint)."
+DAMAGED_HINT: Final = "Put the folder back from a copy, or start over with --fresh (it removes this pipeline's output and checkpoint)."
 
 
 def damaged_segment(path: Path | str, offset: int) -> Refused:
     """The error of a segment with a damaged published message (S114)."""
-    return refuse("S114", f"the checkpoint is damaged: {path} has no whole message at byte {offset}", hint=_DAMAGED_HINT)
+    return refuse("S114", f"the checkpoint is damaged: {path} has no whole message at byte {offset}", hint=DAMAGED_HINT)
 
 
 def _placed(records: list[Record], start: int, end: int) -> list[Record]:
@@ -246,7 +250,7 @@ class Segments:
         return tuple(file.path for file in found.values() if file is not None)
 
     def _missing(self, number: int) -> Refused:
-        return refuse("S114", f"the checkpoint is damaged: {self._folder} has no segment {number}, which a batch needs", hint=_DAMAGED_HINT)
+        return refuse("S114", f"the checkpoint is damaged: {self._folder} has no segment {number}, which a batch needs", hint=DAMAGED_HINT)
 
     def open(self, number: int) -> InputFile:
         """The published segment of this number; raises Refused (S114) where it is missing."""
@@ -297,83 +301,3 @@ def last_place(folder: Path) -> int:
         while (frame := frames.next()) is not None:
             place = frame.message.place
     return place
-
-
-class SegmentsFeed:
-    """Feed of the published messages of an input, which never ends."""
-
-    ended = False
-
-    def __init__(self, segments: Segments, start: InputPoint = BEGIN, *, elements: bool = False) -> None:
-        self._segments = segments
-        self._elements = elements
-        self._point = start
-        self._published = (-1, 0)
-        self._open: OpenSegment | None = None
-
-    @property
-    def end(self) -> InputPoint:
-        """Position of the next record."""
-        return self._point
-
-    def read(self, most: int) -> FeedRecords | None:
-        """The records of about `most` messages of one segment; None where none is published."""
-        while self._is_published():
-            last, length = self._published
-            if self._open is None:
-                self._open = open_segment(self._segments.open(self._point.file), self._point, elements=self._elements)
-            number, segment = self._point.file, self._open
-            bound = length if number == last else segment.size()
-            records: list[Record] = []
-            while len(records) < most and (more := segment.reader.next(bound)) is not None:
-                records += more
-            if segment.reader.offset < bound or number == last:
-                self._point = InputPoint(number, segment.reader.offset, segment.reader.line)
-            else:
-                self.close()
-                self._point = InputPoint(number + 1, 0, segment.reader.line)
-            if records:
-                return FeedRecords(number, segment.file, records)
-        return None
-
-    def _is_published(self) -> bool:
-        """True if another message or segment is published."""
-        here = self._point.file, max(self._point.offset, len(MAGIC))
-        if self._published <= here:
-            self._published = self._segments.published()
-        return self._published > here
-
-    def close(self) -> None:
-        """Close the current segment."""
-        if self._open is not None:
-            self._open.stream.close()
-            self._open = None
-
-
-class OpenSegment(NamedTuple):
-    """An open segment with its reader."""
-
-    file: InputFile
-    stream: BinaryIO
-    reader: SegmentReader
-
-    def size(self) -> int:
-        """Length of the file in bytes."""
-        return os.fstat(self.stream.fileno()).st_size
-
-
-def open_segment(file: InputFile, point: InputPoint, *, elements: bool, time_filter: TimeFilter = EVERY_TIME) -> OpenSegment:
-    """Open a segment at a position; `elements`: with the elements of the records that pass
-    `time_filter`.
-
-    Raises Refused (S114) where it cannot be read.
-    """
-    try:
-        stream = open(file.path, "rb")  # noqa: SIM115 (the reader closes it)
-    except OSError as error:
-        raise refuse(
-            "S114", f"the checkpoint is damaged: {file.path}: {(error.strerror or str(error)).lower()}", hint=_DAMAGED_HINT
-        ) from None
-    return OpenSegment(
-        file, stream, SegmentReader(stream, file, Position(point.offset, point.line), elements=elements, time_filter=time_filter)
-    )

@@ -7,17 +7,19 @@ resume there.
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from queue import Empty, Queue
-from typing import Final, NamedTuple, Protocol
+from typing import BinaryIO, Final, NamedTuple, Protocol
 
-from dotr.errors.diagnostics import Refused
+from dotr.errors.diagnostics import Refused, refuse
 from dotr.streams.formats.lines import STANDARD_INPUT, damaged
 from dotr.streams.formats.reading import Reader
-from dotr.streams.lateness import TimeFilter
+from dotr.streams.formats.segments import DAMAGED_HINT, MAGIC, SegmentReader, Segments
+from dotr.streams.lateness import EVERY_TIME, TimeFilter
 from dotr.streams.merge.folders import Folder, GrowingInput
 from dotr.streams.records import START, InputFile, Position, Record
 
@@ -226,3 +228,83 @@ class StandardInput:
 
     def close(self) -> None:
         """Does nothing: the thread may be blocked in a read, and ends with the process."""
+
+
+class SegmentsFeed:
+    """Feed of the published messages of an input, which never ends."""
+
+    ended = False
+
+    def __init__(self, segments: Segments, start: InputPoint = BEGIN, *, elements: bool = False) -> None:
+        self._segments = segments
+        self._elements = elements
+        self._point = start
+        self._published = (-1, 0)
+        self._open: OpenSegment | None = None
+
+    @property
+    def end(self) -> InputPoint:
+        """Position of the next record."""
+        return self._point
+
+    def read(self, most: int) -> FeedRecords | None:
+        """The records of about `most` messages of one segment; None where none is published."""
+        while self._is_published():
+            last, length = self._published
+            if self._open is None:
+                self._open = open_segment(self._segments.open(self._point.file), self._point, elements=self._elements)
+            number, segment = self._point.file, self._open
+            bound = length if number == last else segment.size()
+            records: list[Record] = []
+            while len(records) < most and (more := segment.reader.next(bound)) is not None:
+                records += more
+            if segment.reader.offset < bound or number == last:
+                self._point = InputPoint(number, segment.reader.offset, segment.reader.line)
+            else:
+                self.close()
+                self._point = InputPoint(number + 1, 0, segment.reader.line)
+            if records:
+                return FeedRecords(number, segment.file, records)
+        return None
+
+    def _is_published(self) -> bool:
+        """True if another message or segment is published."""
+        here = self._point.file, max(self._point.offset, len(MAGIC))
+        if self._published <= here:
+            self._published = self._segments.published()
+        return self._published > here
+
+    def close(self) -> None:
+        """Close the current segment."""
+        if self._open is not None:
+            self._open.stream.close()
+            self._open = None
+
+
+class OpenSegment(NamedTuple):
+    """An open segment with its reader."""
+
+    file: InputFile
+    stream: BinaryIO
+    reader: SegmentReader
+
+    def size(self) -> int:
+        """Length of the file in bytes."""
+        return os.fstat(self.stream.fileno()).st_size
+
+
+def open_segment(file: InputFile, point: InputPoint, *, elements: bool, time_filter: TimeFilter = EVERY_TIME) -> OpenSegment:
+    """Open a segment at a position; `elements`: with the elements of the records that pass
+    `time_filter`.
+
+    Raises Refused (S114) where it cannot be read.
+    """
+    try:
+        stream = open(file.path, "rb")  # noqa: SIM115 (the reader closes it)
+    except OSError as error:
+        raise refuse(
+            "S114", f"the checkpoint is damaged: {file.path}: {(error.strerror or str(error)).lower()}", hint=DAMAGED_HINT
+        ) from None
+    return OpenSegment(
+        file, stream, SegmentReader(stream, file, Position(point.offset, point.line), elements=elements, time_filter=time_filter)
+    )

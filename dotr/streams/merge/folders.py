@@ -14,14 +14,11 @@ import os
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from dotr.model.time import Micros
 from dotr.streams.formats.lines import STANDARD_INPUT
-from dotr.streams.records import InputFile
-
-if TYPE_CHECKING:
-    from dotr.streams.connectors.receivers import MessageSource
+from dotr.streams.records import InputFile, MessageSource
 
 SPOOL_BYTES: Final = 10 << 30
 """Default limit of the bytes of an input's spool."""

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -20,14 +19,11 @@ from typing import Final
 
 from dotr.errors.diagnostics import Refused, refuse
 from dotr.evaluation.files.private_files import replace_file, without_links
+from dotr.streams.formats.segments import SEGMENT, SPOOL_END
 from dotr.streams.merge.folders import Folder, GrowingInput
 from dotr.streams.records import InputFile
 
 NAME: Final = "watched.ndjson"
-SPOOL: Final = "spool"
-SPOOL_END: Final = "end"
-SEGMENT: Final = re.compile(r"([0-9]{12})-([0-9]{12})(?:-([0-9]{12}))?(\..*)?")
-"""Name of a segment: number, first line, line behind its last (absent in older releases)."""
 
 
 class Journal:

@@ -12,6 +12,7 @@ import io
 import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Self
 
@@ -22,6 +23,20 @@ from dotr.model.places import Span
 _DIGITS: Final = 12
 _STANDARD: Final = {"/dev/stdout": 1, "/dev/stderr": 2}
 _TRANSIENT: Final = {errno.ENOSPC, errno.EDQUOT, errno.EIO}
+
+
+@dataclass(frozen=True, slots=True)
+class PathDestination:
+    """A file in process, or on Spark a folder with a file for each batch.
+
+    `span` is its place in the configuration, in all destinations.
+    """
+
+    path: str
+    span: Span | None = None
+
+    def __str__(self) -> str:
+        return self.path
 
 
 def check_new(path: str, place: Span | None = None) -> None:

@@ -18,8 +18,7 @@ from dotr.runtimes.spark.planning.indexed_plan import indexed_plan
 from dotr.runtimes.spark.planning.indexed_topics import IndexedTopics, offset_range_starts, piece_of_partition
 from dotr.runtimes.spark.planning.planner import BEGINNING, END, Floor, InputPosition, Offset
 from dotr.runtimes.spark.source import InstantsReader
-from dotr.streams.connectors.kafka.journal import PartitionJournal
-from dotr.streams.connectors.kafka.topics import LATEST, KafkaInput, LostRange, Partition
+from dotr.streams.connectors.kafka.topics import LATEST, KafkaInput, LostRange, Partition, PartitionJournal
 from dotr.streams.lateness import Lateness
 from dotr.streams.records import Format, InputFile, Record
 

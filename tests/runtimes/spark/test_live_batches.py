@@ -16,8 +16,9 @@ from dotr.runtimes.spark.exchange.task import InputRange, Task
 from dotr.runtimes.spark.planning.live_batches import GrowingPlan, ScannedInput
 from dotr.runtimes.spark.planning.planner import END, Cut, Offset
 from dotr.runtimes.spark.tasks.inputs import admit
+from dotr.streams.formats.segments import SPOOL_END
 from dotr.streams.merge.feeds import FilesFeed, InputPoint, OneFile
-from dotr.streams.merge.journal import NAME, SPOOL_END, Journal, SpooledInput
+from dotr.streams.merge.journal import NAME, Journal, SpooledInput
 from dotr.streams.merge.rate_limits import NoRateLimit
 from dotr.streams.records import Format, InputFile, Record
 from tests.oracle.arrivals import Ends, Input, Outcome, Step, outcome

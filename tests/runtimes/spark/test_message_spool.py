@@ -20,15 +20,13 @@ from dotr.streams.formats.segments import (
     PUBLISHED,
     RECEIVED,
     Segments,
-    SegmentsFeed,
     encode_frame,
     last_place,
-    open_segment,
     published,
     segment_names,
     spool_folder,
 )
-from dotr.streams.merge.feeds import BEGIN, InputPoint
+from dotr.streams.merge.feeds import BEGIN, InputPoint, SegmentsFeed, open_segment
 from dotr.streams.records import Format, InputFile, Message, Record
 
 pytestmark = pytest.mark.core

@@ -34,7 +34,7 @@ from dotr.runtimes.spark.planning.planner import Offset
 from dotr.runtimes.spark.sink import Sink
 from dotr.runtimes.spark.start.session import _silence_python
 from dotr.streams.formats.lines import standard_bytes
-from dotr.streams.merge.journal import SEGMENT, SPOOL, SPOOL_END
+from dotr.streams.formats.segments import SEGMENT, SPOOL, SPOOL_END
 from dotr.streams.records import ElementMap, Format, InputFile
 
 

@@ -16,7 +16,8 @@ from collections import Counter
 from http.client import HTTPConnection, HTTPException
 from pathlib import Path
 
-from dotr.streams.formats.segments import Segments, SegmentsFeed
+from dotr.streams.formats.segments import Segments
+from dotr.streams.merge.feeds import SegmentsFeed
 from dotr.streams.records import Format, InputFile
 from tests.support.paths import ROOT
 from tests.support.ports import free_port

@@ -19,9 +19,9 @@ from dotr.runtimes.spark.planning.planner import Cut, Offset
 from dotr.runtimes.spark.tasks.inputs import admit, range_files
 from dotr.streams.connectors.receivers import deliver
 from dotr.streams.formats.messages import message_decoder
-from dotr.streams.formats.segments import Segments, SegmentsFeed
+from dotr.streams.formats.segments import Segments
 from dotr.streams.lateness import Lateness
-from dotr.streams.merge.feeds import InputPoint
+from dotr.streams.merge.feeds import InputPoint, SegmentsFeed
 from dotr.streams.merge.rate_limits import NoRateLimit
 from dotr.streams.records import ElementMap, Format, InputFile, Message
 from tests.support.properties import examples

@@ -17,11 +17,11 @@ from aiohttp import web
 from dotr.model.stream import Firing
 from dotr.model.time import Clock
 from dotr.streams.connectors.http import sink as http_posts
+from dotr.streams.connectors.http.addresses import HttpDestination
 from dotr.streams.connectors.http.http_client import ConnectionLost, NeverAccepted, PostClient
 from dotr.streams.connectors.http.sink import PostedBatches, PostedEvents
 from dotr.streams.formats.writing import StreamFormat
 from dotr.streams.sinks.batches import check_nothing
-from dotr.streams.sinks.destinations import HttpDestination
 from dotr.streams.sinks.events import OutputTerms
 from dotr.streams.sinks.files import WriteFailed
 from tests.support.http_server import Posted, PostServer, post_server

@@ -7,7 +7,7 @@ import pytest
 
 from dotr.model.stream import DeadLetter, Firing, Reason
 from dotr.model.time import Clock
-from dotr.streams.connectors.kafka.partitions import murmur2, partitioner
+from dotr.streams.connectors.kafka.writing import murmur2, partitioner
 from dotr.streams.formats.writing import StreamFormat
 from dotr.streams.sinks.events import OutputTerms
 from dotr.streams.sinks.messages import MessageFormat, OutgoingMessage, dead_letter_encoder, event_encoder

@@ -14,9 +14,9 @@ import pytest
 from dotr.errors.diagnostics import Refused
 from dotr.streams.connectors.mqtt.broker import Credentials, MqttBroker, TlsFiles
 from dotr.streams.connectors.mqtt.source import RECEIVE_MAXIMUM, MqttReceiver, MqttSource
-from dotr.streams.connectors.receivers import MessageQueue, ReceivingFailed
+from dotr.streams.connectors.receivers import MessageQueue
 from dotr.streams.formats.messages import Message, message_decoder
-from dotr.streams.records import Format, InputFile, Record
+from dotr.streams.records import Format, InputFile, ReceivingFailed, Record
 from tests.support.mosquitto import Mosquitto, free_port, make_certificates, wait_until
 
 pytestmark = pytest.mark.mosquitto

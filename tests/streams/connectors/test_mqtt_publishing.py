@@ -16,11 +16,10 @@ from dotr.errors.diagnostics import Refused
 from dotr.model.stream import DeadLetter, Firing
 from dotr.model.time import Clock
 from dotr.streams.connectors.mqtt import sink as mqtt_publishing
-from dotr.streams.connectors.mqtt.broker import Credentials, MqttBroker
+from dotr.streams.connectors.mqtt.broker import Credentials, MqttBroker, MqttDestination
 from dotr.streams.connectors.mqtt.sink import MqttPublisher, PublishedBatches, PublishedMessages
 from dotr.streams.formats.writing import StreamFormat
 from dotr.streams.sinks.batches import check_nothing
-from dotr.streams.sinks.destinations import MqttDestination
 from dotr.streams.sinks.events import OutputTerms
 from dotr.streams.sinks.files import WriteFailed
 from dotr.streams.sinks.messages import MessageFormat, event_encoder

@@ -28,10 +28,10 @@ from dotr.runtimes.monitoring.totals import RunFailed
 from dotr.runtimes.pipeline.build import Pipeline
 from dotr.runtimes.spark.checkpoint.damage import check_logs
 from dotr.runtimes.spark.planning.planner import BEGINNING, Offset
+from dotr.streams.connectors.opening import needs_identity
 from dotr.streams.formats.segments import RECEIVED
 from dotr.streams.merge.folders import GrowingInput
 from dotr.streams.sinks.batches import BatchHistory
-from dotr.streams.sinks.destinations import needs_identity
 from dotr.streams.sinks.files import is_transient
 
 NAME: Final = "dotr.json"

@@ -22,22 +22,22 @@ from dotr.errors.diagnostics import Refused
 from dotr.evaluation.files.private_files import remove_leftovers, replace_file
 from dotr.model.time import Unit
 from dotr.runtimes.monitoring.totals import RunFailed
-from dotr.streams.connectors.receivers import QUEUED_BYTES, QUEUED_MESSAGES, Receiver, ReceivingFailed, ReceptionClock, dates_of
+from dotr.streams.connectors.receivers import QUEUED_BYTES, QUEUED_MESSAGES, ReceptionClock, dates_of
 from dotr.streams.formats.segments import (
     MAGIC,
     PUBLISHED,
     SUFFIX,
     FrameReader,
     Segments,
-    SegmentsFeed,
     damaged_segment,
     encode_frame,
     published,
     segment_names,
     spool_folder,
 )
+from dotr.streams.merge.feeds import SegmentsFeed
 from dotr.streams.merge.folders import GrowingInput
-from dotr.streams.records import InputFile, Message
+from dotr.streams.records import InputFile, Message, Receiver, ReceivingFailed
 
 _SEGMENT_BYTES: Final = 16 << 20
 _LEAST_SEGMENT_BYTES: Final = 1 << 16

@@ -26,8 +26,8 @@ from dotr.runtimes.monitoring.totals import RunFailed
 from dotr.streams.formats.csv.rows import QuoteState, quote_state
 from dotr.streams.formats.lines import standard_bytes
 from dotr.streams.formats.rdf.nquads import graph_of
+from dotr.streams.formats.segments import SEGMENT, SPOOL, SPOOL_END
 from dotr.streams.merge.feeds import StandardInput
-from dotr.streams.merge.journal import SEGMENT, SPOOL, SPOOL_END
 from dotr.streams.records import Format, InputFile, Record
 
 _SEGMENT_RECORDS: Final = 20_000

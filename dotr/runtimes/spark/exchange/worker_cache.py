@@ -20,7 +20,7 @@ from dotr.model.templates import ParsedMap
 from dotr.model.terms import Term
 from dotr.runtimes.spark.exchange.job import Job
 from dotr.streams.connectors.kafka.topics import KafkaInput
-from dotr.streams.formats.map_shapes import shapes_of
+from dotr.streams.formats.maps import shapes_of
 from dotr.streams.records import InputFile
 from dotr.temporal.stage_two import StageTwo
 

@@ -43,7 +43,7 @@ from dotr.runtimes.spark.checkpoint.watermarks import read_connections, read_wat
 from dotr.runtimes.spark.exchange.jvm_errors import JVM_ERRORS
 from dotr.runtimes.spark.exchange.rows import BucketSize
 from dotr.runtimes.spark.planning.planner import END, Offset
-from dotr.streams.connectors.kafka.journal import PartitionJournal
+from dotr.streams.connectors.kafka.topics import PartitionJournal
 from dotr.temporal.layout.layers import Layer
 
 

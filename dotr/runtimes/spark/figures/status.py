@@ -26,7 +26,7 @@ from dotr.runtimes.spark.checkpoint.state_moves import moved_states
 from dotr.runtimes.spark.exchange.keys import bucket_keys
 from dotr.runtimes.spark.figures.progress import progress_of
 from dotr.runtimes.spark.planning.planner import END, InputPosition
-from dotr.streams.connectors.kafka.journal import PartitionJournal
+from dotr.streams.connectors.kafka.topics import PartitionJournal
 from dotr.streams.formats.segments import RECEIVED, last_place, spool_folder
 from dotr.temporal.matching.events import StoredEvent
 from dotr.temporal.matching.state import StateError

@@ -17,8 +17,7 @@ from dotr.runtimes.spark.exchange.task import RangePartition
 from dotr.runtimes.spark.exchange.worker_cache import topics_of
 from dotr.runtimes.spark.planning.granules import Granule, Piece, PieceLink, range_starts
 from dotr.runtimes.spark.planning.planner import BEGINNING, ORDINARY_BYTES, InputPosition, Offset
-from dotr.streams.connectors.kafka.journal import PartitionJournal
-from dotr.streams.connectors.kafka.topics import Partition
+from dotr.streams.connectors.kafka.topics import Partition, PartitionJournal
 from dotr.streams.records import Record
 
 

@@ -17,10 +17,10 @@ from dotr.runtimes.spark.exchange.worker_cache import input_of
 from dotr.runtimes.spark.planning.live_batches import GrowingPlan, ScannedInput
 from dotr.runtimes.spark.planning.planned_topics import PlannedTopics
 from dotr.runtimes.spark.planning.planner import END, Cut, Offset
-from dotr.streams.formats.segments import RECEIVED, Segments, SegmentsFeed, spool_folder
-from dotr.streams.merge.feeds import Feed, FilesFeed, InputPoint, OneFile
+from dotr.streams.formats.segments import RECEIVED, SPOOL, Segments, spool_folder
+from dotr.streams.merge.feeds import Feed, FilesFeed, InputPoint, OneFile, SegmentsFeed
 from dotr.streams.merge.folders import GrowingInput
-from dotr.streams.merge.journal import SPOOL, Journal, JournaledFiles, SpooledInput
+from dotr.streams.merge.journal import Journal, JournaledFiles, SpooledInput
 from dotr.streams.merge.paces import EventClock, PacedFeed
 from dotr.streams.merge.rate_limits import NoRateLimit, RateLimit
 

@@ -18,12 +18,10 @@ from dotr.runtimes.spark.exchange.worker_cache import topics_of
 from dotr.runtimes.spark.planning.live_batches import ScannedInput
 from dotr.runtimes.spark.planning.planner import BEGINNING, END, Floor, InputPosition, Offset
 from dotr.streams.connectors.kafka.client import ClientEvents
-from dotr.streams.connectors.kafka.cluster import Cluster, data_lost
+from dotr.streams.connectors.kafka.cluster import Cluster, TopicWatch, check_identities, data_lost
 from dotr.streams.connectors.kafka.feed import KafkaFeed
-from dotr.streams.connectors.kafka.journal import PartitionJournal
 from dotr.streams.connectors.kafka.reader import TopicReader
-from dotr.streams.connectors.kafka.topic_watch import TopicWatch, check_identities
-from dotr.streams.connectors.kafka.topics import KafkaInput, LostRange, Partition
+from dotr.streams.connectors.kafka.topics import KafkaInput, LostRange, Partition, PartitionJournal
 from dotr.streams.merge.paces import EventClock, PacedFeed
 from dotr.streams.merge.rate_limits import NoRateLimit, RateLimit
 

@@ -20,9 +20,8 @@ from dotr.runtimes.spark.exchange.worker_cache import input_of
 from dotr.runtimes.spark.planning.planner import BEGINNING, END, Floor, ScanTimes
 from dotr.streams.formats.lines import open_lines
 from dotr.streams.formats.reading import Reader, records_of
-from dotr.streams.formats.segments import open_segment
 from dotr.streams.lateness import BY_TIME, EVERY_TIME, Lateness, TimeFilter
-from dotr.streams.merge.feeds import InputPoint, unopened
+from dotr.streams.merge.feeds import InputPoint, open_segment, unopened
 from dotr.streams.records import START, InputFile, Position, Record, with_sources
 
 if TYPE_CHECKING:

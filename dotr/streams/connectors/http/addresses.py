@@ -5,9 +5,12 @@ from __future__ import annotations
 import ipaddress
 import re
 import socket
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Final
 from urllib.parse import urlsplit, urlunsplit
+
+from dotr.model.places import Span
 
 _LISTEN: Final = re.compile(r"(?:(?P<host>\[[0-9a-fA-F:.%\w]+\]|[\w.-]+):)?(?P<port>[0-9]{1,5})(?P<path>/[^\s?#]*)?", re.ASCII)
 _HOST: Final = re.compile(r"(?P<host>\[[0-9a-fA-F:.%\w]+\]|[\w.-]+)(?::(?P<port>[0-9]{1,5}))?", re.ASCII)
@@ -119,3 +122,25 @@ def shown_url(url: str) -> str:
     """
     parts = urlsplit(url)
     return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
+
+
+@dataclass(frozen=True, slots=True)
+class HttpDestination:
+    """URL that batches are posted to.
+
+    - `shown`: the URL without user, password and query.
+    - `number`: the number of the output, from 0 on.
+    - `url`, `token`: functions that return the URL with its password, and the token (None: there is
+      none), so that no secret is stored.
+    - `ca`: a file with the certificates of the trusted authorities; empty: the system's.
+    """
+
+    shown: str
+    number: int
+    url: Callable[[], str] = field(compare=False)
+    token: Callable[[], str] | None = field(default=None, compare=False)
+    ca: str = ""
+    span: Span | None = None
+
+    def __str__(self) -> str:
+        return self.shown

@@ -19,10 +19,10 @@ from typing import IO, Final, Self
 from urllib.parse import quote
 
 from dotr.model.stream import DeadLetter, Firing
+from dotr.streams.connectors.http.addresses import HttpDestination
 from dotr.streams.connectors.http.http_client import ACCEPTED, ConnectionLost, NeverAccepted, PostClient
 from dotr.streams.formats.writing import StreamFormat
 from dotr.streams.sinks.batches import Check
-from dotr.streams.sinks.destinations import HttpDestination
 from dotr.streams.sinks.events import OutputTerms
 from dotr.streams.sinks.files import WriteFailed
 

@@ -25,8 +25,8 @@ from dotr.errors.diagnostics import Refused, refuse
 from dotr.model.places import Span
 from dotr.streams.connectors.http.addresses import ListenAddress
 from dotr.streams.connectors.http.http_bodies import BodyBytes, BodyTooLong, is_lines, lines_of
-from dotr.streams.connectors.receivers import QUEUED_BYTES, Inbox, ReceivingFailed
-from dotr.streams.records import Format, Message
+from dotr.streams.connectors.receivers import QUEUED_BYTES
+from dotr.streams.records import Format, Inbox, Message, ReceivingFailed
 
 if TYPE_CHECKING:
     from aiohttp import web

@@ -1,20 +1,25 @@
-"""Kafka inputs of a run in process: each partition, also a later one, is a channel of the merge."""
+"""Kafka inputs in process: each partition, also a later one, is a channel of the merge of a run, or a
+file of a replay."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
+from dataclasses import replace
+from typing import Final
 
+from dotr.errors.diagnostics import Refused
+from dotr.model.time import Unit
 from dotr.streams.connectors.kafka.client import ClientEvents
-from dotr.streams.connectors.kafka.cluster import Cluster, NoResponse
-from dotr.streams.connectors.kafka.feed import KafkaFeed
-from dotr.streams.connectors.kafka.reader import TopicReader
-from dotr.streams.connectors.kafka.topic_watch import TopicWatch
-from dotr.streams.connectors.kafka.topics import KafkaInput, LostRange, Partition
+from dotr.streams.connectors.kafka.cluster import Cluster, NoResponse, TopicWatch
+from dotr.streams.connectors.kafka.feed import KafkaFeed, RecordDecoder, partition_file, record_decoder, with_lost
+from dotr.streams.connectors.kafka.reader import PartitionQueue, TopicReader
+from dotr.streams.connectors.kafka.topics import LATEST, KafkaInput, LostRange, Partition
 from dotr.streams.failures import InputFailed
 from dotr.streams.lateness import Lateness
 from dotr.streams.merge.live import Channel
 from dotr.streams.merge.paces import EventClock, PacedFeed
 from dotr.streams.merge.rate_limits import NoRateLimit, RateLimit
+from dotr.streams.records import InputFile, Record
 
 _AHEAD = 10_000
 """Limit of the elements that an input may be read ahead of slower ones."""
@@ -87,3 +92,109 @@ class TopicChannels:
 
 def _continue_behind(partition: Partition, lost: LostRange) -> None:
     """Does nothing: the queue keeps the range, and its record becomes a dead letter."""
+
+
+_CHUNK: Final = 500
+_WAIT_SECONDS: Final = 0.05
+
+
+class BoundedTopics:
+    """A Kafka input up to its present end, for replays and checks of data.
+
+    Each partition is read from its first offset to its end at the time of opening, even if the
+    input is unbounded. Raises `Refused` where the broker does not answer, or answers with an error:
+    there is no retry.
+    """
+
+    def __init__(self, topics: KafkaInput) -> None:
+        try:
+            self._opened = OpenedTopics(replace(topics, end=topics.end or LATEST), patient=False)
+        except InputFailed as failed:
+            raise Refused([failed.diagnostic]) from None
+
+    @property
+    def files(self) -> list[InputFile]:
+        """The partitions as files of the input."""
+        return [partition_file(self._opened.topics, partition.place) for partition in self._opened.partitions]
+
+    def has_date_times(self) -> bool:
+        """True if the first readable record has a date-time."""
+        probe = TimeProbe(self._opened)
+        try:
+            while (found := probe.has_date_times()) is None and not probe.is_ended:
+                probe.wait(_WAIT_SECONDS)
+        finally:
+            probe.close()
+        return bool(found)
+
+    def records(self, file: InputFile, *, elements: bool = True) -> Generator[Record]:
+        """The records of one of the files; raises `Refused` where they cannot be read."""
+        partition = next(each for each in self._opened.partitions if each.place == file.path)
+        topics = self._opened.topics
+        reader = TopicReader(topics, ClientEvents(topics), lambda partition, lost: None)
+        queue = PartitionQueue(partition, partition.first)
+        decode = record_decoder(file)
+        try:
+            reader.add(queue)
+            while not queue.is_ended:
+                start, lost_before = queue.next, len(queue.lost)
+                messages = reader.take(queue, _CHUNK)
+                queue.next = (messages[-1].offset() or 0) + 1 if queue.messages else queue.fetched
+                records = (record for message in messages for record in decode(message, elements))
+                yield from with_lost(records, start, queue.next, queue.lost) if queue.lost else records
+                if not messages and lost_before == len(queue.lost):
+                    reader.fetch(_WAIT_SECONDS)
+        except InputFailed as failed:
+            raise Refused([failed.diagnostic]) from None
+        finally:
+            reader.close()
+
+
+_PROBED = 100
+
+
+class TimeProbe:
+    """A separate client that reads, without blocking, until it has found a time other than 0: by
+    the first readable record, whether the times of an input are date-times or integers.
+
+    Each message is decoded with integers as µs, and again as days: an integer has two times, a
+    date-time one.
+    """
+
+    def __init__(self, opened: OpenedTopics) -> None:
+        topics = replace(opened.topics, fails_on_loss=False)  # the run itself reports deleted ranges
+        self._reader = TopicReader(topics, ClientEvents(topics), lambda partition, lost: None)
+        self._queues: list[tuple[PartitionQueue, RecordDecoder, RecordDecoder]] = []
+        self._found: bool | None = None
+        for partition in opened.partitions:
+            file = partition_file(topics, partition.place)
+            fine, coarse = (record_decoder(replace(file, unit=unit)) for unit in (Unit.MICROSECOND, Unit.DAY))
+            queue = PartitionQueue(partition, partition.first)
+            self._queues.append((queue, fine, coarse))
+            self._reader.add(queue)
+
+    def has_date_times(self) -> bool | None:
+        """True for a date-time, False for an integer, None where no record has decided yet."""
+        for queue, fine, coarse in self._queues:
+            for message in self._reader.take(queue, _PROBED):
+                for one, other in zip(fine(message, True), coarse(message, True), strict=True):
+                    if one.time != other.time:
+                        return False
+                    if one.time:  # not midnight of 1970-01-01, which may be an integer too
+                        return True
+        return None
+
+    def wait(self, seconds: float) -> None:
+        """Wait `seconds` at most for a first message."""
+        self._reader.fetch(seconds)
+
+    @property
+    def is_ended(self) -> bool:
+        """True if every partition is bounded and was taken to its end."""
+        return all(
+            queue.partition.end is not None and not queue.messages and queue.fetched >= queue.partition.end for queue, _, _ in self._queues
+        )
+
+    def close(self) -> None:
+        """Close the client."""
+        self._reader.close()

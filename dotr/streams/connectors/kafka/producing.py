@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Generic, Self, TypeVar
 from dotr.model.stream import DeadLetter
 from dotr.streams.connectors.kafka.client import error_text
 from dotr.streams.connectors.kafka.producer import STEP_SECONDS, TopicFailed, permanent_failure
+from dotr.streams.connectors.kafka.topics import KafkaDestination
 from dotr.streams.connectors.kafka.writing import TopicWriter
 from dotr.streams.sinks.batches import Check, Reject, check_nothing
-from dotr.streams.sinks.destinations import KafkaDestination
 from dotr.streams.sinks.files import WriteFailed
 from dotr.streams.sinks.messages import Encoder
 

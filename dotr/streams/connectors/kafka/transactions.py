@@ -33,9 +33,9 @@ from dotr.streams.connectors.kafka.producer import (
     transaction_properties,
     transaction_seconds,
 )
+from dotr.streams.connectors.kafka.topics import KafkaDestination
 from dotr.streams.connectors.kafka.writing import TopicWriter
 from dotr.streams.sinks.batches import BatchHistory, Check
-from dotr.streams.sinks.destinations import KafkaDestination
 from dotr.streams.sinks.messages import Encoder
 
 if TYPE_CHECKING:

@@ -20,9 +20,9 @@ from typing import TYPE_CHECKING, Final, Generic, NamedTuple, Self, TypeVar
 
 from dotr.errors.diagnostics import Refused, refuse
 from dotr.model.stream import DeadLetter
+from dotr.streams.connectors.mqtt.broker import MqttDestination
 from dotr.streams.connectors.mqtt.connection import BrokerLimits, MqttConnection, SessionLimits, paho_problem
 from dotr.streams.sinks.batches import Check, Reject, check_nothing
-from dotr.streams.sinks.destinations import MqttDestination
 from dotr.streams.sinks.files import WriteFailed
 from dotr.streams.sinks.messages import Encoder, OutgoingMessage, too_long
 

@@ -19,11 +19,11 @@ from typing import TYPE_CHECKING, Final
 
 from dotr.errors.diagnostics import Refused, refuse
 from dotr.model.places import Span
-from dotr.streams.connectors.mqtt.broker import MqttBroker
+from dotr.streams.connectors.mqtt.broker import MqttBroker, unshared
 from dotr.streams.connectors.mqtt.connection import BrokerLimits, MqttConnection, SessionLimits, paho_problem
-from dotr.streams.connectors.mqtt.mqtt_addresses import unshared
-from dotr.streams.connectors.receivers import Inbox, MessageQueue, ReceivingFailed
+from dotr.streams.connectors.receivers import MessageQueue
 from dotr.streams.formats.messages import Message
+from dotr.streams.records import Inbox, ReceivingFailed
 
 if TYPE_CHECKING:
     from paho.mqtt.client import Client, MQTTMessage
