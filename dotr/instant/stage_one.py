@@ -23,8 +23,8 @@ from dotr.evaluation.limits import LIMITS, LimitExceeded, Limits
 from dotr.evaluation.literal_limits import BOUNDS
 from dotr.evaluation.triples.index import TripleIndex, is_hidden
 from dotr.instant.datalog.background.knowledge import Knowledge
+from dotr.instant.datalog.closure.closed_instant import Closure
 from dotr.instant.datalog.closure.inconsistencies import NO_INCONSISTENCIES, Inconsistency, inconsistencies
-from dotr.instant.datalog.closure.instant import Closure
 from dotr.instant.instants import BlankNames, merge, merge_unnamed
 from dotr.instant.queries import JoinGroup, QueryPlan, canonical_columns, join_groups, plan
 from dotr.instant.queries.plan import StaticAnswers, compute_static

@@ -15,7 +15,7 @@ import pytest
 
 from dotr.api.session import Session
 from dotr.instant.datalog.background.knowledge import Knowledge
-from dotr.instant.datalog.closure.instant import Closure
+from dotr.instant.datalog.closure.closed_instant import Closure
 from dotr.model.stream import DeadLetter, Firing, Reason
 from dotr.model.terms import Triple
 from dotr.model.time import Clock

@@ -15,7 +15,7 @@ from dotr.errors.fallbacks import EXPECTED
 from dotr.evaluation.triples.index import TripleIndex
 from dotr.instant import stage_one
 from dotr.instant.datalog.background.knowledge import Knowledge
-from dotr.instant.datalog.closure.instant import Closure
+from dotr.instant.datalog.closure.closed_instant import Closure
 from dotr.instant.queries import QueryPlan, plan
 from dotr.model.algebra import Select
 from dotr.model.terms import Term, Triple
