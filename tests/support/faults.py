@@ -21,7 +21,8 @@ from dotr.model.algebra import Select
 from dotr.model.terms import Term, Triple
 from dotr.temporal.matching import operator
 from dotr.temporal.matching.events import anchor_of
-from dotr.temporal.matching.matcher.compile import Matcher, compile_matcher
+from dotr.temporal.matching.matcher import compile_matcher
+from dotr.temporal.matching.matcher.compile import Matcher
 
 _CLOSE = Knowledge.close
 

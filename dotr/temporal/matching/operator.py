@@ -27,8 +27,9 @@ from dotr.temporal.matching.event_store import IndexSpec, PortStore, compile_ins
 from dotr.temporal.matching.events import Match, SearchStart, StoredEvent, anchor_of
 from dotr.temporal.matching.lone_facts import MANY_FACTS, LoneFactFailed, LoneGroup, PortInsertion, TakeFact, compile_lone_fact
 from dotr.temporal.matching.match_buffer import FLUSH_SIZE, EmitMatches, MatchBuffer
+from dotr.temporal.matching.matcher import compile_matcher
 from dotr.temporal.matching.matcher.candidates import AnchorLimitExceeded
-from dotr.temporal.matching.matcher.compile import Matcher, compile_matcher
+from dotr.temporal.matching.matcher.compile import Matcher
 from dotr.temporal.matching.matcher.emitter import event_condition, table_finder
 from dotr.temporal.matching.rule_counts import LayerCounter
 from dotr.temporal.matching.rule_failures import LimitExcess, RuleFailure, SingleRule, isolate_rules, match_exactly

@@ -1,31 +1,38 @@
-"""Search of the matches of one anchor, inlined in a lone-fact function."""
+"""Matchers of rules: Python functions, generated for a group of rules of one template."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
+from functools import cache
 
-from dotr.evaluation.codegen.printer import printed_lines
-from dotr.evaluation.expressions import inline_conjunction
-from dotr.model.algebra import Expression
-from dotr.model.traverse import parameters_of
-from dotr.temporal.matching.matcher.compile import LoneSearch, RuleMatcherEmitter
+from dotr.evaluation.limits import LIMITS, Limits
+from dotr.model.time import Clock
+from dotr.temporal.matching.matcher.compile import LoneSearch, Matcher, RuleMatcherEmitter
+from dotr.temporal.matching.matcher.emitter import rows_of
+from dotr.temporal.matching.rule_templates import RuleGroup
 
 
-class LoneFactEmitter(RuleMatcherEmitter):
-    """Emitter of the body of `find` for one anchor, with simple constraints inlined."""
+def compile_matcher(group: RuleGroup, consumed: Sequence[int], clock: Clock, limits: Limits = LIMITS, *, counted: bool = False) -> Matcher:
+    """Generates the matcher of a group; `consumed` has for each rule the number of its first
+    consumed set. `counted`: the matcher of a single rule counts the bindings left after each step.
+    """
+    assert not counted or len(group.numbers) == 1, "bindings are counted for a single rule"
+    rows = rows_of(group, consumed)
+    if group.template.stage is not None:
+        from dotr.temporal.matching.matcher.stages import compile_stage_matcher  # where a rule is cut
 
-    def lone_search(self) -> LoneSearch | None:
-        """The search; None if each anchor is counted exactly."""
-        if self.is_always_exact:
-            return None
-        self.loop_over_anchors("(event,)")
-        return LoneSearch(self.lines, self.globals)
+        assert not counted, "bindings are counted in process, where no rule is cut"
+        return compile_stage_matcher(group, rows, clock, limits)
+    matcher = RuleMatcherEmitter(group, rows, clock, limits, counted=counted).matcher(
+        cache(lambda: RuleMatcherEmitter(group, rows, clock, limits, exact=True, counted=counted).exact_function())
+    )
+    if counted:
+        return matcher
 
-    def require_of_anchor(self, conditions: Sequence[Expression]) -> None:
-        """Skips an anchor that fails constraints of all rows."""
-        inline = inline_conjunction(conditions, {each: self.argument(each, 0) for each in parameters_of(conditions)}, "a")
-        if inline is None:
-            super().require_of_anchor(conditions)
-            return
-        self.lines += printed_lines(inline.statements, "    " * self.indent, "continue")
-        self.globals |= {name: value for name, value in inline.names.items() if name not in self.globals}
+    def lone() -> LoneSearch | None:
+        from dotr.temporal.matching.matcher.lone_search import LoneFactEmitter  # where lone facts are many
+
+        return LoneFactEmitter(group, rows, clock, limits).lone_search()
+
+    return replace(matcher, lone=lone)

@@ -23,15 +23,14 @@ from __future__ import annotations
 import sys
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import cache
+from dataclasses import dataclass
 from itertools import count, repeat
 from operator import itemgetter
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from dotr.evaluation.codegen import define
 from dotr.evaluation.expressions import condition, equality_key, write
-from dotr.evaluation.limits import LIMITS, Limits
+from dotr.evaluation.limits import Limits
 from dotr.model.algebra import Attribute, Call, Expression, TimeOf, Var
 from dotr.model.rules import Mode
 from dotr.model.terms import Term
@@ -40,7 +39,7 @@ from dotr.model.traverse import conjuncts, parameters_of
 from dotr.temporal.matching.event_store import IndexSpec, KeyIndex, Measure
 from dotr.temporal.matching.events import EnteringBinding, Match, SearchStart, StoredEvent
 from dotr.temporal.matching.matcher.candidates import AnchorLimitExceeded, CandidateEmitter, ClassifiedConstraints, names_row
-from dotr.temporal.matching.matcher.emitter import row_finder, rows_of
+from dotr.temporal.matching.matcher.emitter import row_finder
 from dotr.temporal.matching.rule_counts import GroupCounter
 from dotr.temporal.matching.rule_search import TableRow
 from dotr.temporal.matching.rule_templates import (
@@ -132,31 +131,6 @@ class Matcher:
     def unbuffered_anchors(self, many: int) -> int:
         """The number of anchors that have at most `many` matches together, at least 1."""
         return 1 if self.may_branch else max(1, many // len(self.rows))
-
-
-def compile_matcher(group: RuleGroup, consumed: Sequence[int], clock: Clock, limits: Limits = LIMITS, *, counted: bool = False) -> Matcher:
-    """Generates the matcher of a group; `consumed` has for each rule the number of its first
-    consumed set. `counted`: the matcher of a single rule counts the bindings left after each step.
-    """
-    assert not counted or len(group.numbers) == 1, "bindings are counted for a single rule"
-    rows = rows_of(group, consumed)
-    if group.template.stage is not None:
-        from dotr.temporal.matching.matcher.stages import compile_stage_matcher  # where a rule is cut
-
-        assert not counted, "bindings are counted in process, where no rule is cut"
-        return compile_stage_matcher(group, rows, clock, limits)
-    matcher = RuleMatcherEmitter(group, rows, clock, limits, counted=counted).matcher(
-        cache(lambda: RuleMatcherEmitter(group, rows, clock, limits, exact=True, counted=counted).exact_function())
-    )
-    if counted:
-        return matcher
-
-    def lone() -> LoneSearch | None:
-        from dotr.temporal.matching.matcher import LoneFactEmitter  # where lone facts are many
-
-        return LoneFactEmitter(group, rows, clock, limits).lone_search()
-
-    return replace(matcher, lone=lone)
 
 
 class RuleMatcherEmitter(CandidateEmitter):
