@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from dotr.evaluation.limits import Limits
 from dotr.instant.datalog.background.knowledge import Knowledge
-from dotr.instant.datalog.closure.instant import Contradiction
+from dotr.instant.datalog.closure.closed_instant import Contradiction
 from dotr.languages.continuous.model import SelectForm
 from dotr.languages.epsparql.component import IntervalComponent
 from dotr.languages.epsparql.unit import IntervalUnit

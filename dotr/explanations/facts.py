@@ -26,8 +26,8 @@ from dotr.explanations.missing.fact import close_quietly, time_value
 from dotr.explanations.missing.partial_joins import ClosedGraph
 from dotr.explanations.replay.stream import ElementPlace, RejectedElement, Replay, ReplayedInstant
 from dotr.explanations.statements import StatementWriter
+from dotr.instant.datalog.closure.closed_instant import Closure
 from dotr.instant.datalog.closure.inconsistencies import Inconsistency
-from dotr.instant.datalog.closure.instant import Closure
 from dotr.instant.instants import merge
 from dotr.instant.queries.evaluate import AlgebraCompiler
 from dotr.instant.queries.operators import EMPTY, AlgebraOperator

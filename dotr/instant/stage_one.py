@@ -10,6 +10,7 @@ size of the background and of the number of other queries.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from itertools import chain
 from operator import itemgetter
@@ -23,8 +24,8 @@ from dotr.evaluation.limits import LIMITS, LimitExceeded, Limits
 from dotr.evaluation.literal_limits import BOUNDS
 from dotr.evaluation.triples.index import TripleIndex, is_hidden
 from dotr.instant.datalog.background.knowledge import Knowledge
+from dotr.instant.datalog.closure.closed_instant import Closure
 from dotr.instant.datalog.closure.inconsistencies import NO_INCONSISTENCIES, Inconsistency, inconsistencies
-from dotr.instant.datalog.closure.instant import Closure
 from dotr.instant.instants import BlankNames, merge, merge_unnamed
 from dotr.instant.queries import JoinGroup, QueryPlan, canonical_columns, join_groups, plan
 from dotr.instant.queries.plan import StaticAnswers, compute_static
@@ -75,11 +76,11 @@ def _name_blanks(rows_by_stream: RowsByKey, names: BlankNames) -> None:
 
 
 class _QueryLimitExceeded(Exception):
-    """A query that exceeds a limit, by the number of its plan."""
+    """A query that exceeds a limit, by the streams that its plan feeds."""
 
-    def __init__(self, number: int, error: LimitExceeded) -> None:
+    def __init__(self, streams: tuple[int, ...], error: LimitExceeded) -> None:
         super().__init__(str(error))
-        self.number = number
+        self.streams = streams
 
 
 class StaticLimitExceeded(DotrError):
@@ -138,10 +139,27 @@ class StreamBinding(NamedTuple):
         return sort_by_tie(self.names, self.values(rows))
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class FeedingPlan:
+    """A plan with the streams that it feeds; the columns of its rows are those of the first."""
+
+    plan: QueryPlan
+    bindings: tuple[StreamBinding, ...]
+
+    @property
+    def first_stream(self) -> int:
+        """The number of the first stream, which is the key of the plan's rows."""
+        return self.bindings[0].stream
+
+    @property
+    def streams(self) -> tuple[int, ...]:
+        """The numbers of the streams."""
+        return tuple([binding.stream for binding in self.bindings])
+
+
 class StageOne:
     """The compiled queries of a program over its knowledge.
 
-    - `plans`: one plan for each group of streams with equal queries.
     - `ticks`: the streams of ticks, which no instant feeds.
 
     Args:
@@ -168,11 +186,8 @@ class StageOne:
         self._triples = triples
         self.limits = limits
         self.rejects = rejects
-        self.plans: list[QueryPlan] = []
-        numbers: dict[Select, int] = {}
-        orders: list[tuple[Variable, ...]] = []
+        planned: dict[Select, tuple[tuple[Variable, ...], QueryPlan, list[StreamBinding]]] = {}
         self.ticks: list[TickStream] = []
-        self._bindings: list[list[StreamBinding]] = []
         for stream, source in enumerate(streams):
             if source.period is not None:
                 rows = list(plan_source(source, knowledge.background, static, limits).static)
@@ -180,43 +195,47 @@ class StageOne:
                     self.ticks.append(TickStream(stream, source.period, sort_by_tie(source.attributes, rows)))
                 continue
             query, order = canonical_columns(source.query)
-            number = numbers.setdefault(query, len(self.plans))
-            if number == len(self.plans):
-                self.plans.append(plan_source(source, knowledge.background, static, limits))
-                self._bindings.append([])
-                orders.append(order)
-            project = None if order == orders[number] else itemgetter(*map(orders[number].index, order))
-            self._bindings[number].append(StreamBinding(stream, source.attributes, project))
-        self._first_stream = [binding[0].stream for binding in self._bindings]
-        self._names = [source.attributes for source in streams]
-        self._plan_of = {stream: number for number, bindings in enumerate(self._bindings) for stream, _, _ in bindings}
-        joined = [number for number, each in enumerate(self.plans) if each.delta_queries is not None]
-        self._static_plans = [number for number in joined if self.plans[number].static]
-        self._completed_plans = {
-            self._first_stream[number]: number for number in joined if self.plans[number].static or self.plans[number].select.distinct
-        }
-        self._shared_bindings = {self._first_stream[number]: self._bindings[number] for number in joined if len(self._bindings[number]) > 1}
-        self._untriggered_plans: list[int] = []
-        self._plans_by_predicate: dict[Term, list[int]] = {}
-        for number, each in enumerate(self.plans):
-            if each.delta_queries is not None:
+            found = planned.get(query)
+            if found is None:
+                found = planned[query] = order, plan_source(source, knowledge.background, static, limits), []
+            columns, _, bindings = found
+            project = None if order == columns else itemgetter(*map(columns.index, order))
+            bindings.append(StreamBinding(stream, source.attributes, project))
+        self._plans: Final = [FeedingPlan(plan, tuple(bindings)) for _, plan, bindings in planned.values()]
+        self._fed: Final = {binding.stream: (each, binding.names) for each in self._plans for binding in each.bindings}
+        joined = [each for each in self._plans if each.plan.delta_queries is not None]
+        self._first_static: Final = [each.first_stream for each in joined if each.plan.static]
+        self._completed: Final = {each.first_stream: each.plan for each in joined if each.plan.static or each.plan.select.distinct}
+        self._shared: Final = {each.first_stream: each.bindings for each in joined if len(each.bindings) > 1}
+        self._untriggered_plans: list[FeedingPlan] = []
+        self._plans_by_predicate: dict[Term, list[FeedingPlan]] = {}
+        for each in self._plans:
+            if each.plan.delta_queries is not None:
                 continue
-            if each.triggers is None or each.static:
-                self._untriggered_plans.append(number)
+            if each.plan.triggers is None or each.plan.static:
+                self._untriggered_plans.append(each)
             else:
-                for predicate in each.triggers:
-                    self._plans_by_predicate.setdefault(predicate, []).append(number)
-        self._evaluate: Final = self._facts if self.plans or triples else self._facts_unread
+                for predicate in each.plan.triggers:
+                    self._plans_by_predicate.setdefault(predicate, []).append(each)
+        self._evaluate: Final = self._facts if self._plans or triples else self._facts_unread
         self._untriggered_groups: list[JoinGroup] = []
         self._groups_by_trigger: dict[Term, list[JoinGroup]] = {}
-        for group in join_groups(self.plans, knowledge.background, limits, self._first_stream):
+        for group in join_groups(self.plans, knowledge.background, limits, self._first_streams()):
             (self._untriggered_groups if group.trigger is None else self._groups_by_trigger.setdefault(group.trigger, [])).append(group)
 
-        self.names_late: Final = not triples and len(joined) == len(self.plans) and knowledge.ignores_names
+        self.names_late: Final = not triples and len(joined) == len(self._plans) and knowledge.ignores_names
         """True if no result depends on the labels of blank nodes within an instant: every query is
         a union of conjunctions, and only facts leave stage one."""
 
         self._shape_joins: ShapeJoins | None = None
+
+    @property
+    def plans(self) -> list[QueryPlan]:
+        """One plan for each group of streams with equal queries."""
+        return [each.plan for each in self._plans]
+
+    def _first_streams(self) -> list[int]:
+        return [each.first_stream for each in self._plans]
 
     def expect(self, shapes: Collection[GraphShape]) -> None:
         """Compile joins for graphs of known shapes, those of the maps of inputs. The facts are the
@@ -229,7 +248,7 @@ class StageOne:
 
         conclusions = self.knowledge.conclusions_of(shapes)
         if conclusions is not None:
-            self._shape_joins = shape_joins(shapes, conclusions, self.plans, self._first_stream, self.knowledge.background, self.limits)
+            self._shape_joins = shape_joins(shapes, conclusions, self.plans, self._first_streams(), self.knowledge.background, self.limits)
 
     def evaluate_graphs(self, time: Micros, graphs: Sequence[tuple[Triple, ...]]) -> InstantFacts:
         """The facts of interest at the instant of some graphs: `evaluate` of their merge."""
@@ -260,13 +279,7 @@ class StageOne:
         try:
             return self._evaluate(instant, names)
         except _QueryLimitExceeded as over:
-            return InstantFacts(
-                {},
-                NO_INCONSISTENCIES,
-                rejected=True,
-                exceeded=str(over),
-                over=tuple(binding.stream for binding in self._bindings[over.number]),
-            )
+            return InstantFacts({}, NO_INCONSISTENCIES, rejected=True, exceeded=str(over), over=over.streams)
 
     def _facts_unread(self, instant: Instant, names: BlankNames | None) -> InstantFacts:
         """`_facts` for a program in which no query and no unit reads closed instants, such as one
@@ -307,14 +320,15 @@ class StageOne:
                 return self._facts(names.instant(), None)
             _name_blanks(rows_by_stream, names)
         facts: dict[int, Sequence[AttributeValues]] = self._facts_of_rows(rows_by_stream, separate)
-        for number in [*self._triggered_plans(delta), *sorted(separate)] if separate else self._triggered_plans(delta):
+        due_plans = self._triggered_plans(delta)
+        for each in [*due_plans, *[self._plans[number] for number in sorted(separate)]] if separate else due_plans:
             try:
-                answers = self.plans[number].answers(delta)
+                answers = each.plan.answers(delta)
             except Exception as error:
-                answers = self._retry(number, error, partial(self.plans[number].answers, delta), failed)
+                answers = self._retry(each, error, partial(each.plan.answers, delta), failed)
             if answers:
-                self._check_rows(number, answers)
-                for binding in self._bindings[number]:
+                self._check_rows(each, answers)
+                for binding in each.bindings:
                     facts[binding.stream] = binding.facts(answers)
         found = InstantFacts(facts, contradictions, failed=failed)
         return self._with_triples(found, instant, closure) if self._triples else found
@@ -341,28 +355,28 @@ class StageOne:
 
         `rows_by_stream` has the rows of a plan under its first stream; it is changed.
         """
-        for number in self._static_plans:
-            rows_by_stream.setdefault(self._first_stream[number], [])
+        for first in self._first_static:
+            rows_by_stream.setdefault(first, [])
         for number in separate:
-            rows_by_stream.pop(self._first_stream[number], None)
+            rows_by_stream.pop(self._plans[number].first_stream, None)
         facts = cast(dict[int, Sequence[AttributeValues]], rows_by_stream)
-        if self._completed_plans:
-            for stream in self._completed_plans.keys() & rows_by_stream.keys():
-                rows_by_stream[stream] = self.plans[self._completed_plans[stream]].with_static(rows_by_stream[stream])
-        if self._shared_bindings:
-            for first in self._shared_bindings.keys() & rows_by_stream.keys():
-                for binding in self._shared_bindings[first]:
+        if self._completed:
+            for stream in self._completed.keys() & rows_by_stream.keys():
+                rows_by_stream[stream] = self._completed[stream].with_static(rows_by_stream[stream])
+        if self._shared:
+            for first in self._shared.keys() & rows_by_stream.keys():
+                for binding in self._shared[first]:
                     facts[binding.stream] = binding.values(rows_by_stream[first])
         for stream, rows in rows_by_stream.items():
             if len(rows) > 1:
-                number = self._plan_of[stream]
-                self._check_rows(number, rows)
-                facts[stream] = sort_by_tie(self._names[stream], rows)
+                fed_by, names = self._fed[stream]
+                self._check_rows(fed_by, rows)
+                facts[stream] = sort_by_tie(names, rows)
         return facts
 
-    def _check_rows(self, number: int, answers: Sequence[AnswerRow]) -> None:
+    def _check_rows(self, each: FeedingPlan, answers: Sequence[AnswerRow]) -> None:
         if len(answers) > self.limits.rows:
-            raise _QueryLimitExceeded(number, LimitExceeded(self.limits.rows, "rows"))
+            raise _QueryLimitExceeded(each.streams, LimitExceeded(self.limits.rows, "rows"))
 
     def _facts_after_retraction(
         self, closure: Closure, removed: TripleIndex, failed: list[tuple[tuple[int, ...], str]]
@@ -372,32 +386,33 @@ class StageOne:
         """
         facts: dict[int, Sequence[AttributeValues]] = {}
         changed = closure.delta.by_subject.keys() | removed.by_subject.keys()
-        for number, (each, streams) in enumerate(zip(self.plans, self._bindings, strict=True)):
-            if each.static or each.triggers is None or not changed.isdisjoint(each.triggers):
+        for each in self._plans:
+            plan = each.plan
+            if plan.static or plan.triggers is None or not changed.isdisjoint(plan.triggers):
                 try:
-                    rows = each.answers_at(closure)
+                    rows = plan.answers_at(closure)
                 except Exception as error:
-                    rows = self._retry(number, error, partial(each.answers_at, closure), failed)
-                self._check_rows(number, rows)
-                for binding in streams if rows else ():
+                    rows = self._retry(each, error, partial(plan.answers_at, closure), failed)
+                self._check_rows(each, rows)
+                for binding in each.bindings if rows else ():
                     facts[binding.stream] = binding.facts(rows)
         return facts
 
     def _retry(
-        self, number: int, first: Exception, evaluate: Callable[[], list[AnswerRow]], failed: list[tuple[tuple[int, ...], str]]
+        self, each: FeedingPlan, first: Exception, evaluate: Callable[[], list[AnswerRow]], failed: list[tuple[tuple[int, ...], str]]
     ) -> list[AnswerRow]:
         """The answers of a plan that has failed once; raises `_QueryLimitExceeded` where the plan
         exceeds a limit.
         """
         if isinstance(first, LimitExceeded):
-            raise _QueryLimitExceeded(number, first) from None
+            raise _QueryLimitExceeded(each.streams, first) from None
         reraise_in_tests(first, FallbackKind.QUERY)
         try:
             rows = evaluate()
         except LimitExceeded as error:
-            raise _QueryLimitExceeded(number, error) from None
+            raise _QueryLimitExceeded(each.streams, error) from None
         except Exception as error:
-            failed.append((tuple(binding.stream for binding in self._bindings[number]), error_line(error)))
+            failed.append((each.streams, error_line(error)))
             return []
         record_fallback(first, FallbackKind.QUERY)
         return rows
@@ -436,7 +451,7 @@ class StageOne:
         """The ticks of a time, by stream."""
         return ticks_at(self.ticks, time)
 
-    def _triggered_plans(self, delta: TripleIndex) -> Sequence[int]:
+    def _triggered_plans(self, delta: TripleIndex) -> Sequence[FeedingPlan]:
         """The plans outside join groups that the instant's new triples trigger."""
         if not self._plans_by_predicate:
             return self._untriggered_plans

@@ -18,7 +18,7 @@ from dotr.temporal.layout.layers import Layer
 from dotr.temporal.layout.stages import BindingStream
 from dotr.temporal.matching.events import Match, SearchStart, StoredEvent
 from dotr.temporal.matching.match_buffer import MatchBuffer
-from dotr.temporal.matching.operator import Arrival, Arrivals, Operator
+from dotr.temporal.matching.operator import Arrival, Arrivals, CompiledGroup, Operator
 from dotr.temporal.matching.state import State
 
 
@@ -57,10 +57,10 @@ class StageOperator(Operator):
         super()._step_by_depth(state, time, arrivals, present, buffer)
 
     def _run_group(
-        self, number: int, anchors: Sequence[SearchStart], remaining: Iterator[SearchStart], state: State, buffer: MatchBuffer
+        self, group: CompiledGroup, anchors: Sequence[SearchStart], remaining: Iterator[SearchStart], state: State, buffer: MatchBuffer
     ) -> None:
-        matcher = self._groups[number].matcher
+        matcher = group.matcher
         if matcher.decode is not None:
             starts: Sequence[SearchStart] = matcher.decode(anchors)  # type: ignore[arg-type]
             anchors, remaining = starts, iter(starts)
-        super()._run_group(number, anchors, remaining, state, MatchBuffer(self._sent, 0, None) if matcher.sends else buffer)
+        super()._run_group(group, anchors, remaining, state, MatchBuffer(self._sent, 0, None) if matcher.sends else buffer)

@@ -30,7 +30,8 @@ from dotr.runtimes.spark.exchange.rows import fallback_rows
 from dotr.runtimes.spark.sink import Sink
 from dotr.temporal.matching import operator
 from dotr.temporal.matching.events import EnteringBinding, StoredEvent
-from dotr.temporal.matching.matcher.compile import Matcher, compile_matcher
+from dotr.temporal.matching.matcher import compile_matcher
+from dotr.temporal.matching.matcher.compile import Matcher
 from dotr.temporal.stage_two import StageTwo
 from tests.conftest import Project
 from tests.support.paths import ROOT

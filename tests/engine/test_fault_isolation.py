@@ -15,7 +15,7 @@ import pytest
 
 from dotr.api.session import Session
 from dotr.instant.datalog.background.knowledge import Knowledge
-from dotr.instant.datalog.closure.instant import Closure
+from dotr.instant.datalog.closure.closed_instant import Closure
 from dotr.model.stream import DeadLetter, Firing, Reason
 from dotr.model.terms import Triple
 from dotr.model.time import Clock
@@ -34,7 +34,8 @@ from dotr.runtimes.spark.tasks.inputs import scan_inputs
 from dotr.runtimes.spark.tasks.stage_one_task import task_lines
 from dotr.temporal.matching import operator
 from dotr.temporal.matching.events import EnteringBinding, StoredEvent, anchor_of
-from dotr.temporal.matching.matcher.compile import Matcher, compile_matcher
+from dotr.temporal.matching.matcher import compile_matcher
+from dotr.temporal.matching.matcher.compile import Matcher
 
 pytestmark = [pytest.mark.core, pytest.mark.fallbacks("instant", "query", "rules")]
 

@@ -19,7 +19,8 @@ from dotr.model.terms import XSD, Triple, literal
 from dotr.model.time import Clock
 from dotr.temporal.matching import operator
 from dotr.temporal.matching.events import SearchStart, anchor_of
-from dotr.temporal.matching.matcher.compile import LoneSearch, Matcher, compile_matcher
+from dotr.temporal.matching.matcher import compile_matcher
+from dotr.temporal.matching.matcher.compile import LoneSearch, Matcher
 from dotr.temporal.matching.operator import MANY_GROUPS
 from dotr.temporal.matching.rule_counts import RuleCounts
 

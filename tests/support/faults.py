@@ -15,13 +15,14 @@ from dotr.errors.fallbacks import EXPECTED
 from dotr.evaluation.triples.index import TripleIndex
 from dotr.instant import stage_one
 from dotr.instant.datalog.background.knowledge import Knowledge
-from dotr.instant.datalog.closure.instant import Closure
+from dotr.instant.datalog.closure.closed_instant import Closure
 from dotr.instant.queries import QueryPlan, plan
 from dotr.model.algebra import Select
 from dotr.model.terms import Term, Triple
 from dotr.temporal.matching import operator
 from dotr.temporal.matching.events import anchor_of
-from dotr.temporal.matching.matcher.compile import Matcher, compile_matcher
+from dotr.temporal.matching.matcher import compile_matcher
+from dotr.temporal.matching.matcher.compile import Matcher
 
 _CLOSE = Knowledge.close
 

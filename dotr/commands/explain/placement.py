@@ -23,7 +23,7 @@ from dotr.temporal.layout.placement import meet
 from dotr.temporal.layout.retention import roles
 from dotr.temporal.layout.stages import AggregatedValue
 from dotr.temporal.matching.event_store import Measure
-from dotr.temporal.matching.matcher.compile import compile_matcher
+from dotr.temporal.matching.matcher import compile_matcher
 from dotr.temporal.matching.rule_templates import group_rules, reads_other_events
 
 _ANSWERS: Final[Mapping[Measure, str]] = {

@@ -23,7 +23,7 @@ from dotr.explanations.missing.partial_joins import ClosedGraph, PatternSolver, 
 from dotr.explanations.missing.stop_text import StopText, datalog_rules
 from dotr.explanations.missing.vocabulary import StreamVocabulary
 from dotr.explanations.replay.stream import Replay
-from dotr.instant.datalog.closure.instant import Closure
+from dotr.instant.datalog.closure.closed_instant import Closure
 from dotr.instant.instants import merge
 from dotr.instant.queries import QueryPlan, plan
 from dotr.model.algebra import Expression, Select

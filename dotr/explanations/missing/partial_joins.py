@@ -18,7 +18,7 @@ from typing import Final, TypeAlias, assert_never
 
 from dotr.evaluation.joins.scope import mentioned
 from dotr.evaluation.limits import LimitExceeded, Limits
-from dotr.instant.datalog.closure.instant import Closure
+from dotr.instant.datalog.closure.closed_instant import Closure
 from dotr.instant.queries.evaluate import AlgebraCompiler
 from dotr.instant.queries.graph import Graph
 from dotr.instant.queries.matching import Solution

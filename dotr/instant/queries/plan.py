@@ -17,7 +17,7 @@ from dotr.evaluation.joins.deltas import Conjunction, DeltaQuery, bag_difference
 from dotr.evaluation.joins.scope import Reads, union_of_reads
 from dotr.evaluation.limits import Limits
 from dotr.evaluation.triples.index import TripleIndex
-from dotr.instant.datalog.closure.instant import Closure
+from dotr.instant.datalog.closure.closed_instant import Closure
 from dotr.model.algebra import Select
 from dotr.model.terms import Term
 

@@ -22,9 +22,9 @@ from functools import partial
 from typing import Final, NamedTuple, TypeAlias, cast
 
 from dotr.evaluation.joins.order import JoinItem
-from dotr.instant.datalog.closure.delta_positions import DeltaPosition
+from dotr.instant.datalog.closure.delta_positions import DeltaPosition, Dispatch
 from dotr.instant.datalog.closure.delta_rules import bind_schema
-from dotr.instant.datalog.closure.instant import BackgroundDispatch, Dispatch, RuleDispatch
+from dotr.instant.datalog.closure.instant import BackgroundDispatch, RuleDispatch
 from dotr.instant.datalog.closure.transitive import is_first, transitive_predicate
 from dotr.instant.datalog.strata.stratification import key_of
 from dotr.model.algebra import Const, Slot, TriplePattern, Var

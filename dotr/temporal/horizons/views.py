@@ -9,18 +9,31 @@ Cost: constant for each fact that begins, is renewed or ends in the view; no loo
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from heapq import heappop, heappush
-from typing import TYPE_CHECKING, Final
+from typing import Final, Protocol
 
-from dotr.temporal.horizons.facts import FACT, NOW, VIEWS, HorizonCell
+from dotr.temporal.horizons.facts import FACT, NOW, VIEWS, HeldFacts, HorizonCell
 from dotr.temporal.horizons.index import HeldIndex
 from dotr.temporal.horizons.rules import FOREVER, NEVER, FactChanges, Point, SettledFacts, WindowFact
 
-if TYPE_CHECKING:
-    from dotr.temporal.horizons.closure import HorizonClosure
-
 _COMPACT_ABOVE: Final = 4096
 """The number of received cells above which duplicates among them are removed."""
+
+
+class ViewedClosure(Protocol):
+    """What a view reads of its closure."""
+
+    point: Point | None
+    may_lose: bool
+
+    @property
+    def held(self) -> HeldFacts:
+        """The facts that hold, each with its horizon."""
+
+    @property
+    def auxiliary(self) -> Collection[str]:
+        """Internal relations, left out of all changes."""
 
 
 class ClosureView:
@@ -30,7 +43,7 @@ class ClosureView:
     closure's, which is its bit in cells.
     """
 
-    def __init__(self, closure: HorizonClosure, number: int) -> None:
+    def __init__(self, closure: ViewedClosure, number: int) -> None:
         self.point: Point | None = None
         self.index = HeldIndex(closure.held)
         self._closure = closure

@@ -12,9 +12,10 @@ rules.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass
 from operator import length_hint
 from types import MappingProxyType
-from typing import Final, NamedTuple, TypeAlias
+from typing import Final, TypeAlias
 
 from dotr.errors.fallbacks import FallbackKind, error_line, record_fallback, reraise_in_tests
 from dotr.evaluation.limits import LIMITS, Limits
@@ -22,13 +23,14 @@ from dotr.evaluation.literal_limits import LimitExceeded
 from dotr.model.event_order import AttributeValues, tie_key
 from dotr.model.terms import Label, Variable
 from dotr.model.time import Clock, Micros
-from dotr.temporal.layout.layers import Layer, PlacedRule
-from dotr.temporal.matching.event_store import IndexSpec, PortStore, compile_insert
+from dotr.temporal.layout.layers import Layer, PlacedRule, Port
+from dotr.temporal.matching.event_store import IndexSpec, InsertEvents, PortStore, compile_insert
 from dotr.temporal.matching.events import Match, SearchStart, StoredEvent, anchor_of
 from dotr.temporal.matching.lone_facts import MANY_FACTS, LoneFactFailed, LoneGroup, PortInsertion, TakeFact, compile_lone_fact
 from dotr.temporal.matching.match_buffer import FLUSH_SIZE, EmitMatches, MatchBuffer
+from dotr.temporal.matching.matcher import compile_matcher
 from dotr.temporal.matching.matcher.candidates import AnchorLimitExceeded
-from dotr.temporal.matching.matcher.compile import Matcher, compile_matcher
+from dotr.temporal.matching.matcher.compile import FindMatches, Matcher
 from dotr.temporal.matching.matcher.emitter import event_condition, table_finder
 from dotr.temporal.matching.rule_counts import LayerCounter
 from dotr.temporal.matching.rule_failures import LimitExcess, RuleFailure, SingleRule, isolate_rules, match_exactly
@@ -52,17 +54,57 @@ by depth or after a delay."""
 _NOTHING_BORROWED: Final[Mapping[int, PortStore]] = MappingProxyType({})
 
 
-class _CompiledGroup(NamedTuple):
+@dataclass(frozen=True, slots=True, eq=False)
+class CompiledGroup:
     """A compiled rule group.
 
-    `anchor` is the port (below 0: the queue) of its anchors, `indexes` the (port, index) of each
-    clause, `rules` the numbers of its rules.
+    - `number`: its place among the groups of the layer.
+    - `find`: that of its matcher.
+    - `anchor`: the port (below 0: the queue) of its anchors.
+    - `indexes`: the (port, index) of each clause.
+    - `rules`: the numbers of its rules.
+    - `unbuffered_anchors`: the number of anchors whose matches need no buffer.
     """
 
+    number: int
     matcher: Matcher
+    find: FindMatches
     anchor: int
     indexes: tuple[tuple[int, int], ...]
     rules: tuple[int, ...]
+    unbuffered_anchors: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _CompiledPort:
+    """A compiled port.
+
+    - `holds_facts`: its events are facts of stage one.
+    - `is_stored`: a clause looks its events up.
+    - `retention`: that of its events in µs.
+    """
+
+    holds_facts: bool
+    is_stored: bool
+    retention: Micros
+    insertion: PortInsertion
+    insert: InsertEvents
+
+    def store(self) -> PortStore:
+        """A new store of the port's events."""
+        return PortStore(self.retention, len(self.insertion.specs), self.insert)
+
+
+def _compile_port(port: Port, retention: Micros | None, specs: Sequence[IndexSpec], clock: Clock) -> _CompiledPort:
+    """A port with indexes of its events."""
+    insertion = PortInsertion(
+        specs,
+        [event_condition(spec.own, port.attributes, clock) if spec.own else None for spec in specs],
+        [table_finder(spec.constants, port.attributes) if spec.constants else None for spec in specs],
+        port.attributes,
+    )
+    insert = compile_insert(insertion.specs, insertion.tests, insertion.finders)
+    return _CompiledPort(isinstance(port.stream, int), bool(specs), retention or 0, insertion, insert)
 
 
 class Operator:
@@ -93,8 +135,8 @@ class Operator:
         stages = {number: positional_stage(placed, layer) for number, placed in enumerate(layer.rules)}
         self._stages = {number: stage for number, stage in stages.items() if stage is not None}
         depths = 1 + max((placed.depth for placed in layer.rules), default=0)
-        self._groups: list[_CompiledGroup] = []
-        self._anchored: list[dict[int, list[int]]] = [{} for _ in range(depths)]
+        self._groups: list[CompiledGroup] = []
+        self._anchored: list[dict[int, list[CompiledGroup]]] = [{} for _ in range(depths)]
         for depth in range(depths):
             rules = [self._numbered(number) for number, placed in enumerate(layer.rules) if placed.depth == depth]
             groups = group_rules([each for each in rules if each[1].name not in counted], self._stages)
@@ -105,34 +147,29 @@ class Operator:
                     matcher = compile_matcher(rule_group, consumed, clock, limits, counted=True)
                 else:
                     matcher = compile_matcher(rule_group, consumed, clock, limits)
-                indexes = [
-                    (step.role.port, specs_of_port[step.role.port].setdefault(spec, len(specs_of_port[step.role.port])))
-                    for step, spec in zip(rule_group.template.own_clauses, matcher.index_specs, strict=True)
-                ]
                 source = self._source_of(rule_group.template)
-                self._anchored[depth].setdefault(source, []).append(len(self._groups))
-                self._groups.append(_CompiledGroup(matcher, source, tuple(indexes), rule_group.numbers))
-        self._finds = [group.matcher.find for group in self._groups]
-        self._unbuffered_anchors = [group.matcher.unbuffered_anchors(FLUSH_SIZE) for group in self._groups]
-        self._stores = [(retention or 0, len(specs)) for retention, specs in zip(layer.retention, specs_of_port, strict=True)]
-        self._insertions = [
-            PortInsertion(
-                list(specs),
-                [event_condition(spec.own, port.attributes, clock) if spec.own else None for spec in specs],
-                [table_finder(spec.constants, port.attributes) if spec.constants else None for spec in specs],
-                port.attributes,
-            )
-            for port, specs in zip(layer.ports, specs_of_port, strict=True)
-        ]
-        self._inserts = [compile_insert(specs, tests, finders) for specs, tests, finders, _ in self._insertions]
+                group = CompiledGroup(
+                    len(self._groups),
+                    matcher,
+                    matcher.find,
+                    source,
+                    _indexes_of(rule_group.template, matcher, specs_of_port),
+                    rule_group.numbers,
+                    matcher.unbuffered_anchors(FLUSH_SIZE),
+                )
+                self._anchored[depth].setdefault(source, []).append(group)
+                self._groups.append(group)
+        self._ports = self._compiled_ports(specs_of_port)
         self._lone_facts: dict[int, Callable[[State, PortStore], TakeFact] | None] = {}
-        self._is_stored = [bool(specs) for specs in specs_of_port]
-        self._is_fact_port = [isinstance(port.stream, int) for port in layer.ports]
-        self._is_single_depth = depths == 1 and all(self._is_fact_port)
+        self._is_single_depth = depths == 1 and all(port.holds_facts for port in self._ports)
         self.lone_groups = self._lone_groups()
         self._complete = self._completion(depths)
         read = {port.stream for port in layer.ports}
         self._composite_labels = [placed.rule.event if placed.rule.event in read else None for placed in layer.rules]
+
+    def _compiled_ports(self, specs_of_port: Sequence[Mapping[IndexSpec, int]]) -> list[_CompiledPort]:
+        ports = zip(self.layer.ports, self.layer.retention, specs_of_port, strict=True)
+        return [_compile_port(port, retention, list(specs), self._clock) for port, retention, specs in ports]
 
     def _numbered(self, number: int) -> NumberedRule:
         return numbered_rule(number, self.layer, self._attributes[self.layer.rules[number].rule.event])
@@ -153,7 +190,7 @@ class Operator:
         if not self._is_single_depth or self._delays:
             return [MANY_GROUPS] * len(self.layer.ports)
         anchored = [self._anchored[0].get(port, ()) for port in range(len(self.layer.ports))]
-        return [MANY_GROUPS if len(groups) > 1 else groups[0] if groups else NO_GROUP for groups in anchored]
+        return [MANY_GROUPS if len(groups) > 1 else groups[0].number if groups else NO_GROUP for groups in anchored]
 
     def _completion(self, depths: int) -> list[list[tuple[int, Label]]]:
         """The event ports that are complete before each depth, and after the last."""
@@ -169,10 +206,7 @@ class Operator:
     def start(self, borrowed: Mapping[int, PortStore] = _NOTHING_BORROWED) -> State:
         """The state before the first instant. `borrowed`: by port, stores that another state
         owns."""
-        stores = [
-            borrowed[port] if port in borrowed else PortStore(*store, remember)
-            for port, (store, remember) in enumerate(zip(self._stores, self._inserts, strict=True))
-        ]
+        stores = [borrowed[number] if number in borrowed else port.store() for number, port in enumerate(self._ports)]
         indexes = [[stores[port].indexes[index] for port, index in group.indexes] for group in self._groups]
         return State(stores, [set() for _ in range(self._consumed_sets)], indexes, len(self._delays), self.counter())
 
@@ -210,33 +244,35 @@ class Operator:
                     while waiting and waiting[0][0] + delay == time:
                         due.append(waiting.popleft())
         for port, events in arrivals.items():
-            if self._is_fact_port[port]:
+            compiled = self._ports[port]
+            if compiled.holds_facts:
                 if len(events) == 1:
                     ((ordinal, values),) = events
                     stored = [(time, ordinal, values)]
                 else:
                     stored = [(time, ordinal, values) for ordinal, values in events]
                 present[port] = stored
-                if self._stores[port][1]:
+                if compiled.is_stored:
                     stores[port].add(stored)
         state.countdown -= 1
         if not state.countdown:
             state.sweep(time)
         if self._is_single_depth:
-            anchored, unbuffered, finds, counters = self._anchored[0], self._unbuffered_anchors, self._finds, state.counter.groups
+            anchored, indexes, counters = self._anchored[0], state.indexes, state.counter.groups
             for port, stored in present.items():
-                for number in anchored.get(port, ()):
+                for group in anchored.get(port, ()):
                     remaining, before = iter(stored), len(matches)
-                    if emit is not None and len(stored) + before > unbuffered[number]:
+                    if emit is not None and len(stored) + before > group.unbuffered_anchors:
                         buffer = MatchBuffer(matches, base, emit)
-                        self._run_group(number, stored, remaining, state, buffer)
+                        self._run_group(group, stored, remaining, state, buffer)
                         base = buffer.base
                         continue
                     try:
-                        finds[number](remaining, state.indexes[number], state.consumed, matches, base, counters[number])
+                        number = group.number
+                        group.find(remaining, indexes[number], state.consumed, matches, base, counters[number])
                     except Exception as error:
                         buffer = MatchBuffer(matches, base, emit)
-                        self._resume(number, stored, remaining, before, error, state, buffer)
+                        self._resume(group, stored, remaining, before, error, state, buffer)
                         base = buffer.base
         else:
             self._step_by_depth(state, time, arrivals, present, MatchBuffer(matches, base, emit, self._composite_labels))
@@ -284,7 +320,8 @@ class Operator:
                 self._lone_facts[port] = None
             else:
                 group = None if search is None else LoneGroup(number, search, self.layer.number << 56)
-                self._lone_facts[port] = compile_lone_fact(self._insertions[port], self._stores[port][0], group)
+                compiled = self._ports[port]
+                self._lone_facts[port] = compile_lone_fact(compiled.insertion, compiled.retention, group)
         return self._lone_facts[port]
 
     def _step_fact(self, state: State, time: Micros, port: int, values: AttributeValues) -> list[Match]:
@@ -294,7 +331,7 @@ class Operator:
         If it raises `LoneFactFailed`, `resume_fact` returns the matches.
         """
         event = (time, 0, values)
-        if self._is_stored[port]:
+        if self._ports[port].is_stored:
             state.stores[port].add_one(event)
         state.countdown -= 1
         if not state.countdown:
@@ -303,7 +340,7 @@ class Operator:
         number = self.lone_groups[port]
         if number >= 0:
             try:
-                self._finds[number](
+                self._groups[number].find(
                     (event,), state.indexes[number], state.consumed, matches, self.layer.number << 56, state.counter.groups[number]
                 )
             except Exception as error:
@@ -313,8 +350,8 @@ class Operator:
     def resume_fact(self, state: State, port: int, failed: LoneFactFailed, emit: EmitMatches | None = None) -> list[Match]:
         """The matches of a fact at which a lone-fact function has failed, evaluated rule by rule if
         necessary."""
-        number, matches = self.lone_groups[port], list[Match]()
-        self._resume(number, (failed.event,), iter(()), 0, failed.error, state, MatchBuffer(matches, self.layer.number << 56, emit))
+        group, matches = self._groups[self.lone_groups[port]], list[Match]()
+        self._resume(group, (failed.event,), iter(()), 0, failed.error, state, MatchBuffer(matches, self.layer.number << 56, emit))
         return matches
 
     def keep(self, state: State, time: Micros, arrivals: Arrivals, *, ended: bool) -> None:
@@ -323,7 +360,7 @@ class Operator:
         """
         for port, events in arrivals.items():
             stored = [(time, ordinal, values) for ordinal, values in events]
-            if self._stores[port][1]:
+            if self._ports[port].is_stored:
                 state.stores[port].add(stored)
             for (delayed, _), number in self._delays.items():
                 if delayed == port and not ended:
@@ -342,32 +379,32 @@ class Operator:
                 if events:
                     stored = [(time, ordinal, values) for ordinal, values in events]
                     present[port] = stored
-                    if self._stores[port][1]:
+                    if self._ports[port].is_stored:
                         state.stores[port].add(stored)
             if depth == len(self._anchored):
                 break
-            for number in _anchored_groups(self._anchored[depth], present):
-                stored = present[self._groups[number].anchor]
-                self._run_group(number, stored, iter(stored), state, buffer)
+            for group in _anchored_groups(self._anchored[depth], present):
+                stored = present[group.anchor]
+                self._run_group(group, stored, iter(stored), state, buffer)
             buffer.collect_events()
 
     def _run_group(
-        self, number: int, anchors: Sequence[SearchStart], remaining: Iterator[SearchStart], state: State, buffer: MatchBuffer
+        self, group: CompiledGroup, anchors: Sequence[SearchStart], remaining: Iterator[SearchStart], state: State, buffer: MatchBuffer
     ) -> None:
         """Evaluates a group at the remaining anchors and flushes the buffer when it is full."""
-        find, indexes, counter = self._finds[number], state.indexes[number], state.counter.groups[number]
+        indexes, counter = state.indexes[group.number], state.counter.groups[group.number]
         while length_hint(remaining):
             buffer.flush()
             before = len(buffer.matches)
             try:
-                find(buffer.until_full(remaining), indexes, state.consumed, buffer.matches, buffer.base, counter)
+                group.find(buffer.until_full(remaining), indexes, state.consumed, buffer.matches, buffer.base, counter)
             except Exception as error:
-                self._retry_anchor(number, anchors, remaining, before, error, state, buffer)
+                self._retry_anchor(group, anchors, remaining, before, error, state, buffer)
         buffer.flush()
 
     def _resume(
         self,
-        number: int,
+        group: CompiledGroup,
         anchors: Sequence[SearchStart],
         remaining: Iterator[SearchStart],
         before: int,
@@ -376,12 +413,12 @@ class Operator:
         buffer: MatchBuffer,
     ) -> None:
         """Retries the anchor at which a group failed, then evaluates the remaining anchors."""
-        self._retry_anchor(number, anchors, remaining, before, error, state, buffer)
-        self._run_group(number, anchors, remaining, state, buffer)
+        self._retry_anchor(group, anchors, remaining, before, error, state, buffer)
+        self._run_group(group, anchors, remaining, state, buffer)
 
     def _retry_anchor(
         self,
-        number: int,
+        group: CompiledGroup,
         anchors: Sequence[SearchStart],
         remaining: Iterator[SearchStart],
         before: int,
@@ -396,22 +433,22 @@ class Operator:
         while len(matches) > before and matches[-1][2][0] is anchor:
             matches.pop()
         if isinstance(error, AnchorLimitExceeded | LimitExceeded):
-            matcher, counter = self._groups[number].matcher, state.counter.groups[number]
-            self.failures += match_exactly(matcher, state.indexes[number], start, state, buffer, counter)
+            indexes, counter = state.indexes[group.number], state.counter.groups[group.number]
+            self.failures += match_exactly(group.matcher, indexes, start, state, buffer, counter)
             if isinstance(error, LimitExceeded):  # the matches so far have as much computed text
                 buffer.emit()
         else:
-            self._retry_failed(number, start, state, buffer, error)
+            self._retry_failed(group, start, state, buffer, error)
 
-    def _retry_failed(self, number: int, start: SearchStart, state: State, buffer: MatchBuffer, first: Exception) -> None:
+    def _retry_failed(self, group: CompiledGroup, start: SearchStart, state: State, buffer: MatchBuffer, first: Exception) -> None:
         """Retries a group at the anchor of the error `first` and records the rules that fail
         again."""
         reraise_in_tests(first, FallbackKind.RULES)
-        group, indexes, mark = self._groups[number], state.indexes[number], len(buffer.matches)
-        before, counter = len(self.failures), state.counter.groups[number]
+        indexes, mark = state.indexes[group.number], len(buffer.matches)
+        before, counter = len(self.failures), state.counter.groups[group.number]
         again = counter.repeating()
         try:
-            group.matcher.find(iter((start,)), indexes, state.consumed, buffer.matches, buffer.base, again)
+            group.find(iter((start,)), indexes, state.consumed, buffer.matches, buffer.base, again)
         except (AnchorLimitExceeded, LimitExceeded):
             del buffer.matches[mark:]
             self.failures += match_exactly(group.matcher, indexes, start, state, buffer, counter)
@@ -420,39 +457,31 @@ class Operator:
             if len(group.rules) == 1:
                 self.failures.append(RuleFailure(group.rules[0], anchor_of(start), error_line(error)))
             else:
-                singly = self._rules_singly(number)
+                singly = self._rules_singly(group)
                 self.failures += isolate_rules(singly, start, state, buffer, counter, is_counted=again.has_anchors)
         if not any(isinstance(each, RuleFailure) for each in self.failures[before:]):
             record_fallback(first, FallbackKind.RULES)
 
-    def _rules_singly(self, number: int) -> list[SingleRule]:
+    def _rules_singly(self, group: CompiledGroup) -> list[SingleRule]:
         """The rules of a group, each compiled by itself."""
-        if number not in self._single_rules:
-            self._single_rules[number] = [self._compile_single(rule) for rule in self._groups[number].rules]
-        return self._single_rules[number]
+        if group.number not in self._single_rules:
+            self._single_rules[group.number] = [self._compile_single(rule) for rule in group.rules]
+        return self._single_rules[group.number]
 
     def _compile_single(self, rule: int) -> SingleRule:
         (group,) = group_rules([self._numbered(rule)], self._stages)
         matcher = compile_matcher(group, [self._first_consumed[rule]], self._clock, self._limits)
         specs_of_port: list[dict[IndexSpec, int]] = [{} for _ in self.layer.ports]
-        indexes = tuple(
-            (step.role.port, specs_of_port[step.role.port].setdefault(spec, len(specs_of_port[step.role.port])))
-            for step, spec in zip(group.template.own_clauses, matcher.index_specs, strict=True)
-        )
-        inserts = [
-            compile_insert(
-                list(specs),
-                [event_condition(spec.own, port.attributes, self._clock) if spec.own else None for spec in specs],
-                [table_finder(spec.constants, port.attributes) if spec.constants else None for spec in specs],
-            )
-            for port, specs in zip(self.layer.ports, specs_of_port, strict=True)
-        ]
+        indexes = _indexes_of(group.template, matcher, specs_of_port)
+        ports = self._compiled_ports(specs_of_port)
+        return SingleRule(rule, matcher, indexes, lambda: [port.store() for port in ports], self.layer.rules[rule].rule.anchor.delay)
 
-        def stores() -> list[PortStore]:
-            kept = zip(self.layer.retention, specs_of_port, inserts, strict=True)
-            return [PortStore(retention or 0, len(specs), each) for retention, specs, each in kept]
 
-        return SingleRule(rule, matcher, indexes, stores, self.layer.rules[rule].rule.anchor.delay)
+def _indexes_of(template: RuleTemplate, matcher: Matcher, specs_of_port: Sequence[dict[IndexSpec, int]]) -> tuple[tuple[int, int], ...]:
+    """The (port, index) of each clause; new indexes are added to those of their ports."""
+    clauses = zip(template.own_clauses, matcher.index_specs, strict=True)
+    found = [(step.role.port, specs_of_port[step.role.port], spec) for step, spec in clauses]
+    return tuple([(port, specs.setdefault(spec, len(specs))) for port, specs, spec in found])
 
 
 def numbered_rule(number: int, layer: Layer, attributes: tuple[Variable, ...]) -> NumberedRule:
@@ -476,8 +505,8 @@ def positional_stage(placed: PlacedRule, layer: Layer) -> PositionalStage | None
     return PositionalStage(stage.first + 1, stage.end, placed.ports[0], replicated, stage.enters, stage.leaves)
 
 
-def _anchored_groups(anchored: Mapping[int, Sequence[int]], present: Mapping[int, object]) -> Sequence[int]:
+def _anchored_groups(anchored: Mapping[int, Sequence[CompiledGroup]], present: Mapping[int, object]) -> Sequence[CompiledGroup]:
     """The groups whose anchor port has events, enumerated from the smaller side."""
     if len(present) <= len(anchored):
-        return [number for port in present for number in anchored.get(port, ())]
-    return [number for port, numbers in anchored.items() if port in present for number in numbers]
+        return [group for port in present for group in anchored.get(port, ())]
+    return [group for port, groups in anchored.items() if port in present for group in groups]

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 import pytest
 
 from dotr.instant.datalog.background.knowledge import Knowledge
-from dotr.instant.datalog.closure.instant import Closure
+from dotr.instant.datalog.closure.closed_instant import Closure
 from dotr.model.terms import Triple
 from tests.conftest import CONFIG, Project
 

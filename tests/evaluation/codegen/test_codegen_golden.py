@@ -36,7 +36,8 @@ from dotr.model.time import Clock
 from dotr.syntax.sparql import parse_select
 from dotr.temporal.layout.layers import lay_out
 from dotr.temporal.matching.event_store import compile_insert
-from dotr.temporal.matching.matcher.compile import Matcher, compile_matcher
+from dotr.temporal.matching.matcher import compile_matcher
+from dotr.temporal.matching.matcher.compile import Matcher
 from dotr.temporal.matching.matcher.emitter import event_condition
 from dotr.temporal.matching.operator import Operator, numbered_rule, positional_stage
 from dotr.temporal.matching.rule_templates import RuleGroup, group_rules

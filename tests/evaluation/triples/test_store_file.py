@@ -23,7 +23,7 @@ from dotr.instant.datalog.background.compiled_store import CompiledStore, write_
 from dotr.instant.datalog.background.knowledge import close_background
 from dotr.instant.datalog.background.loading import load_graphs
 from dotr.instant.datalog.background.sources import Sources
-from dotr.instant.datalog.closure.instant import Contradiction
+from dotr.instant.datalog.closure.closed_instant import Contradiction
 from dotr.instant.datalog.entailment import Entailment, rule_set
 from dotr.model.places import Document
 from dotr.syntax.datalog import parse_datalog

@@ -13,7 +13,7 @@ from dotr.evaluation.joins.compile import compile_join
 from dotr.evaluation.joins.order import Side
 from dotr.evaluation.triples.index import TripleIndex
 from dotr.instant.datalog.background.knowledge import Knowledge, check_safety
-from dotr.instant.datalog.closure.instant import Contradiction
+from dotr.instant.datalog.closure.closed_instant import Contradiction
 from dotr.model.algebra import Call, Const, Slot, TriplePattern, Var
 from dotr.model.datalog import Bind, DatalogRule, FilterItem
 from dotr.model.terms import OWL, RDF_TYPE, RDFS, XSD, Term, Triple, Variable, iri, literal

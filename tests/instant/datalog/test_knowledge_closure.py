@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+import inspect
 import sys
 from types import FrameType
 from typing import Any
@@ -10,14 +12,16 @@ import pytest
 
 from dotr.errors.diagnostics import Refused
 from dotr.evaluation.limits import LimitExceeded
+from dotr.instant.datalog.background import knowledge as knowledge_module
 from dotr.instant.datalog.background.knowledge import Knowledge, check_safety
-from dotr.instant.datalog.closure.instant import Contradiction
+from dotr.instant.datalog.closure.closed_instant import Contradiction
 from dotr.instant.datalog.entailment import Entailment, rule_set
 from dotr.instant.datalog.strata.stratification import strata
 from dotr.model.datalog import DatalogRule
 from dotr.model.places import Document
 from dotr.model.terms import OWL, RDF_TYPE, RDFS, Triple, iri
 from dotr.syntax.datalog import parse_datalog
+from tools.measures import CLOSERS, asked
 
 SUBCLASS, SUBPROPERTY = iri(RDFS + "subClassOf"), iri(RDFS + "subPropertyOf")
 
@@ -336,3 +340,9 @@ def test_endless_background_is_refused() -> None:
         Knowledge.load([(n("x"), n("p"), one)], rules(COUNTING), limit=5000)
     chain = [t(f"x{number} p x{number + 1}") for number in range(100)]
     assert Knowledge.load(chain, rules(":p(?x, ?z) :- :p(?x, ?y), :p(?y, ?z) ."), limit=5050).derived == 4950
+
+
+def test_knowledge_asks_no_closer_for_its_class() -> None:
+    """What closers do differently is in their methods (`InstantCloser`)."""
+    found = asked(ast.parse(inspect.getsource(knowledge_module)))
+    assert not found.keys() & {*CLOSERS, "InstantCloser"}

@@ -21,7 +21,7 @@ from dotr.evaluation.triples import mapped_index as index
 from dotr.evaluation.triples.index import TripleIndex, is_hidden
 from dotr.instant.datalog.background.compiled_store import CompiledStore, write_store
 from dotr.instant.datalog.background.knowledge import ClosedTriples, Knowledge, check_safety, close_background
-from dotr.instant.datalog.closure.instant import Closure
+from dotr.instant.datalog.closure.closed_instant import Closure
 from dotr.instant.datalog.entailment import Entailment, rule_set
 from dotr.instant.datalog.strata.stratification import strata
 from dotr.instant.queries import plan

@@ -27,7 +27,8 @@ from dotr.temporal.layout.layers import lay_out
 from dotr.temporal.layout.stages import BindingStream
 from dotr.temporal.matching import operator
 from dotr.temporal.matching.events import EnteringBinding, SearchStart
-from dotr.temporal.matching.matcher.compile import Matcher, compile_matcher
+from dotr.temporal.matching.matcher import compile_matcher
+from dotr.temporal.matching.matcher.compile import Matcher
 from tests.evaluation.codegen.test_codegen_golden import cut_matcher
 from tests.support.properties import EXAMPLES, compiled, examples, shown
 from tests.support.random_chains import KINDS, ChainMaker

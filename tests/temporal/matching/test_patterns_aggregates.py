@@ -16,7 +16,7 @@ from dotr.model.stream import Element
 from dotr.model.terms import RDF_TYPE, XSD, Term, Triple, literal
 from dotr.model.time import Clock
 from dotr.temporal.matching.event_store import Measure
-from dotr.temporal.matching.matcher.compile import compile_matcher
+from dotr.temporal.matching.matcher import compile_matcher
 from dotr.temporal.matching.rule_templates import group_rules
 from dotr.temporal.matching.sums import aggregate_terms
 from tests.support.running import outputs, partitioned

@@ -20,7 +20,7 @@ from dotr.evaluation.triples.dictionary import dictionary_sections
 from dotr.evaluation.triples.file import Buffer, MappedFile, UnusableFile, write_file
 from dotr.evaluation.triples.mapped_index import mapped_strata
 from dotr.instant.datalog.background.knowledge import ClosedTriples, Knowledge
-from dotr.instant.datalog.closure.instant import Contradiction
+from dotr.instant.datalog.closure.closed_instant import Contradiction
 from dotr.instant.datalog.strata.bulk_strata import TripleDifference
 from dotr.instant.datalog.strata.delete_and_rederive import StratumIndexes
 from dotr.instant.datalog.strata.stratification import is_nonmonotonic

@@ -23,15 +23,8 @@ from dotr.evaluation.limits import LimitExceeded
 from dotr.evaluation.literal_limits import BOUNDS, LONGEST_TEXT, MOST_TEXT_OF_BACKGROUND
 from dotr.evaluation.triples.index import TripleIndex
 from dotr.instant.datalog.closure.bulk import HIDDEN_TRIPLES, BulkCloser
-from dotr.instant.datalog.closure.instant import (
-    BackgroundDispatch,
-    Closer,
-    Closure,
-    Contradiction,
-    RuleDispatch,
-    computes_terms,
-    contradictions,
-)
+from dotr.instant.datalog.closure.closed_instant import Closure, Contradiction, InstantCloser, LowestStratum, contradictions
+from dotr.instant.datalog.closure.instant import BackgroundDispatch, Closer, RuleDispatch, computes_terms
 from dotr.instant.datalog.closure.lower_strata import LowerModel
 from dotr.instant.datalog.closure.safety import check_safety
 from dotr.instant.datalog.strata.stratification import is_nonmonotonic, strata
@@ -43,9 +36,9 @@ from dotr.model.traverse import free_variables
 
 if TYPE_CHECKING:  # these modules are loaded where rules need them: NOT, AGGREGATE, equal names
     from dotr.instant.datalog.closure.shape_conclusions import ShapeConclusions
-    from dotr.instant.datalog.same_as.closure import SameAsCloser, SameAsRules
+    from dotr.instant.datalog.same_as.closure import SameAsRules
     from dotr.instant.datalog.strata.bulk_strata import StratumSizes
-    from dotr.instant.datalog.strata.delete_and_rederive import LowestStratum, StratifiedCloser, StratumIndexes
+    from dotr.instant.datalog.strata.delete_and_rederive import StratumIndexes
 
 __all__ = ["Knowledge", "LimitExceeded", "check_safety", "problems_of"]
 
@@ -77,7 +70,7 @@ class Knowledge:
     loaded: int
     derived: int
     computes_terms: bool
-    _closer: Closer | SameAsCloser | StratifiedCloser
+    _closer: InstantCloser
 
     @classmethod
     def load(cls, triples: Iterable[Triple], rules: Sequence[DatalogRule], limit: int | None = None) -> Knowledge:
@@ -121,7 +114,7 @@ class Knowledge:
         `stratum_indexes`: the background by strata, for rules with NOT or AGGREGATE.
         """
         equality = _same_as_rules(rules)
-        closer: Closer | SameAsCloser | StratifiedCloser
+        closer: InstantCloser
         if stratum_indexes is not None:
             from dotr.instant.datalog.strata.delete_and_rederive import StratifiedCloser
 
@@ -139,7 +132,7 @@ class Knowledge:
         """True if the closure of an instant does not depend on the labels of its blank nodes, up to
         these labels. Aggregates and the choice of a representative depend on the order of terms.
         """
-        return type(self._closer) is Closer
+        return self._closer.ignores_names
 
     def limit_to(self, limit: int) -> None:
         """Sets the maximum number of triples of an instant beyond the background; call before
@@ -158,8 +151,7 @@ class Knowledge:
         >>> Knowledge.load([], []).adds_nothing_to([("<s>", "<at>", "<c>")])
         True
         """
-        closer = self._closer
-        return isinstance(closer, Closer) and not closer.has_rules and len(triples) <= closer.limit
+        return self._closer.adds_nothing_to(triples)
 
     def conclusions_of(self, shapes: Collection[GraphShape]) -> ShapeConclusions | None:
         """All conclusions of rules from instants of graphs of some shapes; None where they cannot
@@ -167,15 +159,12 @@ class Knowledge:
         """
         from dotr.instant.datalog.closure.shape_conclusions import shape_conclusions
 
-        closer = self._closer
-        return shape_conclusions(shapes, closer) if type(closer) is Closer else None
+        return shape_conclusions(shapes, self._closer)
 
     @property
     def lowest_stratum(self) -> LowestStratum | None:
         """The lowest stratum of rules with NOT or AGGREGATE; None without these."""
-        from dotr.instant.datalog.strata.delete_and_rederive import StratifiedCloser
-
-        return self._closer.lowest if isinstance(self._closer, StratifiedCloser) else None
+        return self._closer.lowest
 
     def close_above(self, instant: Sequence[Triple], lowest: Iterable[Triple], found: Sequence[Contradiction]) -> Closure:
         """K(t) of an instant whose lowest stratum is closed already, for rules with NOT or
@@ -184,10 +173,9 @@ class Knowledge:
         `instant`: its triples. `lowest`: the triples of the lowest stratum's model without its
         background. `found`: the contradictions of the lowest stratum. Raises `LimitExceeded`.
         """
-        from dotr.instant.datalog.strata.delete_and_rederive import StratifiedCloser
-
-        assert isinstance(self._closer, StratifiedCloser)
-        return self._closer.close_above(instant, lowest, found)
+        stratum = self.lowest_stratum
+        assert stratum is not None, "rules with NOT or AGGREGATE"
+        return stratum.close_above(instant, lowest, found)
 
     def told(self, found: Iterable[Contradiction], delta: TripleIndex) -> tuple[Contradiction, ...]:
         """The reported form of contradictions that the rules of the tables found, as in `close`:
@@ -195,21 +183,14 @@ class Knowledge:
 
         `delta`: the triples of the closure without the background.
         """
-        if type(self._closer) is not Closer:
-            from dotr.instant.datalog.same_as.closure import SameAsCloser
-
-            if isinstance(self._closer, SameAsCloser):
-                return self._closer.told(found, delta)
-        return tuple(sorted(set(found)))
+        return self._closer.told(found, delta)
 
     def lower_models(self, triples: Iterable[Triple]) -> Sequence[LowerModel]:
         """The model that NOT and AGGREGATE of each stratum read at an instant, for its explanation.
 
         Empty for rules without NOT and AGGREGATE. Raises `LimitExceeded`.
         """
-        from dotr.instant.datalog.strata.delete_and_rederive import StratifiedCloser
-
-        return self._closer.models(triples) if isinstance(self._closer, StratifiedCloser) else ()
+        return self._closer.models(triples)
 
 
 @contextmanager

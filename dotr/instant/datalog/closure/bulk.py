@@ -28,7 +28,7 @@ from typing import Any, Final, NamedTuple, TypeAlias, cast
 
 from dotr.evaluation.limits import LimitExceeded
 from dotr.evaluation.triples.index import Ends, TripleIndex, fill, is_hidden
-from dotr.instant.datalog.closure.delta_positions import DeltaPosition
+from dotr.instant.datalog.closure.delta_positions import DeltaPosition, Dispatch
 from dotr.instant.datalog.closure.delta_rules import (
     NO_CONCLUSIONS,
     SubjectConclusions,
@@ -39,7 +39,7 @@ from dotr.instant.datalog.closure.delta_rules import (
     subject_conclusions,
 )
 from dotr.instant.datalog.closure.derivations import ConstraintViolation, Push
-from dotr.instant.datalog.closure.instant import BackgroundDispatch, Dispatch, RuleDispatch
+from dotr.instant.datalog.closure.instant import BackgroundDispatch, RuleDispatch
 from dotr.instant.datalog.closure.lower_strata import LowerModel
 from dotr.model.terms import Term, Triple
 

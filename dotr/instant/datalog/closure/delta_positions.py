@@ -44,6 +44,17 @@ class DeltaPosition:
         return [item for number, item in enumerate(self.rule.body) if number != self.number]
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Dispatch:
+    """Entry of a route: a position with its key; or, with `position` None, dormant positions
+    (`schema_triggers`) to activate.
+    """
+
+    position: DeltaPosition | None
+    key: Term | None = None
+    schema_triggers: tuple[DeltaPosition, ...] = ()
+
+
 @dataclass(frozen=True, slots=True)
 class SchemaSplit:
     """The other items of a body: the schema, and the rest for the instant."""

@@ -7,7 +7,7 @@ from enum import Enum
 from typing import Final, NamedTuple
 
 from dotr.evaluation.triples.index import is_hidden
-from dotr.instant.datalog.closure.instant import Closure, Contradiction
+from dotr.instant.datalog.closure.closed_instant import Closure, Contradiction
 from dotr.model.terms import Triple
 
 

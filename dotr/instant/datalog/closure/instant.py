@@ -25,15 +25,15 @@ and of the number of rules that do not apply. A delta rule is compiled at its fi
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from itertools import chain, islice, repeat
-from typing import Final, NamedTuple, TypeAlias
+from typing import Final, TypeAlias
 
 from dotr.evaluation.joins.order import JoinItem
 from dotr.evaluation.limits import LIMITS, LimitExceeded
 from dotr.evaluation.triples.index import NO_ENDS, TripleIndex, is_hidden
-from dotr.instant.datalog.closure.delta_positions import DeltaPosition, SchemaSplit, delta_positions, split_schema
+from dotr.instant.datalog.closure.closed_instant import Closure, InstantCloser, contradictions
+from dotr.instant.datalog.closure.delta_positions import DeltaPosition, Dispatch, SchemaSplit, delta_positions, split_schema
 from dotr.instant.datalog.closure.delta_rules import (
     DeltaRule,
     bind_schema,
@@ -48,28 +48,6 @@ from dotr.model.algebra import Const, Slot, TriplePattern, Var
 from dotr.model.datalog import Bind, DatalogRule
 from dotr.model.terms import RDF_TYPE, Term, Triple
 
-
-class Contradiction(NamedTuple):
-    """A match of a rule without a head: the rule's name and the matched triples, sorted."""
-
-    rule: str
-    triples: tuple[Triple, ...]
-
-
-class Closure(NamedTuple):
-    """K(t): the background, and the delta of the instant.
-
-    `contradictions`: those that need the instant.
-    `removed`: static conclusions that the instant retracts; None: none. If there are any,
-      `background` is a masked index without them.
-    """
-
-    background: TripleIndex
-    delta: TripleIndex
-    contradictions: tuple[Contradiction, ...]
-    removed: TripleIndex | None = None
-
-
 DERIVATIONS: Final = 10
 """Maximum number of derivations for each triple of the limit; most triples have one or a few."""
 
@@ -78,17 +56,6 @@ _CHECK_INTERVAL: Final = 1024
 DeltaRules: TypeAlias = tuple[DeltaRule, ...]
 Route: TypeAlias = tuple[dict[Term, DeltaRules], DeltaRules]
 """Delta rules of a predicate: by constant object, and for all other objects."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Dispatch:
-    """Entry of a route: a position with its key; or, with `position` None, dormant positions
-    (`schema_triggers`) to activate.
-    """
-
-    position: DeltaPosition | None
-    key: Term | None = None
-    schema_triggers: tuple[DeltaPosition, ...] = ()
 
 
 DispatchTable: TypeAlias = dict[Term, dict[Term | None, list[Dispatch]]]
@@ -209,11 +176,13 @@ def _is_missing(item: JoinItem, background: TripleIndex) -> bool:
             return False
 
 
-class Closer:
-    """Closer of instants over a background that is closed under the rules and must not change.
+class Closer(InstantCloser):
+    """Closer of instants by rules alone.
 
     `limit`: maximum number of triples of a closure beyond the background.
     """
+
+    ignores_names = True
 
     def __init__(self, rules: RuleDispatch, background: TripleIndex, limit: int = LIMITS.triples) -> None:
         self.background = background
@@ -236,6 +205,10 @@ class Closer:
     def limit_to(self, limit: int) -> None:
         """Sets the maximum number of triples of a closure beyond the background."""
         self.limit = limit
+
+    def adds_nothing_to(self, triples: Sequence[Triple]) -> bool:
+        """True where there are no rules, and the instant's own triples are within the limit."""
+        return not self.has_rules and len(triples) <= self.limit
 
     def dispatches_of(self, predicate: Term, object: Term | None) -> list[Dispatch]:
         """The dispatches of an instant's triples with a predicate and an object (None: any)."""
@@ -395,11 +368,6 @@ class Closer:
                 delta_rule = self._general[position] = general_delta_rule(position, self.background)
             if delta_rule not in active:
                 active.append(delta_rule)
-
-
-def contradictions(alarms: Iterable[ConstraintViolation]) -> tuple[Contradiction, ...]:
-    """The contradictions of some matches, each once, sorted."""
-    return tuple(sorted({Contradiction(rule, tuple(sorted(set(triples)))) for rule, triples in alarms}))
 
 
 def needs_more_than(background: TripleIndex, premises: Iterable[Triple]) -> bool:

@@ -16,8 +16,11 @@ from collections.abc import Collection, Iterator
 from typing import NamedTuple
 
 from dotr.evaluation.joins.order import JoinItem
+from dotr.evaluation.triples.index import TripleIndex
+from dotr.instant.datalog.closure.closed_instant import InstantCloser
+from dotr.instant.datalog.closure.delta_positions import Dispatch
 from dotr.instant.datalog.closure.delta_rules import bind_schema
-from dotr.instant.datalog.closure.instant import Closer, Dispatch, computes_terms
+from dotr.instant.datalog.closure.instant import computes_terms
 from dotr.model.algebra import Const
 from dotr.model.datalog import FilterItem
 from dotr.model.shapes import GraphShape, ShapedTriple
@@ -50,14 +53,13 @@ class _Unknown(Exception):
     """A rule whose conclusions cannot be derived from the shapes alone."""
 
 
-def shape_conclusions(shapes: Collection[GraphShape], closer: Closer) -> ShapeConclusions | None:
+def shape_conclusions(shapes: Collection[GraphShape], closer: InstantCloser) -> ShapeConclusions | None:
     """The conclusions of a closer's rules from graphs of some shapes; None where they depend on
     more than the shapes.
 
-    >>> from dotr.instant.datalog.closure.instant import RuleDispatch
+    >>> from dotr.instant.datalog.closure.instant import Closer, RuleDispatch
     >>> from dotr.model.algebra import TriplePattern, Var
     >>> from dotr.model.datalog import DatalogRule
-    >>> from dotr.evaluation.triples.index import TripleIndex
     >>> speed, fast = (TriplePattern(Var("x"), Const(p), Var("y")) for p in ("<speed>", "<has>"))
     >>> closer = Closer(RuleDispatch([DatalogRule("r", (fast,), (speed,))]), TripleIndex())
     >>> shape_conclusions([GraphShape((ShapedTriple("<speed>"),))], closer).kinds
@@ -73,8 +75,11 @@ def shape_conclusions(shapes: Collection[GraphShape], closer: Closer) -> ShapeCo
             if kind in done:
                 continue
             done.add(kind)
-            for dispatch in closer.dispatches_of(kind.predicate, kind.object):
-                for conclusion in _conclusions(dispatch, kind, closer):
+            dispatches = closer.dispatches_of(kind.predicate, kind.object)
+            if dispatches is None:
+                return None
+            for dispatch in dispatches:
+                for conclusion in _conclusions(dispatch, kind, closer.background):
                     derivations += 1
                     found[conclusion] = None
                     pending.append(conclusion)
@@ -84,7 +89,7 @@ def shape_conclusions(shapes: Collection[GraphShape], closer: Closer) -> ShapeCo
     return ShapeConclusions(frozenset(found), derivations * terms * terms)
 
 
-def _conclusions(dispatch: Dispatch, kind: ShapedTriple, closer: Closer) -> Iterator[ShapedTriple]:
+def _conclusions(dispatch: Dispatch, kind: ShapedTriple, background: TripleIndex) -> Iterator[ShapedTriple]:
     """The kinds of conclusions of one delta rule from triples of a kind."""
     position = dispatch.position
     if position is None or not position.rule.head or computes_terms(position.rule):
@@ -92,7 +97,7 @@ def _conclusions(dispatch: Dispatch, kind: ShapedTriple, closer: Closer) -> Iter
     solutions: list[dict[Variable, Term | None]] = [{}]
     rest: Collection[JoinItem] = position.others()
     if dispatch.key is not None:
-        bindings = bind_schema(position, dispatch.key, closer.background)
+        bindings = bind_schema(position, dispatch.key, background)
         rest = bindings.rest
         solutions = [{**bindings.terms, **dict(zip(bindings.names, row, strict=True))} for row in bindings.rows]
     if not all(isinstance(item, FilterItem) for item in rest):

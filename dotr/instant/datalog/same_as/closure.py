@@ -24,7 +24,8 @@ from dataclasses import dataclass, replace
 from typing import Final, Generic, Protocol, TypeVar
 
 from dotr.evaluation.triples.index import HIDDEN, NO_ENDS, NO_TERMS, TripleIndex
-from dotr.instant.datalog.closure.instant import Closer, Closure, Contradiction, RuleDispatch
+from dotr.instant.datalog.closure.closed_instant import Closure, Contradiction, InstantCloser
+from dotr.instant.datalog.closure.instant import Closer, RuleDispatch
 from dotr.instant.datalog.entailment import Entailment, rule_set
 from dotr.instant.datalog.entailment.irreflexive import REFLEXIVE
 from dotr.instant.datalog.same_as.classes import SAME, MergedClasses, NameClasses
@@ -232,7 +233,7 @@ def close_by_representatives(
     )
 
 
-class SameAsCloser:
+class SameAsCloser(InstantCloser):
     """Closer of instants with equality, over a background that holds all copies.
 
     `by_representatives`: the background could be closed over representatives.

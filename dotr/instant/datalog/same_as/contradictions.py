@@ -13,7 +13,8 @@ from collections.abc import Iterable
 from typing import Final
 
 from dotr.evaluation.triples.index import NO_ENDS, TripleIndex
-from dotr.instant.datalog.closure.instant import Contradiction, needs_more_than
+from dotr.instant.datalog.closure.closed_instant import Contradiction
+from dotr.instant.datalog.closure.instant import needs_more_than
 from dotr.instant.datalog.same_as.classes import SAME, MergedClasses, NameClasses
 from dotr.model.terms import OWL, Term, Triple, can_be_subject, iri
 

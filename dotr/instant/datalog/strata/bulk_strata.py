@@ -21,8 +21,8 @@ from dataclasses import dataclass
 
 from dotr.evaluation.triples.index import TripleIndex, fill
 from dotr.instant.datalog.closure.bulk import BulkCloser, BulkIndex
+from dotr.instant.datalog.closure.closed_instant import Contradiction, contradictions
 from dotr.instant.datalog.closure.derivations import ConstraintViolation, StratumDelta, derivation
-from dotr.instant.datalog.closure.instant import Contradiction, contradictions
 from dotr.instant.datalog.strata.delete_and_rederive import StratumIndexes
 from dotr.instant.datalog.strata.stratum_rules import StratifiedProgram, dispatch_of, lower_models
 from dotr.model.terms import Term, Triple

@@ -39,8 +39,9 @@ from dotr.evaluation.limits import LIMITS, LimitExceeded
 from dotr.evaluation.literal_limits import BOUNDS
 from dotr.evaluation.triples.index import TripleIndex
 from dotr.evaluation.triples.masked_index import MaskedIndex
+from dotr.instant.datalog.closure.closed_instant import Closure, Contradiction, InstantCloser, LowestStratum, contradictions
 from dotr.instant.datalog.closure.derivations import ConstraintViolation, StratumDelta
-from dotr.instant.datalog.closure.instant import Closer, Closure, Contradiction, contradictions
+from dotr.instant.datalog.closure.instant import Closer
 from dotr.instant.datalog.closure.lower_strata import LowerModel
 from dotr.instant.datalog.strata.nonmonotonic_triggers import NonmonotonicItem, predicates_read
 from dotr.instant.datalog.strata.stratum_rules import EMPTY_INDEX, StratifiedProgram, StratumRules, dispatch_of, lower_models
@@ -85,17 +86,7 @@ class StratumIndexes(NamedTuple):
     needs_strata: bool
 
 
-class LowestStratum(NamedTuple):
-    """The rules of stratum 0, with those of a rule set, and the background closed under them.
-
-    The background may have more triples, which these rules do not read.
-    """
-
-    rules: Sequence[DatalogRule]
-    background: TripleIndex
-
-
-class StratifiedCloser:
+class StratifiedCloser(InstantCloser):
     """Closer of instants under a stratified program, over a background that is closed under it.
 
     `static`: the contradictions of the background alone.
@@ -108,7 +99,7 @@ class StratifiedCloser:
         self._static = frozenset(static)
         self._limit = LIMITS.triples
         self._lowest_rules = program.up_to(0)
-        whole = stratum_indexes.indexes[-1]
+        self.background = whole = stratum_indexes.indexes[-1]
         if program.shares_index:
             lower = lower_models([whole] * program.depth)
             self._strata = [
@@ -158,19 +149,10 @@ class StratifiedCloser:
     @property
     def lowest(self) -> LowestStratum:
         """The lowest stratum."""
-        return LowestStratum([rule for rule, _ in self._lowest_rules], self._strata[0].index)
+        return LowestStratum([rule for rule, _ in self._lowest_rules], self._strata[0].index, self._close_above)
 
-    def close_above(self, instant: Sequence[Triple], lowest: Iterable[Triple], found: Sequence[Contradiction]) -> Closure:
-        """K(t) of an instant, of which the lowest stratum is closed already.
-
-        Args:
-            instant: its triples.
-            lowest: the triples of the lowest stratum's model without its background.
-            found: the contradictions of the lowest stratum.
-
-        Raises:
-            LimitExceeded: the closure has more triples than the limit.
-        """
+    def _close_above(self, instant: Sequence[Triple], lowest: Iterable[Triple], found: Sequence[Contradiction]) -> Closure:
+        """`Knowledge.close_above`."""
         stratum = self._strata[0]
         return self._close_strata(instant, StratumState(stratum.index, StratumDelta(stratum.models, lowest), {}), found)
 

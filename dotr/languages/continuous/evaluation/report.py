@@ -18,7 +18,7 @@ from dotr.evaluation.expressions.values.times import time_term
 from dotr.evaluation.limits import LimitExceeded, Limits
 from dotr.evaluation.literal_limits import BOUNDS
 from dotr.evaluation.triples.index import TripleIndex
-from dotr.instant.datalog.closure.instant import Contradiction
+from dotr.instant.datalog.closure.closed_instant import Contradiction
 from dotr.instant.datalog.content_entailment import ContentCloser, ContentEntailment
 from dotr.instant.queries.graph import Graph
 from dotr.instant.queries.operators import EMPTY

@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, cast
 from dotr.evaluation.limits import LimitExceeded
 from dotr.evaluation.literal_limits import BOUNDS
 from dotr.evaluation.triples.index import TripleIndex
-from dotr.instant.datalog.closure.instant import Contradiction
+from dotr.instant.datalog.closure.closed_instant import Contradiction
 from dotr.instant.datalog.content_entailment import ContentCloser
 from dotr.languages.continuous.evaluation.window_closure import ItemEntailment, WindowClosure, WindowClosureView
 from dotr.languages.continuous.model import EntailmentLevel, LandmarkExtent, RangeExtent, StreamLevel
@@ -282,7 +282,7 @@ class SharedClosure:
             return
         closer = self._registry.closer
         lowest = closer.knowledge.lowest_stratum if self.level is EntailmentLevel.GRAPH else None
-        rules, background = (closer.rules, None) if lowest is None else lowest
+        rules, background = (closer.rules, None) if lowest is None else (lowest.rules, lowest.background)
         self._closure = WindowClosure(self.level, closer.knowledge, rules, closer.limit, background, self._begins(), self._registry.owns)
         self._begin = -LAST_MICRO
         here = [each for each in caller.content.elements if each.time == time] if caller in self.members else []

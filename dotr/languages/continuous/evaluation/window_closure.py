@@ -31,7 +31,8 @@ from typing import Final, NamedTuple
 from dotr.evaluation.limits import LIMITS
 from dotr.evaluation.triples.index import TripleIndex, is_hidden
 from dotr.instant.datalog.background.knowledge import Knowledge
-from dotr.instant.datalog.closure.instant import Contradiction, needs_more_than
+from dotr.instant.datalog.closure.closed_instant import Contradiction
+from dotr.instant.datalog.closure.instant import needs_more_than
 from dotr.instant.datalog.content_entailment import ContentCloser
 from dotr.instant.datalog.strata.stratification import is_nonmonotonic
 from dotr.languages.continuous.model import EntailmentLevel

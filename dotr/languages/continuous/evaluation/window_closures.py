@@ -18,7 +18,7 @@ from operator import itemgetter
 from typing import Final, TypeVar
 
 from dotr.evaluation.triples.index import TripleIndex
-from dotr.instant.datalog.closure.instant import Contradiction
+from dotr.instant.datalog.closure.closed_instant import Contradiction
 from dotr.instant.datalog.content_entailment import ContentCloser
 from dotr.languages.continuous.evaluation.joint_closure import JoinedClosure, are_joined
 from dotr.languages.continuous.evaluation.shared_closure import MaintainedWindow, SharedClosure, WindowChanges, WindowEnds
