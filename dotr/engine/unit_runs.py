@@ -248,7 +248,7 @@ def unit_run(unit: StreamUnit, context: UnitContext, share: BucketShare | None =
         case LarsUnit():
             from dotr.languages.lars.run import LarsRun
 
-            return LarsRun(unit, context, share)
+            return LarsRun(unit.file, unit.events, context, share)
         case IntervalUnit():
             from dotr.languages.epsparql.run import IntervalRun
 

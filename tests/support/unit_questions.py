@@ -14,6 +14,7 @@ from tests.support.paths import ROOT
 
 UNITS: Final[Mapping[str, str]] = {
     "StreamQuery": "continuous",
+    "QueryUnit": "continuous",
     "ConstructSolutions": "continuous",
     "MergedGraphs": "continuous",
     "LarsUnit": "lars",

@@ -34,8 +34,7 @@ from dotr.model.time import Micros
 from dotr.model.units import FedGraphs, InstantTriples, IntervalEvents, MadeGraphs, UnitStream
 from dotr.temporal.layout.layers import Layer, Layout, PlacedRule, Port
 from dotr.temporal.layout.stages import BindingStream
-from dotr.temporal.layout.unit_spread import unit_key_names
-from dotr.temporal.layout.units import ProgramUnit, StreamQuery, StreamUnit, labels_made, noun_of, readings
+from dotr.temporal.layout.units import ProgramUnit, StreamQuery, StreamUnit, labels_made, readings
 
 ANY_PARTITION: Final = -1
 """In the place of the key of a port: an event is in the partition of its values."""
@@ -243,12 +242,12 @@ def state_schema(program: CompiledProgram, layout: Layout | None = None, knowled
     units = [
         StateOfUnit(
             placed.unit.name,
-            noun_of(query_of(placed.unit) or placed.unit),
+            (query_of(placed.unit) or placed.unit).noun,
             unit_digest(query_of(placed.unit) or placed.unit, program.spec.origin),
             tuple(sorted(_all_sources(placed.unit.name, needs))),
             layer.number,
             placed.partition,
-            unit_key_names(placed.unit) if placed.is_spread else (),
+            placed.unit.key_names() if placed.is_spread else (),
         )
         for layer in layout.layers
         for placed in layer.units

@@ -1,4 +1,5 @@
-"""CONSTRUCT queries with a key, cut into two units: solutions in all buckets, and their graph.
+"""Continuous queries as units of a program; a CONSTRUCT with a key is cut into two units: solutions in
+all buckets, and their graph.
 
 Idea: the event of a CONSTRUCT is one graph of all solutions of a report (continuous.md, section 9).
 Each bucket finds the solutions of its subjects. A unit with one partition, in a layer above, makes
@@ -9,17 +10,73 @@ for :a, none, and for :b and :c; the graph of `Hot` at 10 has three triples.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from dotr.languages.continuous.keys import query_key
 from dotr.languages.continuous.model import ConstructForm
+from dotr.languages.continuous.query_spread import query_spreads
 from dotr.model.places import Span
-from dotr.model.rules import EventSource
+from dotr.model.rules import EventSource, Rule
 from dotr.model.terms import Label, Variable
 from dotr.model.units import UnitEvents
 from dotr.temporal.layout.keys import UnitKey
+from dotr.temporal.layout.spread import ReadSpread
 from dotr.temporal.layout.units import StreamQuery, StreamUnit, UnitRead
+
+
+@dataclass(frozen=True, slots=True)
+class QueryUnit(StreamQuery):
+    """A continuous query as a unit."""
+
+    @property
+    def noun(self) -> str:
+        """The noun of the unit in messages."""
+        return "query"
+
+    @property
+    def key(self) -> UnitKey:
+        """The key of the query (continuous.md, section 9)."""
+        return query_key(self.query)
+
+    @property
+    def may_recur(self) -> bool:
+        """False: a continuous query is in no cycle, not even through the past."""
+        return False
+
+    @property
+    def members(self) -> tuple[QueryUnit, ...]:
+        """Itself."""
+        return (self,)
+
+    @property
+    def rules(self) -> tuple[Rule, ...]:
+        """None."""
+        return ()
+
+    @property
+    def acts_alone(self) -> bool:
+        """True: it may report without arrivals."""
+        return True
+
+    def key_names(self) -> tuple[str, ...]:
+        """The variable of the key; empty: one partition, as for a CONSTRUCT, which is spread where it is cut."""
+        return () if isinstance(self.query.form, ConstructForm) else self.key_variable()
+
+    def read_spreads(self) -> Sequence[ReadSpread] | None:
+        """The spread of each read; None: one partition, as for a CONSTRUCT."""
+        return None if isinstance(self.query.form, ConstructForm) else query_spreads(self.query)
+
+    def cut(self) -> Sequence[QueryUnit | ConstructSolutions | MergedGraphs]:
+        """A CONSTRUCT with a key: its solutions, and their graphs; of another query, itself."""
+        if not isinstance(self.query.form, ConstructForm) or self.key.variable is None:
+            return (self,)
+        solutions = ConstructSolutions(self)
+        return solutions, MergedGraphs(solutions)
+
+    def key_variable(self) -> tuple[Variable, ...]:
+        """The variable of the key; empty: there is none."""
+        return () if self.key.variable is None else (self.key.variable,)
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +87,12 @@ class ConstructSolutions:
     The unit has the name and the state of the query, `whole`.
     """
 
-    whole: StreamQuery
+    whole: QueryUnit
+
+    @property
+    def noun(self) -> str:
+        """The noun of the unit in messages."""
+        return "unit"
 
     @property
     def name(self) -> str:
@@ -77,6 +139,28 @@ class ConstructSolutions:
         """Itself."""
         return (self,)
 
+    @property
+    def rules(self) -> tuple[Rule, ...]:
+        """None."""
+        return ()
+
+    @property
+    def acts_alone(self) -> bool:
+        """True: the query may report without arrivals."""
+        return True
+
+    def key_names(self) -> tuple[str, ...]:
+        """The variable of the query's key."""
+        return self.whole.key_variable()
+
+    def read_spreads(self) -> Sequence[ReadSpread] | None:
+        """Those of the query."""
+        return query_spreads(self.whole.query)
+
+    def cut(self) -> Sequence[ConstructSolutions]:
+        """Itself."""
+        return (self,)
+
 
 @dataclass(frozen=True, slots=True)
 class MergedGraphs:
@@ -85,9 +169,14 @@ class MergedGraphs:
     solutions: ConstructSolutions
 
     @property
-    def whole(self) -> StreamQuery:
+    def whole(self) -> QueryUnit:
         """The query."""
         return self.solutions.whole
+
+    @property
+    def noun(self) -> str:
+        """The noun of the unit in messages."""
+        return "unit"
 
     @property
     def name(self) -> str:
@@ -124,25 +213,35 @@ class MergedGraphs:
         """Itself."""
         return (self,)
 
+    @property
+    def rules(self) -> tuple[Rule, ...]:
+        """None."""
+        return ()
 
-def with_merged_graphs(units: Iterable[StreamUnit]) -> Iterator[StreamUnit]:
-    """The units; each CONSTRUCT with a key is replaced by its `ConstructSolutions` and
-    `MergedGraphs`."""
-    for unit in units:
-        if isinstance(unit, StreamQuery) and isinstance(unit.query.form, ConstructForm) and query_key(unit.query).variable is not None:
-            solutions = ConstructSolutions(unit)
-            yield solutions
-            yield MergedGraphs(solutions)
-        else:
-            yield unit
+    @property
+    def acts_alone(self) -> bool:
+        """True: as the query."""
+        return True
+
+    def key_names(self) -> tuple[str, ...]:
+        """None: one partition."""
+        return ()
+
+    def read_spreads(self) -> Sequence[ReadSpread] | None:
+        """None: one partition."""
+        return None
+
+    def cut(self) -> Sequence[MergedGraphs]:
+        """Itself."""
+        return (self,)
 
 
-def query_of(unit: StreamUnit) -> StreamQuery | None:
+def query_of(unit: StreamUnit) -> QueryUnit | None:
     """The query of a unit that is a query, or that finds the solutions of one; None for other
     units.
     """
     match unit:
-        case StreamQuery():
+        case QueryUnit():
             return unit
         case ConstructSolutions(whole):
             return whole

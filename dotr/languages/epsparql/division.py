@@ -15,13 +15,13 @@ from dotr.engine.unit_runs import UnitContext
 from dotr.evaluation.limits import Limits
 from dotr.languages.continuous.evaluation.division import divided_query, united_query
 from dotr.languages.continuous.unit import ConstructSolutions
+from dotr.languages.epsparql.interval_spread import interval_key_names
 from dotr.languages.epsparql.unit import IntervalUnit
 from dotr.languages.lars.division import LarsDivision, united_lars
 from dotr.languages.lars.unit import LarsUnit
 from dotr.model.time import Clock
 from dotr.temporal.intervals.tree import PatternTree
 from dotr.temporal.layout.keys import bucket
-from dotr.temporal.layout.unit_spread import unit_key_names
 from dotr.temporal.layout.units import StreamQuery, StreamUnit
 from dotr.temporal.matching.events import StoredEvent
 from dotr.temporal.matching.state import StateError
@@ -48,7 +48,7 @@ def divided_unit(
         case StreamQuery() | ConstructSolutions():
             return divided_query(state, buckets)
         case LarsUnit():
-            return LarsDivision(unit, context).divided(state, buckets, bucket_before)
+            return LarsDivision(unit.file, unit.events, context).divided(state, buckets, bucket_before)
         case _:
             raise StateError(f"that of {unit.name} cannot be divided over {buckets} buckets")
 
@@ -95,7 +95,7 @@ def divided_intervals(unit: IntervalUnit, state: UnitSnapshot, clock: Clock, lim
     Raises:
         StateError: the state is of another form.
     """
-    keys, query = unit_key_names(unit), unit.query
+    keys, query = interval_key_names(unit), unit.query
     assert query.where is not None, "a unit with a key has operands"
     tree = PatternTree(query.where, query.policy, clock, limits)
     places = tree.places_of_keys(keys)

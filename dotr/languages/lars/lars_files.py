@@ -6,9 +6,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from dotr.errors.diagnostics import Diagnostic, Severity
+from dotr.languages.lars.lars_spread import atoms_read
 from dotr.languages.lars.model import EventAtom, LarsFile
 from dotr.languages.lars.reading import LarsCode, compile_lars
-from dotr.languages.lars.unit import LarsUnit, atoms_read, event_spans, made_by
+from dotr.languages.lars.unit import LarsUnit, event_spans, made_by
 from dotr.languages.linking import ProgramNames, ResolvedUnits
 from dotr.model.places import Document
 from dotr.model.rules import EventSource, FactSource
