@@ -10,23 +10,33 @@ for :a, none, and for :b and :c; the graph of `Hot` at 10 has three triples.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
+from dotr.engine.unit_runs import EngineUnit, UnitContext, UnitMeaning, UnitRun
+from dotr.errors.diagnostics import Diagnostic
+from dotr.evaluation.limits import Limits
+from dotr.instant.datalog.background.knowledge import Knowledge
 from dotr.languages.continuous.keys import query_key
-from dotr.languages.continuous.model import ConstructForm
+from dotr.languages.continuous.model import ConstructForm, ContinuousQuery, SelectForm
 from dotr.languages.continuous.query_spread import query_spreads
+from dotr.model.algebra import Select
 from dotr.model.places import Span
 from dotr.model.rules import EventSource, Rule
 from dotr.model.terms import Label, Variable
-from dotr.model.units import UnitEvents
+from dotr.model.time import Micros
+from dotr.model.units import GraphStream, UnitEvents
 from dotr.temporal.layout.keys import UnitKey
-from dotr.temporal.layout.spread import ReadSpread
+from dotr.temporal.layout.spread import BucketShare, ReadSpread
 from dotr.temporal.layout.units import StreamQuery, StreamUnit, UnitRead
+
+if TYPE_CHECKING:
+    from dotr.engine.state.units import UnitSnapshot
 
 
 @dataclass(frozen=True, slots=True)
-class QueryUnit(StreamQuery):
+class QueryUnit(StreamQuery, EngineUnit):
     """A continuous query as a unit."""
 
     @property
@@ -78,9 +88,44 @@ class QueryUnit(StreamQuery):
         """The variable of the key; empty: there is none."""
         return () if self.key.variable is None else (self.key.variable,)
 
+    def run(self, context: UnitContext, share: BucketShare | None = None) -> UnitRun:
+        """The run of the query."""
+        return _query_run(self.query, self.streams, context, share)
+
+    @property
+    def periods(self) -> Sequence[Micros]:
+        """That of the reports of each window."""
+        from dotr.languages.continuous.windows.reports import report_times
+
+        return [times.step for window in self.query.windows if (times := report_times(window, 0)) is not None]
+
+    def warnings(self, knowledge: Knowledge, limits: Limits, static: Collection[Select]) -> Iterator[Diagnostic]:
+        """Those of the query (`dotr.languages.continuous.checks`)."""
+        from dotr.languages.continuous.checks import query_warnings
+
+        yield from query_warnings([self], knowledge, limits)
+
+    def meaning(self, origin: Micros) -> UnitMeaning:
+        """The query, with the origin of its windows."""
+        return UnitMeaning(self.noun, self.query, (origin,))
+
+    def divided(
+        self, state: UnitSnapshot, context: UnitContext, buckets: int, bucket_before: tuple[int, int] | None
+    ) -> Sequence[UnitSnapshot]:
+        """The parts of the state by bucket (`dotr.languages.continuous.evaluation.division`)."""
+        from dotr.languages.continuous.evaluation.division import divided_query
+
+        return divided_query(state, buckets)
+
+    def united(self, parts: Sequence[UnitSnapshot]) -> UnitSnapshot:
+        """The state of a bucket, united from its parts."""
+        from dotr.languages.continuous.evaluation.division import united_query
+
+        return united_query(parts)
+
 
 @dataclass(frozen=True, slots=True)
-class ConstructSolutions:
+class ConstructSolutions(EngineUnit):
     """The solutions of a CONSTRUCT, as events that only the unit of its graphs (`MergedGraphs`)
     reads.
 
@@ -161,9 +206,42 @@ class ConstructSolutions:
         """Itself."""
         return (self,)
 
+    def run(self, context: UnitContext, share: BucketShare | None = None) -> UnitRun:
+        """The run of the query, with the solutions in place of their graph."""
+        query = self.whole.query
+        return _query_run(replace(query, form=SelectForm(query.query)), self.whole.streams, context, share, self.label)
+
+    @property
+    def periods(self) -> Sequence[Micros]:
+        """Those of the query."""
+        return self.whole.periods
+
+    @property
+    def is_inner(self) -> bool:
+        """True: only the unit of their graphs reads the solutions."""
+        return True
+
+    def meaning(self, origin: Micros) -> UnitMeaning:
+        """That of the query."""
+        return self.whole.meaning(origin)
+
+    def divided(
+        self, state: UnitSnapshot, context: UnitContext, buckets: int, bucket_before: tuple[int, int] | None
+    ) -> Sequence[UnitSnapshot]:
+        """The parts of the state by bucket (`dotr.languages.continuous.evaluation.division`)."""
+        from dotr.languages.continuous.evaluation.division import divided_query
+
+        return divided_query(state, buckets)
+
+    def united(self, parts: Sequence[UnitSnapshot]) -> UnitSnapshot:
+        """The state of a bucket, united from its parts."""
+        from dotr.languages.continuous.evaluation.division import united_query
+
+        return united_query(parts)
+
 
 @dataclass(frozen=True, slots=True)
-class MergedGraphs:
+class MergedGraphs(EngineUnit):
     """The graphs of a CONSTRUCT, each of the solutions of one report."""
 
     solutions: ConstructSolutions
@@ -235,6 +313,16 @@ class MergedGraphs:
         """Itself."""
         return (self,)
 
+    def run(self, context: UnitContext, share: BucketShare | None = None) -> UnitRun:
+        """The run that merges the solutions."""
+        from dotr.languages.continuous.evaluation.graph_run import GraphRun
+
+        return GraphRun(self.whole.query, self.solutions.attributes, context.limits)
+
+    def meaning(self, origin: Micros) -> None:
+        """None: it has no state."""
+        return
+
 
 def query_of(unit: StreamUnit) -> QueryUnit | None:
     """The query of a unit that is a query, or that finds the solutions of one; None for other
@@ -247,3 +335,17 @@ def query_of(unit: StreamUnit) -> QueryUnit | None:
             return whole
         case _:
             return None
+
+
+def _query_run(
+    query: ContinuousQuery, streams: Sequence[GraphStream], context: UnitContext, share: BucketShare | None, label: Label | None = None
+) -> UnitRun:
+    """The run of a query; its closures are those of all queries of the context, where units share
+    any."""
+    from dotr.languages.continuous.evaluation.report import ReportEvaluator
+    from dotr.languages.continuous.evaluation.run import QueryRun
+    from dotr.languages.continuous.evaluation.window_closures import SharedClosures
+
+    closures = None if context.shared is None else context.shared.part(SharedClosures, lambda: SharedClosures(context.closer))
+    evaluator = ReportEvaluator(query, context.closer, context.clock, context.limits, share)
+    return QueryRun(evaluator, context.origin, closures, streams, label)

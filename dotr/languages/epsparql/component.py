@@ -9,23 +9,29 @@ Source: ep-sparql.md, sections 4 and 5.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from graphlib import TopologicalSorter
 
+from dotr.engine.unit_runs import EngineUnit, UnitContext, UnitMeaning, UnitRun
+from dotr.errors.diagnostics import Diagnostic
+from dotr.evaluation.limits import Limits
+from dotr.instant.datalog.background.knowledge import Knowledge
 from dotr.languages.epsparql.unit import IntervalUnit, LinkedMembers, Member, label_read, member_reads
+from dotr.model.algebra import Select
 from dotr.model.graphs import components
 from dotr.model.places import Span
 from dotr.model.rules import Rule
 from dotr.model.terms import Label
+from dotr.model.time import Micros
 from dotr.model.units import UnitEvents
 from dotr.temporal.layout.keys import UnitKey
-from dotr.temporal.layout.spread import ReadSpread
+from dotr.temporal.layout.spread import BucketShare, ReadSpread
 from dotr.temporal.layout.units import ProgramUnit, StreamUnit, UnitRead, labels_made, makers, readings
 
 
 @dataclass(frozen=True, slots=True)
-class IntervalComponent(LinkedMembers):
+class IntervalComponent(LinkedMembers, EngineUnit):
     """Units, and rules, that depend on each other through the past."""
 
     @property
@@ -69,6 +75,22 @@ class IntervalComponent(LinkedMembers):
     def cut(self) -> Sequence[IntervalComponent]:
         """Itself."""
         return (self,)
+
+    def run(self, context: UnitContext, share: BucketShare | None = None) -> UnitRun:
+        """The run of the members."""
+        from dotr.languages.epsparql.component_run import ComponentRun
+
+        return ComponentRun(self, context.clock, context.limits, traced=context.traced)
+
+    def warnings(self, knowledge: Knowledge, limits: Limits, static: Collection[Select]) -> Iterator[Diagnostic]:
+        """E401 for each group that the background alone answers."""
+        from dotr.languages.epsparql.interval_warnings import background_groups
+
+        yield from background_groups([self], static)
+
+    def meaning(self, origin: Micros) -> UnitMeaning:
+        """The text of each member."""
+        return UnitMeaning(self.noun, tuple(each.query if isinstance(each, IntervalUnit) else each for each in self.members))
 
 
 def with_components(rules: Sequence[Rule], units: Sequence[StreamUnit], labels: Mapping[Label, UnitEvents]) -> list[StreamUnit]:

@@ -2,22 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
+from dotr.engine.unit_runs import EngineUnit, UnitContext, UnitMeaning, UnitRun
+from dotr.errors.diagnostics import Diagnostic
+from dotr.evaluation.limits import Limits
+from dotr.instant.datalog.background.knowledge import Knowledge
 from dotr.languages.epsparql.interval_spread import LinkedQuery, interval_key_names, interval_spreads
+from dotr.model.algebra import Select
 from dotr.model.rules import EventSource, Rule
 from dotr.model.terms import Label
+from dotr.model.time import Micros
 from dotr.model.units import IntervalEvents, UnitEvents
 from dotr.temporal.layout.keys import UnitKey
 from dotr.temporal.layout.retention import lookbacks, roles
-from dotr.temporal.layout.spread import ReadSpread
+from dotr.temporal.layout.spread import BucketShare, ReadSpread
 from dotr.temporal.layout.units import UnitRead
+
+if TYPE_CHECKING:
+    from dotr.engine.state.units import UnitSnapshot
 
 
 @dataclass(frozen=True, slots=True)
-class IntervalUnit(LinkedQuery):
+class IntervalUnit(LinkedQuery, EngineUnit):
     """A QUERY or STREAM with the streams that it reads."""
 
     @property
@@ -69,6 +78,36 @@ class IntervalUnit(LinkedQuery):
     def cut(self) -> Sequence[IntervalUnit]:
         """Itself."""
         return (self,)
+
+    def run(self, context: UnitContext, share: BucketShare | None = None) -> UnitRun:
+        """The run of the unit."""
+        from dotr.languages.epsparql.run import IntervalRun
+
+        return IntervalRun(self, context.clock, context.limits, traced=context.traced, share=share)
+
+    def warnings(self, knowledge: Knowledge, limits: Limits, static: Collection[Select]) -> Iterator[Diagnostic]:
+        """E401 for each group that the background alone answers."""
+        from dotr.languages.epsparql.interval_warnings import background_groups
+
+        yield from background_groups([self], static)
+
+    def meaning(self, origin: Micros) -> UnitMeaning:
+        """The QUERY or STREAM."""
+        return UnitMeaning(self.noun, self.query)
+
+    def divided(
+        self, state: UnitSnapshot, context: UnitContext, buckets: int, bucket_before: tuple[int, int] | None
+    ) -> Sequence[UnitSnapshot]:
+        """The parts of the state by bucket (`dotr.languages.epsparql.division`)."""
+        from dotr.languages.epsparql.division import divided_intervals
+
+        return divided_intervals(self, state, context.clock, context.limits, buckets)
+
+    def united(self, parts: Sequence[UnitSnapshot]) -> UnitSnapshot:
+        """The state of a bucket, united from its parts."""
+        from dotr.languages.epsparql.division import united_intervals
+
+        return united_intervals(parts)
 
 
 Member: TypeAlias = IntervalUnit | Rule

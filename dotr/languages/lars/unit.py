@@ -3,23 +3,34 @@ section 4)."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
+from dotr.engine.unit_runs import EngineUnit, UnitContext, UnitMeaning, UnitRun
+from dotr.errors.diagnostics import Diagnostic, Severity
+from dotr.evaluation.limits import Limits
+from dotr.instant.datalog.background.knowledge import Knowledge
+from dotr.languages.lars.codes import LarsCode
 from dotr.languages.lars.keys import lars_key
 from dotr.languages.lars.lars_spread import EventReads, atoms_read, lars_key_names, lars_spreads, triples_read
 from dotr.languages.lars.model import EventAtom, LarsFile
+from dotr.model.algebra import Select
 from dotr.model.places import Span
 from dotr.model.rules import Rule
 from dotr.model.terms import Label
+from dotr.model.time import Micros
 from dotr.model.units import UnitEvents, UnitStream
 from dotr.temporal.layout.keys import UnitKey
-from dotr.temporal.layout.spread import ReadSpread
+from dotr.temporal.layout.spread import BucketShare, ReadSpread
 from dotr.temporal.layout.units import UnitRead
+
+if TYPE_CHECKING:
+    from dotr.engine.state.units import UnitSnapshot
 
 
 @dataclass(frozen=True, slots=True)
-class LarsUnit:
+class LarsUnit(EngineUnit):
     """A LARS file with the sources of the events that it reads, by label in alphabetic order."""
 
     file: LarsFile
@@ -90,6 +101,42 @@ class LarsUnit:
     def cut(self) -> Sequence[LarsUnit]:
         """Itself."""
         return (self,)
+
+    def run(self, context: UnitContext, share: BucketShare | None = None) -> UnitRun:
+        """The run of the file."""
+        from dotr.languages.lars.run import LarsRun
+
+        return LarsRun(self.file, self.events, context, share)
+
+    @property
+    def periods(self) -> Sequence[Micros]:
+        """That of the points."""
+        return (self.file.resolution,)
+
+    def warnings(self, knowledge: Knowledge, limits: Limits, static: Collection[Select]) -> Iterator[Diagnostic]:
+        """L404 if the file has one partition."""
+        if reason := self.key.reason:
+            hint = "It runs on one core; other units run on others."
+            message = f"{self.name} has one partition: {reason}"
+            yield Diagnostic(LarsCode.ONE_PARTITION, message, self.span, hint, Severity.WARNING)
+
+    def meaning(self, origin: Micros) -> UnitMeaning:
+        """The file."""
+        return UnitMeaning(self.noun, self.file)
+
+    def divided(
+        self, state: UnitSnapshot, context: UnitContext, buckets: int, bucket_before: tuple[int, int] | None
+    ) -> Sequence[UnitSnapshot]:
+        """The parts of the state by bucket (`dotr.languages.lars.division`)."""
+        from dotr.languages.lars.division import LarsDivision
+
+        return LarsDivision(self.file, self.events, context).divided(state, buckets, bucket_before)
+
+    def united(self, parts: Sequence[UnitSnapshot]) -> UnitSnapshot:
+        """The state of a bucket, united from its parts."""
+        from dotr.languages.lars.division import united_lars
+
+        return united_lars(parts)
 
 
 def made_by(file: LarsFile) -> tuple[UnitEvents, ...]:
