@@ -9,7 +9,7 @@ import ast
 import re
 import sys
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import cache
 from pathlib import PurePosixPath
 from statistics import median
@@ -26,9 +26,9 @@ from tests.support.imports import (
     permitted,
 )
 from tests.support.paths import ROOT
+from tests.support.unit_questions import UNITS, asked
 
 LANGUAGES: Final = {"LARS": "lars", "EP-SPARQL": "epsparql", "continuous queries": "continuous"}
-UNITS: Final = ("StreamQuery", "ConstructSolutions", "MergedGraphs", "LarsUnit", "IntervalUnit", "IntervalComponent")
 OPERATORS: Final = frozenset(
     ("Bgp", "Join", "LeftJoin", "Union", "Minus", "Filter", "Extend", "Values", "Group", "Select", "WindowBlock", "MatchPattern")
 )
@@ -57,37 +57,6 @@ def modules() -> dict[str, ast.Module]:
 def lengths() -> dict[str, int]:
     """The number of lines of each module."""
     return {path: len((ROOT / path).read_text(encoding="utf-8").splitlines()) for path in modules()}
-
-
-def _names(node: ast.expr) -> Iterator[str]:
-    """The classes that an expression names."""
-    match node:
-        case ast.Name(name) | ast.Attribute(attr=name):
-            yield name
-        case ast.BinOp(left, ast.BitOr(), right):
-            yield from _names(left)
-            yield from _names(right)
-        case ast.Tuple(parts):
-            for part in parts:
-                yield from _names(part)
-        case _:
-            pass
-
-
-def asked(tree: ast.AST) -> Counter[str]:
-    """The classes after which a text asks, with the number of questions: `isinstance`, `case`, `type(…) is`."""
-    found: Counter[str] = Counter()
-    for node in ast.walk(tree):
-        match node:
-            case ast.Call(func=ast.Name("isinstance"), args=[_, kinds]):
-                found.update(_names(kinds))
-            case ast.MatchClass(cls=kind):
-                found.update(_names(kind))
-            case ast.Compare(ast.Call(func=ast.Name("type")), [ast.Is() | ast.IsNot()], [kind]):
-                found.update(_names(kind))
-            case _:
-                pass
-    return found
 
 
 @cache

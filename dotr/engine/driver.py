@@ -19,7 +19,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from dotr.engine.fault_isolation import attribute_failures, isolate
-from dotr.engine.gaps import Gap, gap_length, skipped_ticks, tick_letters
+from dotr.engine.gaps import Gap, skipped_ticks, tick_letters
 from dotr.engine.program import CompiledProgram
 from dotr.engine.router import Deliveries, Facts, Router
 from dotr.evaluation.limits import LIMITS
@@ -183,7 +183,7 @@ class Engine:
         self._fed_streams = program.layout.fed_streams
         self._timed = program.acts_alone
         self._clock = clock
-        self._longest = gap_length(program)
+        self._longest = program.longest_gap
         self._passed: Micros | None = None
         self._ended = False
         self.failed: list[DeadLetter] = []
@@ -264,8 +264,9 @@ class Engine:
         """Open a gap, whose dead letters are in `failed`; returns the ticks that are not
         skipped."""
         program = self.program
-        skipped = skipped_ticks(program.stage_one.ticks, gap, program.spec.limits.gap)
-        self.failed += tick_letters(program, program.layout.layers, skipped, gap, self._clock)
+        ticks, most = program.stage_one.ticks, program.spec.limits.gap
+        skipped = skipped_ticks(ticks, gap, most)
+        self.failed += tick_letters(ticks, program.layout.layers, skipped, gap, most, self._clock)
         for units in self._units.values():
             self.failed += units.open_gap(*gap)
         return [each for each in program.stage_one.ticks if each.stream not in skipped]

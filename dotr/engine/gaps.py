@@ -13,16 +13,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence, Set
 from typing import TYPE_CHECKING, NamedTuple
 
+from dotr.engine.unit_runs import engine_unit
 from dotr.evaluation.expressions.values.times import format_time
 from dotr.model.places import Span
 from dotr.model.rules import Rule
 from dotr.model.stream import DeadLetter, Reason
 from dotr.model.time import Clock, Micros
 from dotr.temporal.layout.layers import Layer
-from dotr.temporal.layout.units import StreamQuery, StreamUnit
 
 if TYPE_CHECKING:
-    from dotr.engine.program import CompiledProgram
     from dotr.instant.stage_one import TickStream
 
 
@@ -41,33 +40,16 @@ class Gap(NamedTuple):
         return (self.before - 1) // period - self.after // period
 
 
-def gap_length(program: CompiledProgram) -> Micros | None:
-    """The length in µs up to which no stretch between two instants has more acts of a unit than
-    `limits.gap`; None where no unit has a time of its own."""
-    most = program.spec.limits.gap
-    lengths = [most * each.period for each in program.stage_one.ticks]
-    for layer in program.layout.layers:
+def gap_length(ticks: Iterable[TickStream], layers: Iterable[Layer], most: int) -> Micros | None:
+    """The length in µs up to which no stretch between two instants has more than `most` acts of a
+    unit; None where no unit has a time of its own."""
+    lengths = [most * each.period for each in ticks]
+    for layer in layers:
         for placed in layer.units:
-            periods = _periods(placed.unit)
+            periods = engine_unit(placed.unit).periods
             # The union of n series has more than m times only where one of them has more than m // n.
             lengths += [most // len(periods) * period for period in periods]
     return min(lengths, default=None)
-
-
-def _periods(unit: StreamUnit) -> list[Micros]:
-    from dotr.languages.continuous.unit import ConstructSolutions
-    from dotr.languages.continuous.windows.reports import report_times
-    from dotr.languages.lars.unit import LarsUnit
-
-    match unit:
-        case ConstructSolutions(whole):
-            return _periods(whole)
-        case StreamQuery(query):
-            return [times.step for window in query.windows if (times := report_times(window, 0)) is not None]
-        case LarsUnit(file):
-            return [file.resolution]
-        case _:
-            return []
 
 
 def stretches(times: Sequence[Micros], longest: Micros | None) -> list[tuple[Micros, Micros]]:
@@ -106,15 +88,17 @@ def skipped_ticks(ticks: Iterable[TickStream], gap: Gap, most: int) -> set[int]:
     return {each.stream for each in ticks if gap.multiples(each.period) > most}
 
 
-def tick_letters(program: CompiledProgram, layers: Iterable[Layer], streams: Set[int], gap: Gap, clock: Clock) -> Iterator[DeadLetter]:
-    """The dead letters of a gap in which some streams of ticks are skipped: one for each rule of
-    the layers that they anchor."""
-    periods = {each.stream: each.period for each in program.stage_one.ticks if each.stream in streams}
+def tick_letters(
+    ticks: Iterable[TickStream], layers: Iterable[Layer], streams: Set[int], gap: Gap, most: int, clock: Clock
+) -> Iterator[DeadLetter]:
+    """The dead letters of a gap in which some streams of ticks are skipped, which have more than
+    `most` ticks there: one for each rule of the layers that they anchor."""
+    periods = {each.stream: each.period for each in ticks if each.stream in streams}
     for layer in layers if periods else ():
         for placed in layer.rules:
             stream = layer.ports[placed.ports[0]].stream
             if placed.stage.is_first and isinstance(stream, int) and stream in periods:
-                yield gap_letter(placed.rule, placed.rule.span, gap, gap.multiples(periods[stream]), program.spec.limits.gap, clock)
+                yield gap_letter(placed.rule, placed.rule.span, gap, gap.multiples(periods[stream]), most, clock)
 
 
 def gap_letter(unit: Rule | str, span: Span, gap: Gap, number: int, most: int, clock: Clock) -> DeadLetter:

@@ -114,6 +114,14 @@ class CompiledProgram:
         return tuple(rule for rule in self.closing_rules if not rule.of_rule_set)
 
     @property
+    def longest_gap(self) -> Micros | None:
+        """The length in µs up to which no stretch between two instants has more acts of a unit than
+        `limits.gap`; None where no unit has a time of its own."""
+        from dotr.engine.gaps import gap_length
+
+        return gap_length(self.stage_one.ticks, self.layout.layers, self.spec.limits.gap)
+
+    @property
     def queries(self) -> tuple[StreamQuery, ...]:
         """The continuous queries among the units."""
         return tuple(unit for unit in self.units if isinstance(unit, StreamQuery))
@@ -132,10 +140,9 @@ class CompiledProgram:
         if not self.units:
             return {}
         from dotr.engine.unit_layer import UnitLayer
-        from dotr.languages.continuous.evaluation.window_closures import SharedClosures
+        from dotr.engine.unit_runs import SharedParts
 
-        alone = self.unit_context(clock)
-        context = replace(alone, closures=SharedClosures(alone.closer))
+        context = replace(self.unit_context(clock), shared=SharedParts())
         return {
             layer.number: UnitLayer(layer, context, read)
             for layer, read in zip(self.layout.layers, self.events_read_above, strict=True)
@@ -333,18 +340,11 @@ def compile_program(spec: ProgramSpec, keeping: CachePolicy | StoreFile | None =
         *_idle_ticks(layout, stage_one),
         *spread_warnings(lay_out(shared_rules, spec.since, units, cut=True) if layout.may_be_cut else layout, ruleset.diagnostics),
     ]
-    if stream_queries := [unit for unit in units if isinstance(unit, StreamQuery)]:
-        from dotr.languages.continuous.checks import query_warnings
+    if units:
+        from dotr.engine.unit_runs import engine_unit
 
-        further += query_warnings(stream_queries, knowledge, spec.limits)
-    if spec.lars_documents:
-        from dotr.languages.lars.lars_files import partition_warnings
-
-        further += partition_warnings(units)
-    if spec.interval_documents:
-        from dotr.languages.epsparql.interval_warnings import background_groups
-
-        further += background_groups(units, {plan.select for plan in stage_one.plans if plan.static})
+        answered = {plan.select for plan in stage_one.plans if plan.static}
+        further += [each for unit in units for each in engine_unit(unit).warnings(knowledge, spec.limits, answered)]
     shared = {query.label: query.span for query in ruleset.queries}
     queries = {role.span: shared[role.origin] for rule in ruleset.rules for role in roles(rule) if role.origin in shared}
     kept, further_silenced = without_allowed(further, allowed, queries)

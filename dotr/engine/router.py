@@ -3,7 +3,7 @@
 In one process every port receives all its events. Partitioned, an event is delivered to the bucket
 of its key's value, a replicated event to every bucket; events that the same layer reads stay in
 their bucket. Events for a unit may be delivered to several buckets, or to all
-(`dotr.temporal.layout.unit_spread`).
+(`dotr.temporal.layout.spread`).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from dotr.model.time import Micros
 from dotr.model.traverse import parameters_of
 from dotr.temporal.layout.keys import bucket, bucket_of_values
 from dotr.temporal.layout.layers import Layer, Layout, MadeStream, Port, Stream
-from dotr.temporal.layout.spread import ReadSpread
+from dotr.temporal.layout.spread import ReadSpread, element_shares
 from dotr.temporal.layout.stages import BindingStream
 from dotr.temporal.matching.operator import Arrival
 
@@ -187,8 +187,6 @@ def spread(reach: ReadSpread, arrivals: Sequence[Arrival], buckets: int) -> dict
     if reach.is_everywhere:
         return {number: list(arrivals) for number in range(buckets)}
     if reach.is_divided:
-        from dotr.languages.continuous.query_spread import element_shares  # loaded where a query is spread
-
         ordinal = arrivals[0][0]
         return {number: [(ordinal, row)] for number, row in enumerate(element_shares([row for _, row in arrivals], buckets))}
     found: dict[int, list[Arrival]] = {}

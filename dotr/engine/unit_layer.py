@@ -16,9 +16,8 @@ from operator import itemgetter
 from typing import NamedTuple, TypeAlias
 
 from dotr.engine.gaps import gaps_of
-from dotr.engine.unit_runs import UnitContext, UnitResult, UnitRun, unit_run
+from dotr.engine.unit_runs import UnitContext, UnitResult, UnitRun, engine_unit
 from dotr.evaluation.triples.index import is_hidden
-from dotr.languages.continuous.unit import ConstructSolutions
 from dotr.model.event_order import AttributeValues, sort_by_tie, tie_key
 from dotr.model.rules import EventSource
 from dotr.model.stream import DeadLetter, Firing
@@ -88,7 +87,7 @@ class UnitPort:
         self._read_above = {
             each.label: (each.attributes if each.label in above else None, MadeGraphs(each.label) in above) for each in placed.unit.makes
         }
-        self._is_inner = isinstance(placed.unit, ConstructSolutions)
+        self._is_inner = engine_unit(placed.unit).is_inner
         self._is_read_above = any(names is not None or graphs for names, graphs in self._read_above.values())
         self._made: Counter[Label] = Counter()
         self._intervals: dict[Label, list[IntervalEvents]] = {}
@@ -295,7 +294,7 @@ class UnitLayer:
     def __init__(self, layer: Layer, context: UnitContext, above: Set[MadeStream]) -> None:
         self._layer = layer
         self.contradicted: list[ContradictedReport] = []
-        self.units = [UnitPort(placed, unit_run(placed.unit, context), above) for placed in layer.units]
+        self.units = [UnitPort(placed, engine_unit(placed.unit).run(context), above) for placed in layer.units]
         self._alone = [number for number, each in enumerate(self.units) if each.run.acts_alone]
         self._readers: dict[int, list[int]] = {}
         for number, each in enumerate(self.units):

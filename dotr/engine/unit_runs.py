@@ -10,31 +10,33 @@ and no order but that of the arrivals, which is the same in every runtime.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias, TypeVar
 
+from dotr.errors.diagnostics import Diagnostic
 from dotr.evaluation.limits import Limits
 from dotr.instant.datalog.background.knowledge import Knowledge
 from dotr.instant.datalog.closure.closed_instant import Contradiction
-from dotr.languages.continuous.model import SelectForm
-from dotr.languages.epsparql.component import IntervalComponent
-from dotr.languages.epsparql.unit import IntervalUnit
+from dotr.model.algebra import Select
 from dotr.model.datalog import DatalogRule
 from dotr.model.places import Span
 from dotr.model.stream import DeadLetter, Firing
 from dotr.model.terms import Term, Variable
 from dotr.model.time import Clock, Micros
 from dotr.temporal.layout.spread import BucketShare
-from dotr.temporal.layout.units import StreamQuery, StreamUnit
+from dotr.temporal.layout.units import StreamUnit
 from dotr.temporal.matching.events import StoredEvent
 from dotr.temporal.matching.operator import Arrival
 from dotr.temporal.matching.rule_counts import RuleCounts
+from dotr.temporal.matching.state import StateError
 
 if TYPE_CHECKING:
+    from dotr.engine.state.units import UnitSnapshot
     from dotr.instant.datalog.content_entailment import ContentCloser
-    from dotr.languages.continuous.evaluation.window_closures import SharedClosures
+
+Part = TypeVar("Part")
 
 UnitArrivals: TypeAlias = Mapping[int, Sequence[Arrival]]
 """The arrivals of a unit at a moment, by the number of the read (`StreamUnit.reads`): facts and
@@ -188,14 +190,33 @@ class UnitRun(ABC):
         return sum(self.event_counts) if self.oldest() else 0
 
 
+class SharedParts:
+    """What units of one program share, one part of each class; their language puts it there.
+
+    >>> shared = SharedParts()
+    >>> shared.part(list, list) is shared.part(list, list)
+    True
+    """
+
+    def __init__(self) -> None:
+        self._parts: dict[type[object], object] = {}
+
+    def part(self, kind: type[Part], make: Callable[[], Part]) -> Part:
+        """The part of a class, which is made when it is first asked for."""
+        found = self._parts.get(kind)
+        if not isinstance(found, kind):
+            found = self._parts[kind] = make()
+        return found
+
+
 @dataclass(frozen=True)
 class UnitContext:
     """Settings that all units of a program share.
 
     - `knowledge`: the background; `closing_rules`: the Datalog rules that close windows over it.
     - `clock`: the form of times in terms; `origin`: of windows, in µs.
-    - `closures`: the closures of windows, shared by units that are stepped together moment by
-      moment; None where each unit is stepped through a batch by itself.
+    - `shared`: what units that are stepped together moment by moment share; None where each unit is
+      stepped through a batch by itself.
     - `traced`: results have the parts of their events, for explanations.
     """
 
@@ -204,7 +225,7 @@ class UnitContext:
     clock: Clock
     limits: Limits
     origin: Micros
-    closures: SharedClosures | None = None
+    shared: SharedParts | None = None
     traced: bool = False
 
     @cached_property
@@ -215,47 +236,90 @@ class UnitContext:
         return ContentCloser(self.knowledge, self.closing_rules, self.limits.triples)
 
 
-def unit_run(unit: StreamUnit, context: UnitContext, share: BucketShare | None = None) -> UnitRun:
-    """The run of a unit before the first instant, by the unit's class.
+class UnitMeaning(NamedTuple):
+    """What decides whether stored state is that of a unit.
 
-    Args:
-        share: the bucket, where the unit is spread over buckets; None: the whole unit.
+    - `noun`: the kind of unit, in messages on its state.
+    - `text`: the parsed text, whose written form is digested with the streams that the unit reads.
+    - `settings`: numbers of the program on which the state depends.
+    """
+
+    noun: str
+    text: object
+    settings: tuple[int, ...] = ()
+
+
+class EngineUnit(ABC):
+    """A unit as the engine knows it: its run, its state and its warnings, beside its place in the
+    layout (`dotr.temporal.layout.units.StreamUnit`). The class of each language derives from it.
+    """
+
+    __slots__ = ()
+
+    @property
+    @abstractmethod
+    def name(self) -> str:
+        """That of the unit."""
+
+    @abstractmethod
+    def run(self, context: UnitContext, share: BucketShare | None = None) -> UnitRun:
+        """The run of the unit before the first instant.
+
+        Args:
+            context: the settings of the program's units.
+            share: the bucket, where the unit is spread over buckets; None: the whole unit.
+        """
+
+    @property
+    def periods(self) -> Sequence[Micros]:
+        """The period in µs of each series of times at which the unit acts by itself."""
+        return ()
+
+    @property
+    def is_inner(self) -> bool:
+        """True if its events are no output, but read by another unit alone."""
+        return False
+
+    def warnings(self, knowledge: Knowledge, limits: Limits, static: Collection[Select]) -> Iterator[Diagnostic]:
+        """What needs the compiled background; `static` are the queries of the program that the
+        background alone answers."""
+        return iter(())
+
+    @abstractmethod
+    def meaning(self, origin: Micros) -> UnitMeaning | None:
+        """The meaning of the unit, where windows have an origin in µs; None: it has no state."""
+
+    def divided(
+        self, state: UnitSnapshot, context: UnitContext, buckets: int, bucket_before: tuple[int, int] | None
+    ) -> Sequence[UnitSnapshot]:
+        """The parts of the state of a unit that has a key, by bucket.
+
+        Args:
+            state: that of the whole unit, or of a bucket.
+            context: the settings of the program's units.
+            buckets: the number of buckets.
+            bucket_before: the old bucket and the old number of buckets; None for the whole unit.
+
+        Raises:
+            StateError: the state is of another form, or that of such a unit cannot be divided.
+        """
+        raise StateError(f"that of {self.name} cannot be divided over {buckets} buckets")
+
+    def united(self, parts: Sequence[UnitSnapshot]) -> UnitSnapshot:
+        """The state of a bucket, united from its parts, which have different keys.
+
+        Raises:
+            StateError: that of such a unit cannot be divided, and so there are no parts.
+        """
+        raise StateError(f"that of {self.name} has no parts")
+
+
+def engine_unit(unit: StreamUnit) -> EngineUnit:
+    """A unit of the layout as the engine knows it.
 
     Raises:
         TypeError: the class of the unit has no run.
     """
-    from dotr.languages.continuous.unit import ConstructSolutions, MergedGraphs
-    from dotr.languages.lars.unit import LarsUnit
-
-    match unit:
-        case StreamQuery():
-            from dotr.languages.continuous.evaluation.report import ReportEvaluator
-            from dotr.languages.continuous.evaluation.run import QueryRun
-
-            evaluator = ReportEvaluator(unit.query, context.closer, context.clock, context.limits, share)
-            return QueryRun(evaluator, context.origin, context.closures, [read.stream for read in unit.reads])
-        case ConstructSolutions(whole):
-            from dotr.languages.continuous.evaluation.report import ReportEvaluator
-            from dotr.languages.continuous.evaluation.run import QueryRun
-
-            selected = replace(whole.query, form=SelectForm(whole.query.query))
-            evaluator = ReportEvaluator(selected, context.closer, context.clock, context.limits, share)
-            return QueryRun(evaluator, context.origin, context.closures, [read.stream for read in unit.reads], unit.label)
-        case MergedGraphs():
-            from dotr.languages.continuous.evaluation.graph_run import GraphRun
-
-            return GraphRun(unit, context.limits)
-        case LarsUnit():
-            from dotr.languages.lars.run import LarsRun
-
-            return LarsRun(unit, context, share)
-        case IntervalUnit():
-            from dotr.languages.epsparql.run import IntervalRun
-
-            return IntervalRun(unit, context.clock, context.limits, traced=context.traced, share=share)
-        case IntervalComponent():
-            from dotr.languages.epsparql.component_run import ComponentRun
-
-            return ComponentRun(unit, context.clock, context.limits, traced=context.traced)
-        case _:
-            raise TypeError(f"there is no run for a {type(unit).__name__}")
+    if not isinstance(unit, EngineUnit):
+        raise TypeError(f"there is no run for a {type(unit).__name__}")
+    return unit

@@ -138,7 +138,7 @@ UNIT_FORMS: Final[Mapping[type, WrittenForm]] = dict(
     ]
 )
 """The forms of all classes of units that rules do not have. The stream of a window is omitted: its
-meaning is digested beside the query (`state_schema.unit_digest`)."""
+meaning is digested beside the query (`engine.state.schema`)."""
 
 UNIT_MEMBERS: Final[Mapping[Enum, str]] = {
     continuous.RelationToStream.RSTREAM: "RSTREAM",

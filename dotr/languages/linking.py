@@ -141,13 +141,15 @@ class QueryFiles:
 
     def resolve(self, names: ProgramNames) -> ResolvedUnits:
         """The queries with the streams of all windows; reports D224 and D225."""
+        from dotr.languages.continuous.reading import query_unit
+
         problems: list[Diagnostic] = []
         resolved: list[StreamUnit] = []
         for query in self.queries:
             streams = [names.stream_of(window.stream, window.stream_span, problems) for window in query.windows]
             known = tuple(stream for stream in streams if stream is not None)
             if len(known) == len(streams):
-                resolved.append(StreamQuery(query, known, attributes_of(query)))
+                resolved.append(query_unit(query, known, attributes_of(query)))
         return ResolvedUnits(resolved, problems)
 
 

@@ -17,7 +17,9 @@ from dotr.engine.program import CompiledProgram
 from dotr.engine.spec import ProgramSpec
 from dotr.errors.diagnostics import refuse
 from dotr.languages.continuous import model as continuous
+from dotr.languages.continuous import unit as query_units
 from dotr.languages.epsparql import component as interval_components
+from dotr.languages.epsparql import interval_spread
 from dotr.languages.epsparql import unit as interval_units
 from dotr.languages.lars import model as lars
 from dotr.languages.lars import unit as lars_units
@@ -235,9 +237,9 @@ _WRITTEN: Final[Mapping[str, type]] = {
     "fed graphs": FedGraphs,
     "instant triples": InstantTriples,
     "interval events": IntervalEvents,
-    "query unit": units.StreamQuery,
+    "query unit": query_units.QueryUnit,
     "lars unit": lars_units.LarsUnit,
-    "operand input": interval_units.OperandInput,
+    "operand input": interval_spread.OperandInput,
     "interval unit": interval_units.IntervalUnit,
     "interval component": interval_components.IntervalComponent,
 }

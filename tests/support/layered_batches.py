@@ -9,7 +9,6 @@ from dataclasses import replace
 from typing import TypeAlias
 
 from dotr.engine.driver import close_instant, items_of_instant
-from dotr.engine.gaps import gap_length
 from dotr.engine.program import compile_program
 from dotr.engine.spec import ProgramSpec
 from dotr.engine.state.migration import StateMigrator, merge_blocks, merge_units, state_change
@@ -89,7 +88,7 @@ class LayeredRun:
             for key in self.job.keys(layer):
                 rows.append(SparkRow(key, RowKind.CLOSED, closed, b""))
                 if times and self.program.timed:
-                    rows.append(span_row(key, times, gap_length(self.program)))
+                    rows.append(span_row(key, times, self.program.longest_gap))
         firings: list[Firing] = []
         for layer, stores in enumerate(self.stores):
             for bucket, store in enumerate(stores):

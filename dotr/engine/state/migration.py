@@ -314,10 +314,10 @@ class StateMigrator:
             return {bucket: snapshot}
         if before not in ((), now.key):
             raise StateError(f"that of {name} was divided by another key ({', '.join(before)})")
-        from dotr.languages.epsparql.division import divided_unit  # loaded where a state is divided
+        from dotr.engine.unit_runs import engine_unit  # loaded where a state is divided
 
         was_in = (bucket, self._old_buckets) if before else None
-        return dict(enumerate(divided_unit(self._placed_units[name], snapshot, self._context, self._buckets, was_in)))
+        return dict(enumerate(engine_unit(self._placed_units[name]).divided(snapshot, self._context, self._buckets, was_in)))
 
     def redistribute(self, layer: int, bucket: int, state: StateSnapshot) -> dict[tuple[int, int], StateSnapshot]:
         """The state of a bucket of an old layer as parts by (new layer, new bucket)."""
@@ -404,9 +404,9 @@ def merge_units(parts: Iterable[UnitsValue], passed: Micros | None, units_of: It
     inside: list[Sequence[StoredEvent]] = []
     for name, snapshots in found.items():
         if len(snapshots) > 1:
-            from dotr.languages.epsparql.division import united_unit  # loaded where a state is divided
+            from dotr.engine.unit_runs import engine_unit  # loaded where a state is divided
 
-            snapshots = [united_unit(by_name[name], snapshots)]
+            snapshots = [engine_unit(by_name[name]).united(snapshots)]
         [(rest, entries)] = snapshots
         units.append((name, rest, len(entries)))
         inside += entries

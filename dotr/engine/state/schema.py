@@ -21,12 +21,9 @@ from typing import Any, Final, NamedTuple, assert_never
 
 from dotr.engine.program import CompiledProgram
 from dotr.engine.state.forms import FACTS, FORMS, MEMBERS, WrittenForm
+from dotr.engine.unit_runs import engine_unit
 from dotr.evaluation.expressions import query_without_lengths
 from dotr.instant.queries.canonical_query import canonical
-from dotr.languages.continuous.unit import MergedGraphs, query_of
-from dotr.languages.epsparql.component import IntervalComponent
-from dotr.languages.epsparql.unit import IntervalUnit
-from dotr.languages.lars.unit import LarsUnit
 from dotr.model.datalog import DatalogRule
 from dotr.model.places import Span
 from dotr.model.rules import EventSource, FactSource
@@ -34,8 +31,7 @@ from dotr.model.time import Micros
 from dotr.model.units import FedGraphs, InstantTriples, IntervalEvents, MadeGraphs, UnitStream
 from dotr.temporal.layout.layers import Layer, Layout, PlacedRule, Port
 from dotr.temporal.layout.stages import BindingStream
-from dotr.temporal.layout.unit_spread import unit_key_names
-from dotr.temporal.layout.units import ProgramUnit, StreamQuery, StreamUnit, labels_made, noun_of, readings
+from dotr.temporal.layout.units import ProgramUnit, labels_made, readings
 
 ANY_PARTITION: Final = -1
 """In the place of the key of a port: an event is in the partition of its values."""
@@ -243,16 +239,16 @@ def state_schema(program: CompiledProgram, layout: Layout | None = None, knowled
     units = [
         StateOfUnit(
             placed.unit.name,
-            noun_of(query_of(placed.unit) or placed.unit),
-            unit_digest(query_of(placed.unit) or placed.unit, program.spec.origin),
+            meaning.noun,
+            digest_of([plain_data(meaning.text), [_stream_data(read.stream) for read in placed.unit.reads], *meaning.settings]),
             tuple(sorted(_all_sources(placed.unit.name, needs))),
             layer.number,
             placed.partition,
-            unit_key_names(placed.unit) if placed.is_spread else (),
+            placed.unit.key_names() if placed.is_spread else (),
         )
         for layer in layout.layers
         for placed in layer.units
-        if not isinstance(placed.unit, MergedGraphs)  # which has no state
+        if (meaning := engine_unit(placed.unit).meaning(program.spec.origin)) is not None
     ]
     groups = tuple(tuple(port.group for port in layer.ports) for layer in layout.layers)
     has_groups = any(number for ports in groups for number, _ in ports)
@@ -266,24 +262,6 @@ def _written_key(port: Port) -> int | None:
     if port.is_replicated:
         return EVERY_PARTITION
     return ANY_PARTITION if port.spread else port.key_position
-
-
-def unit_digest(unit: StreamUnit, origin: Micros) -> str:
-    """The digest of the meaning of a unit and of its streams, and for a query of the origin of
-    windows (µs)."""
-    streams = [_stream_data(read.stream) for read in unit.reads]
-    match unit:
-        case StreamQuery():
-            return digest_of([plain_data(unit.query), streams, origin])
-        case IntervalUnit():
-            return digest_of([plain_data(unit.query), streams])
-        case IntervalComponent():
-            members = [plain_data(each.query if isinstance(each, IntervalUnit) else each) for each in unit.members]
-            return digest_of([members, streams])
-        case LarsUnit():
-            return digest_of([plain_data(unit.file), streams])
-        case _:
-            raise TypeError(f"there is no digest of a {type(unit).__name__}")
 
 
 def _stream_data(stream: UnitStream) -> object:

@@ -28,7 +28,7 @@ from dotr.languages.continuous.model import (
     StreamLevel,
     TriplesExtent,
 )
-from dotr.languages.continuous.unit import query_of
+from dotr.languages.continuous.unit import QueryUnit, query_of
 from dotr.model.datalog import DatalogRule
 from dotr.model.terms import Label
 from dotr.model.units import FedGraphs, GraphStream, MadeGraphs
@@ -36,7 +36,7 @@ from dotr.syntax.rendering import duration_text
 from dotr.temporal.answers.plan import DEFAULT_GRAPH, maintained_plan
 from dotr.temporal.intervals.patterns import plain_groups
 from dotr.temporal.layout.layers import Layer
-from dotr.temporal.layout.units import ProgramUnit, StreamQuery, readings
+from dotr.temporal.layout.units import ProgramUnit, readings
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +140,7 @@ def lines_of(query: ContinuousExplanation) -> Iterator[str]:
 
 
 def _explained(
-    layer: Layer, unit: StreamQuery, rules: Sequence[DatalogRule], background: TripleIndex, readers: tuple[str, ...]
+    layer: Layer, unit: QueryUnit, rules: Sequence[DatalogRule], background: TripleIndex, readers: tuple[str, ...]
 ) -> ContinuousExplanation:
     query = unit.query
     match query.form:

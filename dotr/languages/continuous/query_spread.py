@@ -16,9 +16,6 @@ from collections.abc import Sequence
 
 from dotr.languages.continuous.keys import query_key
 from dotr.languages.continuous.model import ContinuousQuery, EntailmentLevel
-from dotr.model.event_order import AttributeValues
-from dotr.model.terms import Term
-from dotr.temporal.layout.keys import bucket
 from dotr.temporal.layout.spread import ReadSpread
 
 
@@ -29,23 +26,3 @@ def query_spreads(query: ContinuousQuery) -> Sequence[ReadSpread] | None:
     (window,) = query.windows
     is_divided = window.block_level is EntailmentLevel.NONE
     return [ReadSpread((), not is_divided, is_divided=is_divided)]
-
-
-def element_shares(rows: Sequence[AttributeValues], buckets: int) -> Sequence[AttributeValues]:
-    """The share of each bucket, in order, in elements that arrive together: a row of the number of
-    elements, the number of their triples, and the triples of the bucket's subjects.
-
-    >>> a, b = ("<http://e/a>", "<e:v>", '"1"'), ("<http://e/b>", "<e:v>", '"2"')
-    >>> element_shares([(*a, *b), b], 2) == [("2", "3", *b, *b), ("2", "3", *a)]
-    True
-    """
-    own: list[list[Term | None]] = [[] for _ in range(buckets)]
-    triples = 0
-    for row in rows:
-        found = dict.fromkeys(zip(row[0::3], row[1::3], row[2::3], strict=True))
-        for triple in found:
-            if triple[0] is not None:
-                triples += 1
-                own[bucket(triple[0], buckets)] += triple
-    counts = str(len(rows)), str(triples)
-    return [(*counts, *each) for each in own]

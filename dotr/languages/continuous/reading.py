@@ -20,12 +20,15 @@ from dotr.languages.continuous.text.bodies import read_body
 from dotr.languages.continuous.text.keywords import CONTINUOUS
 from dotr.languages.continuous.text.policies import check_computed, duplicate_windows, policies_of, warnings
 from dotr.languages.continuous.text.statements import StatementSyntax, read_statement, statement_cursor
+from dotr.languages.continuous.unit import QueryUnit
 from dotr.model.places import Document, Span
-from dotr.model.terms import Prefixes
+from dotr.model.terms import Prefixes, Variable
 from dotr.model.time import Unit
+from dotr.model.units import GraphStream
 from dotr.syntax import scan as rule_scan
 from dotr.syntax.cursor import statement_spans
 from dotr.syntax.sparql.tokens import TokenScan, lex
+from dotr.temporal.layout.units import StreamUnit
 
 __all__ = ["ContinuousSet", "WindowCode", "compile_continuous", "statement_spans"]
 
@@ -71,6 +74,13 @@ def compile_continuous(documents: Sequence[Document], prefixes: Prefixes, unit: 
 
 
 _PREFIX: Final = re.compile(r"(?i)prefix")
+
+
+def query_unit(query: ContinuousQuery, streams: tuple[GraphStream, ...], attributes: tuple[Variable, ...]) -> StreamUnit:
+    """The unit of a query: with the stream of each of its windows, and the sorted attributes of its
+    events.
+    """
+    return QueryUnit(query, streams, attributes)
 
 
 def _statements(

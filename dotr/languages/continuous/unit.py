@@ -1,4 +1,5 @@
-"""CONSTRUCT queries with a key, cut into two units: solutions in all buckets, and their graph.
+"""Continuous queries as units of a program; a CONSTRUCT with a key is cut into two units: solutions in
+all buckets, and their graph.
 
 Idea: the event of a CONSTRUCT is one graph of all solutions of a report (continuous.md, section 9).
 Each bucket finds the solutions of its subjects. A unit with one partition, in a layer above, makes
@@ -9,28 +10,134 @@ for :a, none, and for :b and :c; the graph of `Hot` at 10 has three triples.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
+from dotr.engine.unit_runs import EngineUnit, UnitContext, UnitMeaning, UnitRun
+from dotr.errors.diagnostics import Diagnostic
+from dotr.evaluation.limits import Limits
+from dotr.instant.datalog.background.knowledge import Knowledge
 from dotr.languages.continuous.keys import query_key
-from dotr.languages.continuous.model import ConstructForm
+from dotr.languages.continuous.model import ConstructForm, ContinuousQuery, SelectForm
+from dotr.languages.continuous.query_spread import query_spreads
+from dotr.model.algebra import Select
 from dotr.model.places import Span
-from dotr.model.rules import EventSource
+from dotr.model.rules import EventSource, Rule
 from dotr.model.terms import Label, Variable
-from dotr.model.units import UnitEvents
+from dotr.model.time import Micros
+from dotr.model.units import GraphStream, UnitEvents
 from dotr.temporal.layout.keys import UnitKey
+from dotr.temporal.layout.spread import BucketShare, ReadSpread
 from dotr.temporal.layout.units import StreamQuery, StreamUnit, UnitRead
+
+if TYPE_CHECKING:
+    from dotr.engine.state.units import UnitSnapshot
 
 
 @dataclass(frozen=True, slots=True)
-class ConstructSolutions:
+class QueryUnit(StreamQuery, EngineUnit):
+    """A continuous query as a unit."""
+
+    @property
+    def noun(self) -> str:
+        """The noun of the unit in messages."""
+        return "query"
+
+    @property
+    def key(self) -> UnitKey:
+        """The key of the query (continuous.md, section 9)."""
+        return query_key(self.query)
+
+    @property
+    def may_recur(self) -> bool:
+        """False: a continuous query is in no cycle, not even through the past."""
+        return False
+
+    @property
+    def members(self) -> tuple[QueryUnit, ...]:
+        """Itself."""
+        return (self,)
+
+    @property
+    def rules(self) -> tuple[Rule, ...]:
+        """None."""
+        return ()
+
+    @property
+    def acts_alone(self) -> bool:
+        """True: it may report without arrivals."""
+        return True
+
+    def key_names(self) -> tuple[str, ...]:
+        """The variable of the key; empty: one partition, as for a CONSTRUCT, which is spread where it is cut."""
+        return () if isinstance(self.query.form, ConstructForm) else self.key_variable()
+
+    def read_spreads(self) -> Sequence[ReadSpread] | None:
+        """The spread of each read; None: one partition, as for a CONSTRUCT."""
+        return None if isinstance(self.query.form, ConstructForm) else query_spreads(self.query)
+
+    def cut(self) -> Sequence[QueryUnit | ConstructSolutions | MergedGraphs]:
+        """A CONSTRUCT with a key: its solutions, and their graphs; of another query, itself."""
+        if not isinstance(self.query.form, ConstructForm) or self.key.variable is None:
+            return (self,)
+        solutions = ConstructSolutions(self)
+        return solutions, MergedGraphs(solutions)
+
+    def key_variable(self) -> tuple[Variable, ...]:
+        """The variable of the key; empty: there is none."""
+        return () if self.key.variable is None else (self.key.variable,)
+
+    def run(self, context: UnitContext, share: BucketShare | None = None) -> UnitRun:
+        """The run of the query."""
+        return _query_run(self.query, self.streams, context, share)
+
+    @property
+    def periods(self) -> Sequence[Micros]:
+        """That of the reports of each window."""
+        from dotr.languages.continuous.windows.reports import report_times
+
+        return [times.step for window in self.query.windows if (times := report_times(window, 0)) is not None]
+
+    def warnings(self, knowledge: Knowledge, limits: Limits, static: Collection[Select]) -> Iterator[Diagnostic]:
+        """Those of the query (`dotr.languages.continuous.checks`)."""
+        from dotr.languages.continuous.checks import query_warnings
+
+        yield from query_warnings([self], knowledge, limits)
+
+    def meaning(self, origin: Micros) -> UnitMeaning:
+        """The query, with the origin of its windows."""
+        return UnitMeaning(self.noun, self.query, (origin,))
+
+    def divided(
+        self, state: UnitSnapshot, context: UnitContext, buckets: int, bucket_before: tuple[int, int] | None
+    ) -> Sequence[UnitSnapshot]:
+        """The parts of the state by bucket (`dotr.languages.continuous.evaluation.division`)."""
+        from dotr.languages.continuous.evaluation.division import divided_query
+
+        return divided_query(state, buckets)
+
+    def united(self, parts: Sequence[UnitSnapshot]) -> UnitSnapshot:
+        """The state of a bucket, united from its parts."""
+        from dotr.languages.continuous.evaluation.division import united_query
+
+        return united_query(parts)
+
+
+@dataclass(frozen=True, slots=True)
+class ConstructSolutions(EngineUnit):
     """The solutions of a CONSTRUCT, as events that only the unit of its graphs (`MergedGraphs`)
     reads.
 
     The unit has the name and the state of the query, `whole`.
     """
 
-    whole: StreamQuery
+    whole: QueryUnit
+
+    @property
+    def noun(self) -> str:
+        """The noun of the unit in messages."""
+        return "unit"
 
     @property
     def name(self) -> str:
@@ -77,17 +184,77 @@ class ConstructSolutions:
         """Itself."""
         return (self,)
 
+    @property
+    def rules(self) -> tuple[Rule, ...]:
+        """None."""
+        return ()
+
+    @property
+    def acts_alone(self) -> bool:
+        """True: the query may report without arrivals."""
+        return True
+
+    def key_names(self) -> tuple[str, ...]:
+        """The variable of the query's key."""
+        return self.whole.key_variable()
+
+    def read_spreads(self) -> Sequence[ReadSpread] | None:
+        """Those of the query."""
+        return query_spreads(self.whole.query)
+
+    def cut(self) -> Sequence[ConstructSolutions]:
+        """Itself."""
+        return (self,)
+
+    def run(self, context: UnitContext, share: BucketShare | None = None) -> UnitRun:
+        """The run of the query, with the solutions in place of their graph."""
+        query = self.whole.query
+        return _query_run(replace(query, form=SelectForm(query.query)), self.whole.streams, context, share, self.label)
+
+    @property
+    def periods(self) -> Sequence[Micros]:
+        """Those of the query."""
+        return self.whole.periods
+
+    @property
+    def is_inner(self) -> bool:
+        """True: only the unit of their graphs reads the solutions."""
+        return True
+
+    def meaning(self, origin: Micros) -> UnitMeaning:
+        """That of the query."""
+        return self.whole.meaning(origin)
+
+    def divided(
+        self, state: UnitSnapshot, context: UnitContext, buckets: int, bucket_before: tuple[int, int] | None
+    ) -> Sequence[UnitSnapshot]:
+        """The parts of the state by bucket (`dotr.languages.continuous.evaluation.division`)."""
+        from dotr.languages.continuous.evaluation.division import divided_query
+
+        return divided_query(state, buckets)
+
+    def united(self, parts: Sequence[UnitSnapshot]) -> UnitSnapshot:
+        """The state of a bucket, united from its parts."""
+        from dotr.languages.continuous.evaluation.division import united_query
+
+        return united_query(parts)
+
 
 @dataclass(frozen=True, slots=True)
-class MergedGraphs:
+class MergedGraphs(EngineUnit):
     """The graphs of a CONSTRUCT, each of the solutions of one report."""
 
     solutions: ConstructSolutions
 
     @property
-    def whole(self) -> StreamQuery:
+    def whole(self) -> QueryUnit:
         """The query."""
         return self.solutions.whole
+
+    @property
+    def noun(self) -> str:
+        """The noun of the unit in messages."""
+        return "unit"
 
     @property
     def name(self) -> str:
@@ -124,27 +291,61 @@ class MergedGraphs:
         """Itself."""
         return (self,)
 
+    @property
+    def rules(self) -> tuple[Rule, ...]:
+        """None."""
+        return ()
 
-def with_merged_graphs(units: Iterable[StreamUnit]) -> Iterator[StreamUnit]:
-    """The units; each CONSTRUCT with a key is replaced by its `ConstructSolutions` and
-    `MergedGraphs`."""
-    for unit in units:
-        if isinstance(unit, StreamQuery) and isinstance(unit.query.form, ConstructForm) and query_key(unit.query).variable is not None:
-            solutions = ConstructSolutions(unit)
-            yield solutions
-            yield MergedGraphs(solutions)
-        else:
-            yield unit
+    @property
+    def acts_alone(self) -> bool:
+        """True: as the query."""
+        return True
+
+    def key_names(self) -> tuple[str, ...]:
+        """None: one partition."""
+        return ()
+
+    def read_spreads(self) -> Sequence[ReadSpread] | None:
+        """None: one partition."""
+        return None
+
+    def cut(self) -> Sequence[MergedGraphs]:
+        """Itself."""
+        return (self,)
+
+    def run(self, context: UnitContext, share: BucketShare | None = None) -> UnitRun:
+        """The run that merges the solutions."""
+        from dotr.languages.continuous.evaluation.graph_run import GraphRun
+
+        return GraphRun(self.whole.query, self.solutions.attributes, context.limits)
+
+    def meaning(self, origin: Micros) -> None:
+        """None: it has no state."""
+        return
 
 
-def query_of(unit: StreamUnit) -> StreamQuery | None:
+def query_of(unit: StreamUnit) -> QueryUnit | None:
     """The query of a unit that is a query, or that finds the solutions of one; None for other
     units.
     """
     match unit:
-        case StreamQuery():
+        case QueryUnit():
             return unit
         case ConstructSolutions(whole):
             return whole
         case _:
             return None
+
+
+def _query_run(
+    query: ContinuousQuery, streams: Sequence[GraphStream], context: UnitContext, share: BucketShare | None, label: Label | None = None
+) -> UnitRun:
+    """The run of a query; its closures are those of all queries of the context, where units share
+    any."""
+    from dotr.languages.continuous.evaluation.report import ReportEvaluator
+    from dotr.languages.continuous.evaluation.run import QueryRun
+    from dotr.languages.continuous.evaluation.window_closures import SharedClosures
+
+    closures = None if context.shared is None else context.shared.part(SharedClosures, lambda: SharedClosures(context.closer))
+    evaluator = ReportEvaluator(query, context.closer, context.clock, context.limits, share)
+    return QueryRun(evaluator, context.origin, closures, streams, label)

@@ -9,38 +9,35 @@ Source: ep-sparql.md, sections 4 and 5.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from graphlib import TopologicalSorter
-from typing import TypeAlias
 
-from dotr.languages.epsparql.unit import IntervalUnit
+from dotr.engine.unit_runs import EngineUnit, UnitContext, UnitMeaning, UnitRun
+from dotr.errors.diagnostics import Diagnostic
+from dotr.evaluation.limits import Limits
+from dotr.instant.datalog.background.knowledge import Knowledge
+from dotr.languages.epsparql.unit import IntervalUnit, LinkedMembers, Member, label_read, member_reads
+from dotr.model.algebra import Select
 from dotr.model.graphs import components
 from dotr.model.places import Span
-from dotr.model.rules import EventSource, Rule
+from dotr.model.rules import Rule
 from dotr.model.terms import Label
-from dotr.model.units import IntervalEvents, UnitEvents
+from dotr.model.time import Micros
+from dotr.model.units import UnitEvents
 from dotr.temporal.layout.keys import UnitKey
-from dotr.temporal.layout.retention import lookbacks, roles
+from dotr.temporal.layout.spread import BucketShare, ReadSpread
 from dotr.temporal.layout.units import ProgramUnit, StreamUnit, UnitRead, labels_made, makers, readings
-
-Member: TypeAlias = IntervalUnit | Rule
 
 
 @dataclass(frozen=True, slots=True)
-class IntervalComponent:
-    """Units, and rules, that depend on each other through the past.
+class IntervalComponent(LinkedMembers, EngineUnit):
+    """Units, and rules, that depend on each other through the past."""
 
-    - `members`: each after the members whose events of the same moment it reads.
-    - `makes`: the events of all members.
-    - `reads`: the streams read from outside, each once.
-    - `inside`: the labels that members make.
-    """
-
-    members: tuple[Member, ...]
-    makes: tuple[UnitEvents, ...]
-    reads: tuple[UnitRead, ...]
-    inside: frozenset[Label]
+    @property
+    def noun(self) -> str:
+        """The noun of the unit in messages."""
+        return "unit"
 
     @property
     def name(self) -> str:
@@ -63,9 +60,37 @@ class IntervalComponent:
         return True
 
     @property
-    def rules(self) -> tuple[Rule, ...]:
-        """The members that are rules."""
-        return tuple(member for member in self.members if isinstance(member, Rule))
+    def acts_alone(self) -> bool:
+        """True if the timer of a member may make events without arrivals."""
+        return any(rule.anchor.delay for rule in self.rules)
+
+    def key_names(self) -> tuple[str, ...]:
+        """None: one partition."""
+        return ()
+
+    def read_spreads(self) -> Sequence[ReadSpread] | None:
+        """None: one partition."""
+        return None
+
+    def cut(self) -> Sequence[IntervalComponent]:
+        """Itself."""
+        return (self,)
+
+    def run(self, context: UnitContext, share: BucketShare | None = None) -> UnitRun:
+        """The run of the members."""
+        from dotr.languages.epsparql.component_run import ComponentRun
+
+        return ComponentRun(self, context.clock, context.limits, traced=context.traced)
+
+    def warnings(self, knowledge: Knowledge, limits: Limits, static: Collection[Select]) -> Iterator[Diagnostic]:
+        """E401 for each group that the background alone answers."""
+        from dotr.languages.epsparql.interval_warnings import background_groups
+
+        yield from background_groups([self], static)
+
+    def meaning(self, origin: Micros) -> UnitMeaning:
+        """The text of each member."""
+        return UnitMeaning(self.noun, tuple(each.query if isinstance(each, IntervalUnit) else each for each in self.members))
 
 
 def with_components(rules: Sequence[Rule], units: Sequence[StreamUnit], labels: Mapping[Label, UnitEvents]) -> list[StreamUnit]:
@@ -93,25 +118,6 @@ def with_components(rules: Sequence[Rule], units: Sequence[StreamUnit], labels: 
             found.append(_component(own, made, labels))
             replaced.update(names)
     return [*[unit for unit in units if unit.name not in replaced], *found]
-
-
-def member_reads(member: Member) -> tuple[UnitRead, ...]:
-    """The streams that a member reads, in the order of their numbers; of a rule, those of its
-    roles.
-    """
-    if isinstance(member, IntervalUnit):
-        return member.reads
-    spans = zip(roles(member), lookbacks(member), strict=True)
-    return tuple(UnitRead(role.source, reach.near == 0, role.span) for role, reach in spans)
-
-
-def label_read(read: UnitRead) -> Label | None:
-    """The label of the events of a read; None for facts."""
-    match read.stream:
-        case EventSource(label, _) | IntervalEvents(label, _):
-            return label
-        case _:
-            return None
 
 
 def _component(

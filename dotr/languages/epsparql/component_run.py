@@ -17,9 +17,8 @@ from functools import partial
 
 from dotr.engine.unit_runs import EventPart, UnitArrivals, UnitResult, UnitRun
 from dotr.evaluation.limits import Limits
-from dotr.languages.epsparql.component import IntervalComponent, Member, label_read, member_reads
 from dotr.languages.epsparql.run import IntervalRun
-from dotr.languages.epsparql.unit import IntervalUnit
+from dotr.languages.epsparql.unit import IntervalUnit, LinkedMembers, Member, label_read, member_reads
 from dotr.model.event_order import sort_by_tie, tie_key
 from dotr.model.rules import EventSource, Rule
 from dotr.model.stream import DeadLetter, Firing
@@ -127,7 +126,7 @@ class _RuleMember:
 class ComponentRun(UnitRun):
     """The members of a component with their state."""
 
-    def __init__(self, component: IntervalComponent, clock: Clock, limits: Limits, *, traced: bool = False) -> None:
+    def __init__(self, component: LinkedMembers, clock: Clock, limits: Limits, *, traced: bool = False) -> None:
         self.unit = component
         self.acts_alone = any(rule.anchor.delay for rule in component.rules)
         attributes = {each.label: each.attributes for each in component.makes}

@@ -1,4 +1,4 @@
-"""Division of the state of a unit over buckets, and its union; that of EP-SPARQL units is here.
+"""Division of the state of an EP-SPARQL unit over buckets, and its union.
 
 Example: the unit `{ ?c :price ?p } SEQ { ?c :price ?q }` stores the solutions of its left operand;
 each belongs to the bucket of its ?c.
@@ -11,57 +11,13 @@ from collections.abc import Sequence
 from operator import itemgetter
 
 from dotr.engine.state.units import UnitSnapshot
-from dotr.engine.unit_runs import UnitContext
 from dotr.evaluation.limits import Limits
-from dotr.languages.continuous.evaluation.division import divided_query, united_query
-from dotr.languages.continuous.unit import ConstructSolutions
-from dotr.languages.epsparql.unit import IntervalUnit
-from dotr.languages.lars.division import LarsDivision, united_lars
-from dotr.languages.lars.unit import LarsUnit
+from dotr.languages.epsparql.interval_spread import LinkedQuery, interval_key_names
 from dotr.model.time import Clock
 from dotr.temporal.intervals.tree import PatternTree
 from dotr.temporal.layout.keys import bucket
-from dotr.temporal.layout.unit_spread import unit_key_names
-from dotr.temporal.layout.units import StreamQuery, StreamUnit
 from dotr.temporal.matching.events import StoredEvent
 from dotr.temporal.matching.state import StateError
-
-
-def divided_unit(
-    unit: StreamUnit, state: UnitSnapshot, context: UnitContext, buckets: int, bucket_before: tuple[int, int] | None
-) -> Sequence[UnitSnapshot]:
-    """The parts of the state of a unit that has a key, by bucket.
-
-    Args:
-        unit: the unit, whose run wrote the state.
-        state: that of the whole unit, or of a bucket.
-        context: that of the program's units.
-        buckets: the number of buckets.
-        bucket_before: the old bucket and the old number of buckets; None for the whole unit.
-
-    Raises:
-        StateError: the state is of another form, or a unit of this kind cannot be divided.
-    """
-    match unit:
-        case IntervalUnit():
-            return divided_intervals(unit, state, context.clock, context.limits, buckets)
-        case StreamQuery() | ConstructSolutions():
-            return divided_query(state, buckets)
-        case LarsUnit():
-            return LarsDivision(unit, context).divided(state, buckets, bucket_before)
-        case _:
-            raise StateError(f"that of {unit.name} cannot be divided over {buckets} buckets")
-
-
-def united_unit(unit: StreamUnit, parts: Sequence[UnitSnapshot]) -> UnitSnapshot:
-    """The state of a bucket of a unit, united from its parts, which have different keys."""
-    match unit:
-        case StreamQuery() | ConstructSolutions():
-            return united_query(parts)
-        case LarsUnit():
-            return united_lars(parts)
-        case _:
-            return united_intervals(parts)
 
 
 def united_intervals(parts: Sequence[UnitSnapshot]) -> UnitSnapshot:
@@ -82,7 +38,7 @@ def united_intervals(parts: Sequence[UnitSnapshot]) -> UnitSnapshot:
     )
 
 
-def divided_intervals(unit: IntervalUnit, state: UnitSnapshot, clock: Clock, limits: Limits, buckets: int) -> Sequence[UnitSnapshot]:
+def divided_intervals(unit: LinkedQuery, state: UnitSnapshot, clock: Clock, limits: Limits, buckets: int) -> Sequence[UnitSnapshot]:
     """The parts of the state of a whole EP-SPARQL unit that has a key, by bucket.
 
     Args:
@@ -95,7 +51,7 @@ def divided_intervals(unit: IntervalUnit, state: UnitSnapshot, clock: Clock, lim
     Raises:
         StateError: the state is of another form.
     """
-    keys, query = unit_key_names(unit), unit.query
+    keys, query = interval_key_names(unit), unit.query
     assert query.where is not None, "a unit with a key has operands"
     tree = PatternTree(query.where, query.policy, clock, limits)
     places = tree.places_of_keys(keys)

@@ -16,7 +16,7 @@ from dotr.evaluation.triples.index import TripleIndex
 from dotr.instant.queries.evaluate import AlgebraCompiler
 from dotr.instant.queries.graph import Graph
 from dotr.instant.queries.operators import EMPTY, AlgebraOperator
-from dotr.languages.epsparql.unit import OperandInput
+from dotr.languages.epsparql.interval_spread import OperandInput
 from dotr.model.event_order import AttributeValues
 from dotr.model.time import Micros
 from dotr.temporal.intervals.patterns import EventRead, InstantGroup, visible_variables

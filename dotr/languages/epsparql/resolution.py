@@ -15,7 +15,8 @@ from typing import Final, assert_never
 
 from dotr.evaluation.expressions import query_with_lengths
 from dotr.evaluation.joins.scope import certain
-from dotr.languages.epsparql.unit import IntervalUnit, OperandInput
+from dotr.languages.epsparql.interval_spread import OperandInput
+from dotr.languages.epsparql.unit import IntervalUnit
 from dotr.model.algebra import Attribute, Call, Const, Expression, Select, TimeOf
 from dotr.model.graphs import least_fixpoint
 from dotr.model.rules import EventSource, FactSource, Rule, SharedQuery

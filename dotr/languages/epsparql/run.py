@@ -17,8 +17,7 @@ from dotr.evaluation.limits import LimitExceeded, Limits
 from dotr.evaluation.literal_limits import BOUNDS
 from dotr.languages.epsparql.interval_events import EventMaker
 from dotr.languages.epsparql.interval_operands import OperandRows, OperandSolutions
-from dotr.languages.epsparql.interval_spread import interval_spreads, operand_places
-from dotr.languages.epsparql.unit import IntervalUnit
+from dotr.languages.epsparql.interval_spread import LinkedQuery, interval_key_names, interval_spreads, operand_places
 from dotr.model.stream import DeadLetter, Firing, Reason
 from dotr.model.time import Clock, Micros
 from dotr.temporal.intervals.nodes import TreeMoment
@@ -26,7 +25,6 @@ from dotr.temporal.intervals.patterns import operand_reads
 from dotr.temporal.intervals.solutions import IntervalSolution, LeafSolution
 from dotr.temporal.intervals.tree import PatternTree
 from dotr.temporal.layout.spread import BucketShare
-from dotr.temporal.layout.unit_spread import unit_key_names
 from dotr.temporal.matching.events import StoredEvent
 
 
@@ -48,7 +46,7 @@ class IntervalRun(UnitRun):
 
     acts_alone = False
 
-    def __init__(self, unit: IntervalUnit, clock: Clock, limits: Limits, *, traced: bool = False, share: BucketShare | None = None) -> None:
+    def __init__(self, unit: LinkedQuery, clock: Clock, limits: Limits, *, traced: bool = False, share: BucketShare | None = None) -> None:
         query = unit.query
         self.unit = unit
         self._limits = limits
@@ -217,9 +215,9 @@ class IntervalRun(UnitRun):
 _Feeds: TypeAlias = Sequence[Sequence[tuple[int, OperandRows]]]
 
 
-def _shared_feeds(unit: IntervalUnit, feeds: _Feeds, share: BucketShare) -> list[list[tuple[int, OperandRows]]]:
+def _shared_feeds(unit: LinkedQuery, feeds: _Feeds, share: BucketShare) -> list[list[tuple[int, OperandRows]]]:
     """The feeds restricted to the solutions of a bucket, where rows of other keys arrive too."""
-    keys, spreads = unit_key_names(unit), interval_spreads(unit)
+    keys, spreads = interval_key_names(unit), interval_spreads(unit)
     assert spreads is not None, "a unit that is spread has a key"
     positions = operand_places(unit, keys)
 

@@ -1,58 +1,38 @@
-"""Units of EP-SPARQL in a program: the streams that feed each operand (ep-sparql.md, 2, 4 and 5).
-
-Example: the unit `Q`, of `{ ?c :rose ?q } SEQ { ?c :price ?p }`, where the STREAM `Up` makes graphs
-of `?c :rose ?q`, has three reads: the facts of either plain group, and the graphs of `Up` with
-their starts. Operand 0 has the inputs 0 and 1, operand 1 has the input 2.
-"""
+"""Units of EP-SPARQL in a program, and the members of a component (ep-sparql.md, 2, 4 and 5)."""
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import TYPE_CHECKING, TypeAlias
 
-from dotr.model.places import Span
+from dotr.engine.unit_runs import EngineUnit, UnitContext, UnitMeaning, UnitRun
+from dotr.errors.diagnostics import Diagnostic
+from dotr.evaluation.limits import Limits
+from dotr.instant.datalog.background.knowledge import Knowledge
+from dotr.languages.epsparql.interval_spread import LinkedQuery, interval_key_names, interval_spreads
+from dotr.model.algebra import Select
+from dotr.model.rules import EventSource, Rule
 from dotr.model.terms import Label
-from dotr.model.units import UnitEvents
-from dotr.temporal.intervals.patterns import TemporalQuery
+from dotr.model.time import Micros
+from dotr.model.units import IntervalEvents, UnitEvents
 from dotr.temporal.layout.keys import UnitKey
+from dotr.temporal.layout.retention import lookbacks, roles
+from dotr.temporal.layout.spread import BucketShare, ReadSpread
 from dotr.temporal.layout.units import UnitRead
 
-
-class OperandInput(NamedTuple):
-    """A read that feeds an operand.
-
-    - `read`: its number.
-    - `columns`: for each variable of the operand, sorted, the place of its term in a row; None: the
-      row is a graph, in which the operand is matched.
-    - `has_start`: the row begins with the start of the event.
-    """
-
-    read: int
-    columns: tuple[int, ...] | None
-    has_start: bool
+if TYPE_CHECKING:
+    from dotr.engine.state.units import UnitSnapshot
 
 
 @dataclass(frozen=True, slots=True)
-class IntervalUnit:
-    """A QUERY or STREAM with the streams that it reads.
-
-    - `operands`: the inputs of each operand, in the order of the text. A QUERY with SPARQL's
-      modifiers has none, and one read: its answers.
-    """
-
-    query: TemporalQuery
-    reads: tuple[UnitRead, ...]
-    operands: tuple[tuple[OperandInput, ...], ...]
+class IntervalUnit(LinkedQuery, EngineUnit):
+    """A QUERY or STREAM with the streams that it reads."""
 
     @property
-    def name(self) -> Label:
-        """The name of the unit, which is its label."""
-        return self.query.label
-
-    @property
-    def span(self) -> Span:
-        """The place of the label."""
-        return self.query.label_span
+    def noun(self) -> str:
+        """The noun of the unit in messages."""
+        return "unit"
 
     @property
     def makes(self) -> tuple[UnitEvents, ...]:
@@ -76,3 +56,99 @@ class IntervalUnit:
     def members(self) -> tuple[IntervalUnit, ...]:
         """Itself."""
         return (self,)
+
+    @property
+    def rules(self) -> tuple[Rule, ...]:
+        """None."""
+        return ()
+
+    @property
+    def acts_alone(self) -> bool:
+        """False: only arrivals make events."""
+        return False
+
+    def key_names(self) -> tuple[str, ...]:
+        """The variable of each operand; empty: the unit has one partition."""
+        return interval_key_names(self)
+
+    def read_spreads(self) -> Sequence[ReadSpread] | None:
+        """The spread of each read; None: the unit has one partition."""
+        return interval_spreads(self)
+
+    def cut(self) -> Sequence[IntervalUnit]:
+        """Itself."""
+        return (self,)
+
+    def run(self, context: UnitContext, share: BucketShare | None = None) -> UnitRun:
+        """The run of the unit."""
+        from dotr.languages.epsparql.run import IntervalRun
+
+        return IntervalRun(self, context.clock, context.limits, traced=context.traced, share=share)
+
+    def warnings(self, knowledge: Knowledge, limits: Limits, static: Collection[Select]) -> Iterator[Diagnostic]:
+        """E401 for each group that the background alone answers."""
+        from dotr.languages.epsparql.interval_warnings import background_groups
+
+        yield from background_groups([self], static)
+
+    def meaning(self, origin: Micros) -> UnitMeaning:
+        """The QUERY or STREAM."""
+        return UnitMeaning(self.noun, self.query)
+
+    def divided(
+        self, state: UnitSnapshot, context: UnitContext, buckets: int, bucket_before: tuple[int, int] | None
+    ) -> Sequence[UnitSnapshot]:
+        """The parts of the state by bucket (`dotr.languages.epsparql.division`)."""
+        from dotr.languages.epsparql.division import divided_intervals
+
+        return divided_intervals(self, state, context.clock, context.limits, buckets)
+
+    def united(self, parts: Sequence[UnitSnapshot]) -> UnitSnapshot:
+        """The state of a bucket, united from its parts."""
+        from dotr.languages.epsparql.division import united_intervals
+
+        return united_intervals(parts)
+
+
+Member: TypeAlias = IntervalUnit | Rule
+"""A member of a component of units that depend on each other through the past."""
+
+
+@dataclass(frozen=True, slots=True)
+class LinkedMembers:
+    """The members of a component, with the streams that it reads.
+
+    - `members`: each after the members whose events of the same moment it reads.
+    - `makes`: the events of all members.
+    - `reads`: the streams read from outside, each once.
+    - `inside`: the labels that members make.
+    """
+
+    members: tuple[Member, ...]
+    makes: tuple[UnitEvents, ...]
+    reads: tuple[UnitRead, ...]
+    inside: frozenset[Label]
+
+    @property
+    def rules(self) -> tuple[Rule, ...]:
+        """The members that are rules."""
+        return tuple(member for member in self.members if isinstance(member, Rule))
+
+
+def member_reads(member: Member) -> tuple[UnitRead, ...]:
+    """The streams that a member reads, in the order of their numbers; of a rule, those of its
+    roles.
+    """
+    if isinstance(member, IntervalUnit):
+        return member.reads
+    spans = zip(roles(member), lookbacks(member), strict=True)
+    return tuple(UnitRead(role.source, reach.near == 0, role.span) for role, reach in spans)
+
+
+def label_read(read: UnitRead) -> Label | None:
+    """The label of the events of a read; None for facts."""
+    match read.stream:
+        case EventSource(label, _) | IntervalEvents(label, _):
+            return label
+        case _:
+            return None

@@ -19,10 +19,9 @@ from dotr.engine.state.units import UnitSnapshot
 from dotr.engine.unit_runs import UnitContext
 from dotr.languages.lars.closure.rows import AtomRows
 from dotr.languages.lars.keys import lars_key
-from dotr.languages.lars.lars_spread import keyed_by_object
-from dotr.languages.lars.model import ClassName, EventName, OwnRelation, PropertyName
+from dotr.languages.lars.lars_spread import EventReads, keyed_by_object
+from dotr.languages.lars.model import ClassName, EventName, LarsFile, OwnRelation, PropertyName
 from dotr.languages.lars.run import LarsRun
-from dotr.languages.lars.unit import LarsUnit
 from dotr.model.terms import RDF_TYPE, Term
 from dotr.temporal.layout.keys import bucket
 from dotr.temporal.matching.events import StoredEvent
@@ -35,11 +34,11 @@ IsOwn: TypeAlias = Callable[[Term | None], bool]
 class LarsDivision:
     """Divides the states of one LARS file."""
 
-    def __init__(self, unit: LarsUnit, context: UnitContext) -> None:
-        key = lars_key(unit.file)
+    def __init__(self, file: LarsFile, events: EventReads, context: UnitContext) -> None:
+        key = lars_key(file)
         self._objects: Final = keyed_by_object(key)
         self._places: Final = key.places
-        closure = LarsRun(unit, context).closure
+        closure = LarsRun(file, events, context).closure
         self._logs: Final = closure.log_rows
         self._runs: Final = {rows.name: rows for rows in closure.rules.runs}
         self._counted: Final = [feed.count.label for feed in closure.rules.counts]

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from dotr.errors.diagnostics import Diagnostic, Severity
+from dotr.errors.diagnostics import Diagnostic
+from dotr.languages.lars.lars_spread import atoms_read
 from dotr.languages.lars.model import EventAtom, LarsFile
-from dotr.languages.lars.reading import LarsCode, compile_lars
-from dotr.languages.lars.unit import LarsUnit, atoms_read, event_spans, made_by
+from dotr.languages.lars.reading import compile_lars
+from dotr.languages.lars.unit import LarsUnit, event_spans, made_by
 from dotr.languages.linking import ProgramNames, ResolvedUnits
 from dotr.model.places import Document
 from dotr.model.rules import EventSource, FactSource
@@ -53,12 +54,3 @@ def read_lars_files(documents: Sequence[Document], prefixes: Prefixes) -> LarsFi
     """Read the LARS files of a program."""
     found = compile_lars(documents, prefixes)
     return LarsFiles(found.files, found.diagnostics, found.prefixes)
-
-
-def partition_warnings(units: Sequence[StreamUnit]) -> Iterator[Diagnostic]:
-    """A warning (L404) for each LARS file that has one partition."""
-    for unit in units:
-        if isinstance(unit, LarsUnit) and (reason := unit.key.reason):
-            hint = "It runs on one core; other units run on others."
-            message = f"{unit.name} has one partition: {reason}"
-            yield Diagnostic(LarsCode.ONE_PARTITION, message, unit.span, hint, Severity.WARNING)

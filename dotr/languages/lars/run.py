@@ -37,9 +37,8 @@ from dotr.languages.lars.closure.relations import ReportedRows
 from dotr.languages.lars.closure.rules import rules_of_file
 from dotr.languages.lars.keys import lars_key
 from dotr.languages.lars.lars_retention import reaches, window_of
-from dotr.languages.lars.lars_spread import keyed_by_object
+from dotr.languages.lars.lars_spread import EventReads, keyed_by_object, labels_read, triples_read
 from dotr.languages.lars.model import DerivedAtom, LarsFile, OwnRelation, ReportKind, TupleWindow
-from dotr.languages.lars.unit import LarsUnit
 from dotr.model.algebra import Const, Slot, TriplePattern
 from dotr.model.event_order import AttributeValues
 from dotr.model.stream import DeadLetter, Firing, Reason
@@ -71,29 +70,29 @@ class LarsRun(UnitRun):
     they join with no row of the bucket.
     """
 
-    def __init__(self, unit: LarsUnit, context: UnitContext, share: BucketShare | None = None) -> None:
-        self.unit: Final = unit
-        self._resolution: Final = unit.file.resolution
+    def __init__(self, file: LarsFile, events: EventReads, context: UnitContext, share: BucketShare | None = None) -> None:
+        self._file: Final = file
+        self._resolution: Final = file.resolution
         self._limits: Final = context.limits
         self._clock: Final = context.clock
         self._is_first_share: Final = share is None or share.bucket == 0
         self.skipped: Point | None = None
         self._unreported: list[ReportChange] | None = None  # changes at points evaluated without a report
         self._gap: Gap | None = None
-        rules = rules_of_file(unit.file, context.knowledge.background, context.clock)
+        rules = rules_of_file(file, context.knowledge.background, context.clock)
         self.closure: Final = LarsClosure(rules, self._resolution, context.clock, context.limits.triples)
         self.first: Point | None = None
         self.last: Point | None = None
         self.passed: Point | None = None
         self.watch: PointWatch | None = None
-        self._labels: Final = unit.labels
+        self._labels: Final = labels_read(file, events)
         self._pending: Point | None = None  # the point of the atoms that have arrived
         self._triples: dict[Triple, Micros] = {}
         self._events: dict[Label, dict[FactRow, Micros]] = {}
-        self._held: list[set[FactRow] | None] = [set() if report.kind is ReportKind.ALL else None for report in unit.file.reports]
+        self._held: list[set[FactRow] | None] = [set() if report.kind is ReportKind.ALL else None for report in file.reports]
         self._next: Point | None = None
-        self._reads: Final = len(unit.reads)
-        self._own: Final = None if share is None else OwnRows(unit.file, share)
+        self._reads: Final = len(events) + (triples_read(file) is not None)
+        self._own: Final = None if share is None else OwnRows(file, share)
 
     # --- time ---
 
@@ -137,13 +136,13 @@ class LarsRun(UnitRun):
         self._note_next()
         if not self._is_first_share:
             return ()
-        return (gap_letter(self.unit.name, self.unit.span, Gap(after, gap.before), number, self._limits.gap, self._clock),)
+        return (gap_letter(self._file.name, self._file.span, Gap(after, gap.before), number, self._limits.gap, self._clock),)
 
     @cached_property
     def _acting(self) -> Point:
         """The number of points after one with atoms at which rows may be reported, or each of which
         must be evaluated; FOREVER: all points."""
-        rules, file = self.closure.rules, self.unit.file
+        rules, file = self.closure.rules, self._file
         if rules.dense == FOREVER or ReportKind.ALL not in {report.kind for report in file.reports}:
             return rules.dense
         if any(isinstance(window_of(literal), TupleWindow) for literal in file.literals):
@@ -165,7 +164,7 @@ class LarsRun(UnitRun):
     @cached_property
     def _reach(self) -> Point:
         """The number of points that windows of time reach back."""
-        file = self.unit.file
+        file = self._file
         return max((greatest for each in file.literals for _, _, greatest, _ in reaches(each, file.resolution)), default=0)
 
     def next_due(self) -> Micros | None:
@@ -283,14 +282,14 @@ class LarsRun(UnitRun):
                     self.watch.evaluated(self.first, point, attempt)
                 break
             except LimitExceeded as error:
-                failed = failed or [self._dead_letter(Reason.LIMIT, point, f"a point of {self.unit.name} goes over a limit: {error}")]
+                failed = failed or [self._dead_letter(Reason.LIMIT, point, f"a point of {self._file.name} goes over a limit: {error}")]
             except Exception as error:
                 reraise_in_tests(error, FallbackKind.GRAPHS)
-                failed = failed or [self._dead_letter(Reason.FAILED, point, f"a point of {self.unit.name} fails: {error_line(error)}")]
+                failed = failed or [self._dead_letter(Reason.FAILED, point, f"a point of {self._file.name} fails: {error_line(error)}")]
         return UnitResult([firing for firings in self._firings(point, changes) for firing in firings], failed)
 
     def _dead_letter(self, reason: Reason, point: Point, why: str) -> DeadLetter:
-        span, name = self.unit.span, self.unit.name
+        span, name = self._file.span, self._file.name
         return DeadLetter(reason, f"rule {name}", span.document.name, span.line_column[0], point * self._resolution, name, why)
 
     def _firings(self, point: Point, changes: Sequence[ReportChange]) -> list[list[Firing]]:

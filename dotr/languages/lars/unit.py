@@ -3,26 +3,43 @@ section 4)."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
+from dotr.engine.unit_runs import EngineUnit, UnitContext, UnitMeaning, UnitRun
+from dotr.errors.diagnostics import Diagnostic, Severity
+from dotr.evaluation.limits import Limits
+from dotr.instant.datalog.background.knowledge import Knowledge
+from dotr.languages.lars.codes import LarsCode
 from dotr.languages.lars.keys import lars_key
-from dotr.languages.lars.model import Always, At, Counted, EventAtom, LarsAtom, LarsFile, Since, Sometime, TupleWindow
-from dotr.model.algebra import Const, TriplePattern
+from dotr.languages.lars.lars_spread import EventReads, atoms_read, lars_key_names, lars_spreads, triples_read
+from dotr.languages.lars.model import EventAtom, LarsFile
+from dotr.model.algebra import Select
 from dotr.model.places import Span
-from dotr.model.rules import EventSource, FactSource, Rule
-from dotr.model.terms import Label, Term
-from dotr.model.units import InstantTriples, UnitEvents, UnitStream
+from dotr.model.rules import Rule
+from dotr.model.terms import Label
+from dotr.model.time import Micros
+from dotr.model.units import UnitEvents, UnitStream
 from dotr.temporal.layout.keys import UnitKey
+from dotr.temporal.layout.spread import BucketShare, ReadSpread
 from dotr.temporal.layout.units import UnitRead
+
+if TYPE_CHECKING:
+    from dotr.engine.state.units import UnitSnapshot
 
 
 @dataclass(frozen=True, slots=True)
-class LarsUnit:
+class LarsUnit(EngineUnit):
     """A LARS file with the sources of the events that it reads, by label in alphabetic order."""
 
     file: LarsFile
-    events: tuple[tuple[Label, EventSource | FactSource], ...]
+    events: EventReads
+
+    @property
+    def noun(self) -> str:
+        """The noun of the unit in messages."""
+        return "unit"
 
     @property
     def name(self) -> str:
@@ -49,14 +66,6 @@ class LarsUnit:
         return tuple(UnitRead(stream, True, span) for stream, span in streams)
 
     @property
-    def labels(self) -> Mapping[int, tuple[Label, EventSource | FactSource]]:
-        """The labels that are read, by the number of their read; a read that is missing here is
-        that of triples.
-        """
-        first = 0 if triples_read(self.file) is None else 1
-        return dict(enumerate(self.events, first))
-
-    @property
     def rules(self) -> tuple[Rule, ...]:
         """None."""
         return ()
@@ -76,22 +85,65 @@ class LarsUnit:
         """Itself."""
         return (self,)
 
+    @property
+    def acts_alone(self) -> bool:
+        """True: a point may be evaluated without arrivals."""
+        return True
+
+    def key_names(self) -> tuple[str, ...]:
+        """The predicates of the file with their places, sorted; empty: it has one partition."""
+        return lars_key_names(self.file, self.events)
+
+    def read_spreads(self) -> Sequence[ReadSpread] | None:
+        """The spread of each read; None: the file has one partition."""
+        return lars_spreads(self.file, self.events)
+
+    def cut(self) -> Sequence[LarsUnit]:
+        """Itself."""
+        return (self,)
+
+    def run(self, context: UnitContext, share: BucketShare | None = None) -> UnitRun:
+        """The run of the file."""
+        from dotr.languages.lars.run import LarsRun
+
+        return LarsRun(self.file, self.events, context, share)
+
+    @property
+    def periods(self) -> Sequence[Micros]:
+        """That of the points."""
+        return (self.file.resolution,)
+
+    def warnings(self, knowledge: Knowledge, limits: Limits, static: Collection[Select]) -> Iterator[Diagnostic]:
+        """L404 if the file has one partition."""
+        if reason := self.key.reason:
+            hint = "It runs on one core; other units run on others."
+            message = f"{self.name} has one partition: {reason}"
+            yield Diagnostic(LarsCode.ONE_PARTITION, message, self.span, hint, Severity.WARNING)
+
+    def meaning(self, origin: Micros) -> UnitMeaning:
+        """The file."""
+        return UnitMeaning(self.noun, self.file)
+
+    def divided(
+        self, state: UnitSnapshot, context: UnitContext, buckets: int, bucket_before: tuple[int, int] | None
+    ) -> Sequence[UnitSnapshot]:
+        """The parts of the state by bucket (`dotr.languages.lars.division`)."""
+        from dotr.languages.lars.division import LarsDivision
+
+        return LarsDivision(self.file, self.events, context).divided(state, buckets, bucket_before)
+
+    def united(self, parts: Sequence[UnitSnapshot]) -> UnitSnapshot:
+        """The state of a bucket, united from its parts."""
+        from dotr.languages.lars.division import united_lars
+
+        return united_lars(parts)
+
 
 def made_by(file: LarsFile) -> tuple[UnitEvents, ...]:
     """The events of each REPORT of a file; all attributes, the variables of its atom, are bound."""
     return tuple(
         UnitEvents(report.label, report.attributes, report.label_span, report.makes_graphs, report.attributes) for report in file.reports
     )
-
-
-def atoms_read(file: LarsFile) -> list[tuple[LarsAtom, Span]]:
-    """The atoms of all literals, with their places."""
-    found: list[tuple[LarsAtom, Span]] = []
-    for literal in file.literals:
-        found.append((literal.atom, literal.atom_span))
-        if isinstance(literal.reach, Since):
-            found.append((literal.reach.other, literal.reach.other_span))
-    return found
 
 
 def event_spans(file: LarsFile) -> Mapping[Label, Span]:
@@ -101,26 +153,3 @@ def event_spans(file: LarsFile) -> Mapping[Label, Span]:
         if isinstance(atom, EventAtom):
             spans.setdefault(atom.label, span)
     return spans
-
-
-def triples_read(file: LarsFile) -> InstantTriples | None:
-    """The triples of instants that a file reads; None: it reads none.
-
-    They are those of the properties of its literals and REPORTs; of all properties if a predicate
-    is a variable, or if `[LAST n]` counts all triples.
-    """
-    predicates: set[Term] = set()
-    atoms = [atom for atom, _ in atoms_read(file)] + [report.atom for report in file.reports]
-    for atom in atoms:
-        if not isinstance(atom, TriplePattern) or file.is_background(atom):
-            continue
-        if not isinstance(atom.predicate, Const):
-            return InstantTriples(file.asserted, None)
-        predicates.add(atom.predicate.term)
-    for literal in file.literals:
-        match literal.reach:
-            case Sometime(TupleWindow(_, Counted.ALL)) | Always(TupleWindow(_, Counted.ALL)) | At(_, TupleWindow(_, Counted.ALL)):
-                return InstantTriples(file.asserted, None)
-            case _:
-                pass
-    return InstantTriples(file.asserted, frozenset(predicates)) if predicates else None

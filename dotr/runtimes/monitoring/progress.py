@@ -15,7 +15,6 @@ from typing import TypeAlias
 from dotr.model.terms import Label
 from dotr.model.time import LAST_MICRO, Micros
 from dotr.temporal.layout.layers import Layer
-from dotr.temporal.layout.units import noun_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +130,7 @@ def _labels(layer: Layer) -> tuple[str, ...]:
             origins[placed.ports[0]].add(f"bindings of {placed.rule.name}")
     for unit in layer.units:
         for port in unit.ports:
-            origins[port].add(f"{noun_of(unit.unit)} {unit.unit.name}")
+            origins[port].add(f"{unit.unit.noun} {unit.unit.name}")
     return tuple(map(_joined, map(sorted, origins)))
 
 

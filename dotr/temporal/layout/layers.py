@@ -16,8 +16,6 @@ from itertools import repeat
 from types import MappingProxyType
 from typing import TypeAlias, assert_never
 
-from dotr.languages.epsparql.component import IntervalComponent
-from dotr.languages.epsparql.unit import IntervalUnit
 from dotr.model.rules import EventSource, FactSource, Role, Rule
 from dotr.model.terms import Label, Variable
 from dotr.model.time import Micros
@@ -29,7 +27,6 @@ from dotr.temporal.layout.placement import Placement, place_units
 from dotr.temporal.layout.retention import lookbacks, roles
 from dotr.temporal.layout.spread import ReadSpread
 from dotr.temporal.layout.stages import BindingStream, Stage
-from dotr.temporal.layout.unit_spread import read_spreads
 from dotr.temporal.layout.units import StreamUnit
 
 Stream: TypeAlias = int | Label | MadeGraphs | FedGraphs | InstantTriples | IntervalEvents | BindingStream
@@ -160,7 +157,7 @@ class Layer:
         `may_fire_without_events`, false for units of EP-SPARQL, which make events from arrivals
         alone.
         """
-        return any(_acts_alone(placed.unit) for placed in self.units) or any(placed.delay for placed in self.rules)
+        return any(placed.unit.acts_alone for placed in self.units) or any(placed.delay for placed in self.rules)
 
     @property
     def graph_ports(self) -> frozenset[int]:
@@ -240,13 +237,6 @@ class Layout:
         return tuple(stream for stream in self.routes if isinstance(stream, InstantTriples))
 
 
-def _acts_alone(unit: StreamUnit) -> bool:
-    """True if a unit may make events at a time without arrivals; units of EP-SPARQL do not."""
-    if isinstance(unit, IntervalComponent):
-        return any(rule.anchor.delay for rule in unit.rules)
-    return not isinstance(unit, IntervalUnit)
-
-
 def _stream_numbers(rules: Sequence[Rule], units: Sequence[StreamUnit]) -> dict[FactSource, int]:
     numbers: dict[FactSource, int] = {}
     for rule in rules:
@@ -291,11 +281,9 @@ def lay_out(
     `cut`: rules without a key for all their clauses are cut into stages, unless no operator keeps
     state. `groups`: the number of groups of rules in a layer (`dotr.temporal.layout.groups`).
     """
-    if cut and units:
-        from dotr.languages.continuous.unit import with_merged_graphs  # loaded where a program has units
-
-        units = list(with_merged_graphs(units))
-    inside = {rule.name for unit in units if isinstance(unit, IntervalComponent) for rule in unit.rules}
+    if cut:
+        units = [part for unit in units for part in unit.cut()]
+    inside = {rule.name for unit in units for rule in unit.rules}
     rules = [rule for rule in rules if rule.name not in inside]
     uncut = _lay_out(rules, since, units, cut=False, groups=groups)
     return _lay_out(rules, since, units, cut=True, groups=groups) if cut and uncut.may_be_cut else uncut
@@ -310,7 +298,7 @@ def _lay_out(rules: Sequence[Rule], since: Mapping[str, Micros], units: Sequence
     for unit in sorted(units, key=lambda unit: unit.name):
         number = all_places.units[unit.name]
         own, partition = ports[number], len(placed_units[number])
-        reaches = read_spreads(unit)
+        reaches = unit.read_spreads()
         to_read = zip(unit.reads, reaches or repeat(None), strict=False)
         read = tuple(own.setdefault(_unit_port(each.stream, numbers, partition, reach), len(own)) for each, reach in to_read)
         placed_units[number].append(PlacedUnit(unit, read, partition, reaches is not None))

@@ -1,12 +1,17 @@
 """Buckets that receive the rows of a read, and the share of a unit that a bucket has.
 
-Invariant: a row without a key among its columns is sent to all buckets, and each keeps its own
-share.
+Idea: a unit with a key runs in all buckets, and each bucket has the solutions whose key hashes to
+it. A row is sent to the buckets of the terms in its key columns. A row without key columns, such as
+a graph in which an operand is matched, is sent to all buckets, and each keeps its own solutions.
+Example: `{ ?a :knows ?b } SEQ { ?b :knows ?c }` has the key ?b, and both groups read one stream of
+rows (subject, object): a row is sent to the bucket of its object, for the first group, and to that
+of its subject, for the second.
+Source: ep-sparql.md, section 5; lars.md, section 4; continuous.md, section 9.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
 from dotr.model.event_order import AttributeValues
@@ -21,7 +26,7 @@ class ReadSpread(NamedTuple):
     - `is_everywhere`: a row is sent to all buckets.
     - `objects`: for rows that are triples, the predicates of triples that are keyed by their
       objects; the others are keyed by their subjects. None for other rows.
-    - `is_divided`: a row is an element, of which each bucket receives a share (`query_spread`).
+    - `is_divided`: a row is an element, of which each bucket receives a share (`element_shares`).
     """
 
     places: tuple[int, ...]
@@ -61,3 +66,23 @@ class BucketShare(NamedTuple):
     def has(self, term: Term | None) -> bool:
         """True if a key belongs to the bucket."""
         return bucket(term, self.buckets) == self.bucket
+
+
+def element_shares(rows: Sequence[AttributeValues], buckets: int) -> Sequence[AttributeValues]:
+    """The share of each bucket, in order, in elements that arrive together: a row of the number of
+    elements, the number of their triples, and the triples of the bucket's subjects.
+
+    >>> a, b = ("<http://e/a>", "<e:v>", '"1"'), ("<http://e/b>", "<e:v>", '"2"')
+    >>> element_shares([(*a, *b), b], 2) == [("2", "3", *b, *b), ("2", "3", *a)]
+    True
+    """
+    own: list[list[Term | None]] = [[] for _ in range(buckets)]
+    triples = 0
+    for row in rows:
+        found = dict.fromkeys(zip(row[0::3], row[1::3], row[2::3], strict=True))
+        for triple in found:
+            if triple[0] is not None:
+                triples += 1
+                own[bucket(triple[0], buckets)] += triple
+    counts = str(len(rows)), str(triples)
+    return [(*counts, *each) for each in own]

@@ -2,8 +2,8 @@
 
 Idea: layout depends on the streams that a unit reads and makes, and not on its language
 (semantics.md, 8). A unit reads a stream *now* if arrivals of its own moment may count; units of one
-moment run in the order of these reads. A language defines a class with the attributes of
-`StreamUnit`, and the engine creates the state of a unit by its class (`dotr.engine.unit_runs`).
+moment run in the order of these reads. A language defines a class with the members of
+`StreamUnit`, and of `dotr.engine.unit_runs.EngineUnit`; nothing else asks for that class.
 Example: the query `Q` that reads the input stream `s` and the graphs that the rule `R` defines has
 two reads, `FedGraphs("s")` and `MadeGraphs("R")`, both now; it makes the label `Q`.
 """
@@ -21,6 +21,7 @@ from dotr.model.terms import Label, Variable
 from dotr.model.units import GraphStream, IntervalEvents, MadeGraphs, UnitEvents, UnitStream
 from dotr.temporal.layout.keys import UnitKey
 from dotr.temporal.layout.retention import lookbacks, roles
+from dotr.temporal.layout.spread import ReadSpread
 
 if TYPE_CHECKING:  # loaded where a program has a query
     from dotr.languages.continuous.model import ContinuousQuery
@@ -43,6 +44,7 @@ class StreamUnit(Protocol):
     """A unit of another language than that of rules: a continuous query, a `.lars` file, a unit of
     a `.epsparql` file. Units are frozen values.
 
+    - `noun`: what it is called in messages.
     - `name`: unique among units and rules: the label, or the name of the file.
     - `span`: the place of that name, for messages.
     - `makes`: for each label of its events, sorted attributes, whether they have graphs, and the
@@ -52,7 +54,12 @@ class StreamUnit(Protocol):
     - `may_recur`: it may be part of a cycle through the past. Such a component has one partition.
     - `members`: the units and rules that depend on each other through the past, and are one unit;
       of any other unit, itself.
+    - `rules`: the rules among the members.
+    - `acts_alone`: it may make events at a time without arrivals.
     """
+
+    @property
+    def noun(self) -> str: ...
 
     @property
     def name(self) -> str: ...
@@ -75,11 +82,26 @@ class StreamUnit(Protocol):
     @property
     def members(self) -> tuple[ProgramUnit, ...]: ...
 
+    @property
+    def rules(self) -> tuple[Rule, ...]: ...
+
+    @property
+    def acts_alone(self) -> bool: ...
+
+    def key_names(self) -> tuple[str, ...]:
+        """The key of a unit that is spread, as texts for state; empty: it has one partition."""
+
+    def read_spreads(self) -> Sequence[ReadSpread] | None:
+        """The spread of each read, the same for reads of one stream; None: it has one partition."""
+
+    def cut(self) -> Sequence[StreamUnit]:
+        """The units that do its work where units are cut into stages; of most, itself."""
+
 
 @dataclass(frozen=True, slots=True)
 class StreamQuery:
-    """A continuous query with the stream of each of its windows, as a unit; `attributes`, sorted,
-    are those of its events.
+    """A continuous query with the stream of each of its windows; `attributes`, sorted, are those of
+    its events. Its unit is `dotr.languages.continuous.unit.QueryUnit`.
     """
 
     query: ContinuousQuery
@@ -106,28 +128,6 @@ class StreamQuery:
         """A stream for each window, in their order."""
         windows = zip(self.query.windows, self.streams, strict=True)
         return tuple(UnitRead(stream, True, window.stream_span) for window, stream in windows)
-
-    @property
-    def key(self) -> UnitKey:
-        """The key of the query (continuous.md, section 9)."""
-        from dotr.languages.continuous.keys import query_key  # loaded where a program has a query
-
-        return query_key(self.query)
-
-    @property
-    def may_recur(self) -> bool:
-        """False: a continuous query is in no cycle, not even through the past."""
-        return False
-
-    @property
-    def members(self) -> tuple[StreamQuery, ...]:
-        """Itself."""
-        return (self,)
-
-
-def noun_of(unit: StreamUnit) -> str:
-    """The noun of a unit in messages."""
-    return "query" if isinstance(unit, StreamQuery) else "unit"
 
 
 ProgramUnit: TypeAlias = Rule | StreamUnit

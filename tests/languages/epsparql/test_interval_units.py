@@ -14,7 +14,7 @@ from dotr.commands.check.retained_state import state
 from dotr.engine.driver import Engine
 from dotr.engine.program import CompiledProgram, compile_program
 from dotr.engine.spec import ProgramSpec
-from dotr.engine.unit_runs import UnitContext, unit_run
+from dotr.engine.unit_runs import UnitContext, engine_unit
 from dotr.errors.diagnostics import Refused
 from dotr.evaluation.limits import Limits
 from dotr.languages.epsparql.component import IntervalComponent
@@ -63,7 +63,7 @@ SUM = """REGISTER STREAM Sum AS CONSTRUCT { [] :n ?m ; :sum ?t } WHERE { ?x :n ?
 def test_traced_unit_returns_the_parts_of_its_events() -> None:
     compiled = program("REGISTER QUERY Q AS SELECT ?c WHERE { ?c :p ?x } SEQ { { ?c :q ?y } AND { ?c :r ?z } } WITHIN 9 s")
     (placed,) = compiled.layout.units
-    run_ = unit_run(placed.unit, UnitContext(compiled.knowledge, (), Clock(), Limits(), 0, traced=True))
+    run_ = engine_unit(placed.unit).run(UnitContext(compiled.knowledge, (), Clock(), Limits(), 0, traced=True))
     order = [read.span.text for read in placed.unit.reads]
     assert order == ["{ ?c :p ?x }", "{ ?c :q ?y }", "{ ?c :r ?z }"]
     run_.step(1 * S, {0: [(0, ("<c>", '"1"'))]})

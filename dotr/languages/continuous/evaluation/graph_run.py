@@ -10,9 +10,9 @@ from dotr.engine.unit_runs import UnitArrivals, UnitResult, UnitRun
 from dotr.evaluation.limits import LimitExceeded, Limits
 from dotr.evaluation.literal_limits import BOUNDS
 from dotr.languages.continuous.evaluation.run import merged_graph, report_over_limit
-from dotr.languages.continuous.model import ConstructForm
-from dotr.languages.continuous.unit import MergedGraphs
+from dotr.languages.continuous.model import ConstructForm, ContinuousQuery
 from dotr.model.stream import DeadLetter
+from dotr.model.terms import Variable
 from dotr.model.time import Micros
 from dotr.temporal.matching.events import StoredEvent
 from dotr.temporal.templates import compile_template
@@ -23,14 +23,12 @@ class GraphRun(UnitRun):
 
     acts_alone = False
 
-    def __init__(self, unit: MergedGraphs, limits: Limits) -> None:
-        self._query: Final = unit.whole.query
+    def __init__(self, query: ContinuousQuery, attributes: Sequence[Variable], limits: Limits) -> None:
+        self._query: Final = query
         self._limits: Final = limits
-        query = self._query
         assert isinstance(query.form, ConstructForm), "its solutions make a graph"
         self._label = query.label
         self._names = query.query.projection
-        attributes = unit.solutions.attributes
         self._places = [attributes.index(name) for name in self._names]
         self._template = compile_template(query.form.template, self._names)
 

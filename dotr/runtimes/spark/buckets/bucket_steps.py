@@ -12,7 +12,7 @@ from itertools import accumulate, chain, count, repeat
 from typing import TypeAlias
 
 from dotr.engine.driver import PartitionTicks, PortArrivals, moments, partition_ticks
-from dotr.engine.gaps import gap_length, gaps_of, skipped_ticks, stretches, tick_letters
+from dotr.engine.gaps import gaps_of, skipped_ticks, stretches, tick_letters
 from dotr.engine.state.bucket import BucketContext
 from dotr.engine.state.pages import MAX_DECODED, PagedState
 from dotr.model.stream import DeadLetter, Firing
@@ -280,11 +280,11 @@ class _BucketRun:
         """Step the only partition of the bucket through the moments of a batch, some of which may
         be after the last instant."""
         job, program = self._job, program_of(self._job)
-        gaps, most = gaps_of(state.passed, spans, gap_length(program)), program.spec.limits.gap
+        gaps, most = gaps_of(state.passed, spans, program.longest_gap), program.spec.limits.gap
         if self._bucket == 0:  # ticks are skipped in all buckets alike
             for gap in gaps:
                 layers, skipped = [program.layout.layers[self._number]], skipped_ticks(program.stage_one.ticks, gap, most)
-                self._results.add(gap.before, (), (), list(tick_letters(program, layers, skipped, gap, job.clock)))
+                self._results.add(gap.before, (), (), list(tick_letters(program.stage_one.ticks, layers, skipped, gap, most, job.clock)))
         ticks = _ticks(job, self._number, self._bucket)
         self.step(state, self._with_ends(state, moments(self._stage, state, ticks, instants, spans, closed, gaps, most)), self._bucket)
 

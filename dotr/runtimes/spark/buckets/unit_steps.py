@@ -15,10 +15,9 @@ from collections.abc import Sequence, Set
 from dataclasses import dataclass
 from functools import lru_cache, partial
 
-from dotr.engine.gaps import gap_length
 from dotr.engine.state.units import UnitPart, UnitsValue, has_segments, write_units
 from dotr.engine.unit_layer import UnitEnd, UnitPort, unit_steps
-from dotr.engine.unit_runs import UnitContext, unit_run
+from dotr.engine.unit_runs import UnitContext, engine_unit
 from dotr.model.time import LAST_MICRO, Micros
 from dotr.runtimes.spark.buckets.bucket_steps import BucketResults, closed_by, in_order, instants_of, spans_of
 from dotr.runtimes.spark.buckets.bucket_store import BucketStore
@@ -81,7 +80,7 @@ def process_units(job: Job, layer: int, bucket: int, rows: Sequence[SparkRow], s
         passed = None if loaded.value is None else loaded.value.passed
         spans, closed, under_way = spans_of(rows), closed_by(rows), UnderWay(job, rows)
         arrived = list(in_order(instants_of(line.payload) for line in rows if line.kind == RowKind.CHUNK))
-        longest = gap_length(program_of(job))
+        longest = program_of(job).longest_gap
         for unit in loaded.units:
             end = UnitEnd()
             for time, step in unit_steps(unit, passed, arrived, spans, closed, partial(under_way.is_fed, unit.unit.name), end, longest):
@@ -136,8 +135,8 @@ def _load(job: Job, layer: int, bucket: int, placed: Sequence[PlacedUnit], store
 def _port(job: Job, layer: int, bucket: int, placed: PlacedUnit, above: Set[MadeStream]) -> UnitPort:
     """A unit of a bucket before the first instant."""
     if not placed.is_spread:
-        return UnitPort(placed, unit_run(placed.unit, _context(job)), above)
-    run = unit_run(placed.unit, _context(job), BucketShare(bucket, job.buckets))
+        return UnitPort(placed, engine_unit(placed.unit).run(_context(job)), above)
+    run = engine_unit(placed.unit).run(_context(job), BucketShare(bucket, job.buckets))
     return UnitPort(placed, run, above, (layer << 24 | bucket) << 32)
 
 

@@ -14,7 +14,6 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Final
 
 from dotr.engine.driver import NO_ITEMS, StreamItems, close_instant, inconsistency_line, items_of_instant, with_items
-from dotr.engine.gaps import gap_length
 from dotr.errors.diagnostics import Refused
 from dotr.instant.stage_one import InstantFacts
 from dotr.model.stream import Element
@@ -96,7 +95,7 @@ def task_lines(job: Job, task: Task) -> list[SparkRow]:
         if instant.facts or items:
             stage_two.add(time, instant, items)
     lines = stage_two.lines()
-    longest = gap_length(program)
+    longest = program.longest_gap
     for key in (key for layer in range(job.layers) for key in job.keys(layer)):
         if task.closed is not None:
             lines.append(SparkRow(key, RowKind.CLOSED, task.closed, b""))

@@ -1,0 +1,65 @@
+"""Questions after the class of a unit outside of the folder of its language: `isinstance`, `case`, `type(…) is`.
+
+A unit is asked by methods; whoever asks for its class knows its language.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from tests.support.paths import ROOT
+
+UNITS: Final[Mapping[str, str]] = {
+    "StreamQuery": "continuous",
+    "QueryUnit": "continuous",
+    "ConstructSolutions": "continuous",
+    "MergedGraphs": "continuous",
+    "LarsUnit": "lars",
+    "IntervalUnit": "epsparql",
+    "IntervalComponent": "epsparql",
+}
+"""The classes of units, each with the folder of its language."""
+
+
+def _names(node: ast.expr) -> Iterator[str]:
+    """The classes that an expression names."""
+    match node:
+        case ast.Name(name) | ast.Attribute(attr=name):
+            yield name
+        case ast.BinOp(left, ast.BitOr(), right):
+            yield from _names(left)
+            yield from _names(right)
+        case ast.Tuple(parts):
+            for part in parts:
+                yield from _names(part)
+        case _:
+            pass
+
+
+def asked(tree: ast.AST) -> Counter[str]:
+    """The classes after which a text asks, with the number of questions: `isinstance`, `case`, `type(…) is`."""
+    found: Counter[str] = Counter()
+    for node in ast.walk(tree):
+        match node:
+            case ast.Call(func=ast.Name("isinstance"), args=[_, kinds]):
+                found.update(_names(kinds))
+            case ast.MatchClass(cls=kind):
+                found.update(_names(kind))
+            case ast.Compare(ast.Call(func=ast.Name("type")), [ast.Is() | ast.IsNot()], [kind]):
+                found.update(_names(kind))
+            case _:
+                pass
+    return found
+
+
+def unit_questions() -> Iterator[str]:
+    """A line for each file and class of a unit after which it asks from outside of the language's folder."""
+    for path in sorted((ROOT / "dotr").rglob("*.py")):
+        file = path.relative_to(ROOT).as_posix()
+        found = asked(ast.parse(path.read_text(encoding="utf-8")))
+        for name, folder in UNITS.items():
+            if name in found and not file.startswith(f"dotr/languages/{folder}/"):
+                yield f"{file} asks for {name}"
