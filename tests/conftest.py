@@ -15,6 +15,7 @@ from dotr.commands import main
 from dotr.errors import fallbacks
 from dotr.runtimes.spark.start.java import java_problem
 from tests.support import kafka_broker
+from tests.support.default_limits import defaults_exceeded
 from tests.support.mosquitto import skip_without_mosquitto
 from tests.support.spark_starts import start_in_turn
 
@@ -243,6 +244,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "fallbacks(*kinds): errors of these kinds (of all: without any) may be answered by a fallback")
+    config.addinivalue_line("markers", "default_limits: the test goes over a default limit of an instant, since the default is its subject")
 
 
 @pytest.fixture(autouse=True)
@@ -257,3 +259,11 @@ def no_fallback_unseen(request: pytest.FixtureRequest, monkeypatch: pytest.Monke
         monkeypatch.setenv(fallbacks.EXPECTED, ",".join(marked))
     yield
     assert not fallbacks.reraised
+
+
+@pytest.fixture(autouse=True)
+def no_default_limit_exceeded(request: pytest.FixtureRequest) -> Iterator[None]:
+    """A test that goes over a limit sets a small one; but for those that are marked `default_limits`."""
+    with defaults_exceeded() as reached:
+        yield
+    assert not reached or request.node.get_closest_marker("default_limits"), f"set a small limit in this test: {reached[0]}"
