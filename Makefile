@@ -2,13 +2,16 @@
 PYTHON = .venv/bin/python
 
 .DEFAULT_GOAL := help
-.PHONY: help fast verify format types test coverage measures errors schema wheel start clean
+.PHONY: help fast changed verify soak format types test coverage measures errors schema wheel start clean
 
 help: ## this list
 	@sed -n 's/^\([a-z]*\):.*## /\1|/p' $(MAKEFILE_LIST) | while IFS='|' read -r name text; do printf '  %-10s %s\n' "$$name" "$$text"; done
 
 fast: ## lint, types, and the tests marked core (doctests, cases): under a minute
 	./verify --fast
+
+changed: ## lint, types, and the tests of what differs from main
+	./verify --changed
 
 verify: ## all required checks: lint, types, all tests, Spark, the wheel
 	./verify
