@@ -235,7 +235,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         if isinstance(item, pytest.DoctestItem):
             item.add_marker("core")
-    if config.option.markexpr == "core" and (random := [item for item in items if is_hypothesis_test(getattr(item, "obj", None))]):
+    random = [item for item in items if is_hypothesis_test(getattr(item, "obj", None))]
+    for item in random:
+        item.add_marker("random")
+    if config.option.markexpr == "core" and random:
         config.hook.pytest_deselected(items=random)
         items[:] = [item for item in items if item not in random]
     place = {name: number for number, name in enumerate(LONG)}
@@ -244,7 +247,6 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "fallbacks(*kinds): errors of these kinds (of all: without any) may be answered by a fallback")
-    config.addinivalue_line("markers", "default_limits: the test goes over a default limit of an instant, since the default is its subject")
 
 
 @pytest.fixture(autouse=True)
