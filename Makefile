@@ -2,7 +2,7 @@
 PYTHON = .venv/bin/python
 
 .DEFAULT_GOAL := help
-.PHONY: help fast verify format types test coverage measures errors schema wheel start clean
+.PHONY: help fast changed verify soak format types test coverage measures errors schema wheel start clean
 
 help: ## this list
 	@sed -n 's/^\([a-z]*\):.*## /\1|/p' $(MAKEFILE_LIST) | while IFS='|' read -r name text; do printf '  %-10s %s\n' "$$name" "$$text"; done
@@ -10,8 +10,26 @@ help: ## this list
 fast: ## lint, types, and the tests marked core (doctests, cases): under a minute
 	./verify --fast
 
+changed: ## lint, types, and the tests of what differs from main
+	./verify --changed
+
 verify: ## all required checks: lint, types, all tests, Spark, the wheel
 	./verify
+
+SEED ?= $(shell date +%s)
+EXAMPLES ?= 2000
+soak: ## hours: new random programs, inputs and kills; SEED (printed) and EXAMPLES for others; a failure becomes a case file
+	@echo "SEED=$(SEED)"; failed=; \
+	DOTR_EXAMPLES=$(EXAMPLES) $(PYTHON) -m pytest -q -n 2 --dist loadfile -m random --hypothesis-seed=$(SEED) || failed=yes; \
+	DOTR_EXAMPLES=$(EXAMPLES) $(PYTHON) -m pytest -q tests/temporal/layout/test_stages_random.py tests/temporal/matching/test_cut_matchers.py \
+		tests/engine/state/test_staged_growth.py || failed=yes; \
+	$(PYTHON) -m tests.fuzz --inputs 200000 --seed $(SEED) || failed=yes; \
+	DOTR_SPARK_EXAMPLES=100 DOTR_MUTATIONS=500 DOTR_MUTATIONS_SEED=$(SEED) $(PYTHON) -m pytest -q \
+		tests/runtimes/spark/test_staged_programs.py tests/runtimes/spark/test_spark_properties.py \
+		tests/runtimes/spark/test_checkpoint_mutations.py || failed=yes; \
+	$(PYTHON) -m tests.soak --amid --kills 200 --minutes 120 --seed $(SEED) || failed=yes; \
+	$(PYTHON) -m tests.kafka_kills 300 --seed $(SEED) || failed=yes; \
+	test -z "$$failed"
 
 format: ## apply the fixes of ruff, and format
 	.venv/bin/ruff check --fix .

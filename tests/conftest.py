@@ -15,6 +15,7 @@ from dotr.commands import main
 from dotr.errors import fallbacks
 from dotr.runtimes.spark.start.java import java_problem
 from tests.support import kafka_broker
+from tests.support.default_limits import defaults_exceeded
 from tests.support.mosquitto import skip_without_mosquitto
 from tests.support.spark_starts import start_in_turn
 
@@ -234,7 +235,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         if isinstance(item, pytest.DoctestItem):
             item.add_marker("core")
-    if config.option.markexpr == "core" and (random := [item for item in items if is_hypothesis_test(getattr(item, "obj", None))]):
+    random = [item for item in items if is_hypothesis_test(getattr(item, "obj", None))]
+    for item in random:
+        item.add_marker("random")
+    if config.option.markexpr == "core" and random:
         config.hook.pytest_deselected(items=random)
         items[:] = [item for item in items if item not in random]
     place = {name: number for number, name in enumerate(LONG)}
@@ -257,3 +261,11 @@ def no_fallback_unseen(request: pytest.FixtureRequest, monkeypatch: pytest.Monke
         monkeypatch.setenv(fallbacks.EXPECTED, ",".join(marked))
     yield
     assert not fallbacks.reraised
+
+
+@pytest.fixture(autouse=True)
+def no_default_limit_exceeded(request: pytest.FixtureRequest) -> Iterator[None]:
+    """A test that goes over a limit sets a small one; but for those that are marked `default_limits`."""
+    with defaults_exceeded() as reached:
+        yield
+    assert not reached or request.node.get_closest_marker("default_limits"), f"set a small limit in this test: {reached[0]}"

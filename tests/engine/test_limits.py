@@ -31,6 +31,7 @@ from dotr.runtimes.pipeline.build import build
 from dotr.runtimes.pipeline.reading import read_config
 from dotr.syntax.sparql import parse_select
 from tests.engine.test_fault_isolation import run_like_spark, run_on_both
+from tests.support.default_limits import defaults_exceeded
 
 pytestmark = pytest.mark.core
 
@@ -252,6 +253,17 @@ def test_a_closure_over_the_limit_is_a_dead_letter(folder: Path, caplog: pytest.
     assert caplog.messages[0].endswith("its instant goes over a limit: more than 500 triples in the closure")
 
 
+@pytest.mark.default_limits
+def test_default_limits_that_a_test_exceeds_are_noted() -> None:
+    with defaults_exceeded() as reached:
+        assert [str(LimitExceeded(limit)) for limit in (20_000, 1_000_000, 50_000_000)]
+        Limits().next_check(0, range(1_000_000))
+        with pytest.raises(LimitExceeded):
+            Limits().next_check(0, range(1_000_001))
+    assert reached == ["more than 1,000,000 triples", "more than 1,000,000 rows"]
+
+
+@pytest.mark.default_limits
 def test_cross_product_of_five_thousand_is_stopped(folder: Path) -> None:
     write_config("")
     write_stream((1, 5_000), (2, 1))

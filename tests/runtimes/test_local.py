@@ -122,7 +122,7 @@ def test_inconsistent_instants_are_reported(project: Project) -> None:
 def test_instant_over_its_limit_becomes_dead_letters(project: Project) -> None:
     """A rule without a fixpoint stops at the limit; later instants are unaffected."""
     project.write("n.dlog", "PREFIX : <http://e/>\n:n(?x, ?k) :- :n(?x, ?m), BIND(?m + 1 AS ?k) .")
-    project.change("c.yaml", "rules:", "knowledge: { datalog: [n.dlog] }\nrules:")
+    project.change("c.yaml", "rules:", "limits: { triples: 20_000 }\nknowledge: { datalog: [n.dlog] }\nrules:")
     lines = ['{"time": 1, "graph": ":a a :A . :a :n 1 ."}\n', '{"time": 2, "graph": ":b a :A ."}\n']
     project.write("a.ndjson", "".join(lines))
     answer = project.dotr("run", "c.yaml")
@@ -134,10 +134,10 @@ def test_instant_over_its_limit_becomes_dead_letters(project: Project) -> None:
         "line": 1,
         "time": 1,
         "text": lines[0].rstrip(),
-        "error": "its instant goes over a limit: more than 1,000,000 triples in the closure",
+        "error": "its instant goes over a limit: more than 20,000 triples in the closure",
     }
     assert [json.loads(line)["time"] for line in project.read("out.ndjson").splitlines()] == [2]
-    assert "a.ndjson:1: dead letter (limit): its instant goes over a limit: more than 1,000,000 triples" in answer.err
+    assert "a.ndjson:1: dead letter (limit): its instant goes over a limit: more than 20,000 triples" in answer.err
 
 
 DISJOINT = """@prefix : <http://e/> .

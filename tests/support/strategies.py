@@ -36,6 +36,7 @@ class Features:
 
 CORE = Features()
 STRATIFIED = Features(negation=True)
+PLAIN = Features(plain=True)
 
 
 @dataclass(frozen=True)

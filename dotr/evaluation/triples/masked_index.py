@@ -93,6 +93,10 @@ class _MaskedTable(dict[Key, list[Item]]):
     def __iter__(self) -> Iterator[Key]:
         return (key for key in self._base if key in self)
 
+    def __bool__(self) -> bool:
+        """True if a key is left; found without counting the keys, which takes time in a base that holds them by a horizon."""
+        return any(True for _ in self)
+
     def __len__(self) -> int:
         return len(self._base) - sum(type(items) is list for items in super().values())
 
@@ -114,7 +118,7 @@ class _MaskedPredicates(dict[Term, Ends]):
 
     def get(self, key: Term, default: Any = None) -> Any:
         own = super().get(key)
-        return self._base.get(key, default) if own is None else own if len(own) else default
+        return self._base.get(key, default) if own is None else own if own else default
 
     def __getitem__(self, key: Term) -> Ends:
         found = self.get(key)
@@ -123,7 +127,7 @@ class _MaskedPredicates(dict[Term, Ends]):
         return found  # type: ignore[no-any-return]
 
     def __contains__(self, key: object) -> bool:
-        return key in self._base and (not super().__contains__(key) or len(super().__getitem__(key)) > 0)
+        return key in self._base and (not super().__contains__(key) or bool(super().__getitem__(key)))
 
     def __iter__(self) -> Iterator[Term]:
         return (key for key in self._base if key in self)

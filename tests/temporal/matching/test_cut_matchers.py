@@ -33,11 +33,11 @@ from tests.evaluation.codegen.test_codegen_golden import cut_matcher
 from tests.support.properties import EXAMPLES, compiled, examples, shown
 from tests.support.random_chains import KINDS, ChainMaker
 from tests.support.running import Batched, in_batches, outputs, run_engine
-from tests.support.strategies import ProgramText
+from tests.support.strategies import PLAIN, ProgramText
 from tests.support.strategies import programs as rule_programs
 from tests.support.strategies_streams import streams
 from tests.temporal.matching.test_patterns_limits import in_parts, limited, ran
-from tests.temporal.matching.test_patterns_semantics import CUTS, PLAIN
+from tests.temporal.matching.test_patterns_semantics import CUTS
 from tests.temporal.matching.test_rule_counts import counts_of, summaries
 
 MOST = 3_000

@@ -28,22 +28,23 @@ from tests.oracle.cases import world
 from tests.oracle.program import Result, run
 from tests.oracle.temporal import Over
 from tests.oracle.triple_terms import anonymous
-from tests.support.properties import MOST, compiled, examples, output_signatures
-from tests.support.running import Batched, by_time, outputs
-from tests.support.strategies import ProgramText, programs
+from tests.support.properties import MOST, examples, oracle, output_signatures
+from tests.support.running import Batched, by_time, outputs, partitioned
+from tests.support.strategies import ProgramText
 from tests.support.strategies_streams import streams
-from tests.temporal.matching.test_patterns_semantics import PLAIN
 from tests.temporal.matching.test_rule_templates import HEADER, crowded, dense, rules_of_one_template, thresholds
 
 PREFIX = "PREFIX : <http://example.org/>\n"
 
 
-def program_of(rules: str, limits: Limits) -> CompiledProgram:
-    """A program whose limits apply to stage two alone."""
-    return limited(compile_program(ProgramSpec((Document("rules.dotr", rules),))), limits)
+def program_of(rules: str, limits: Limits | None = None) -> CompiledProgram:
+    """A program whose limits apply to stage two alone (None: the default ones)."""
+    program = compile_program(ProgramSpec((Document("rules.dotr", rules),)))
+    return program if limits is None else limited(program, limits)
 
 
 def limited(program: CompiledProgram, limits: Limits) -> CompiledProgram:
+    """The program with other limits in stage two."""
     return replace(program, spec=replace(program.spec, limits=limits))
 
 
@@ -107,18 +108,28 @@ LIMITS = st.builds(
 CUTS = st.lists(st.integers(0, 9).map(lambda n: n * 1_000_000), max_size=3)
 
 
-def check(rules: list[str], elements: list[Element], limits: Limits, cuts: list[int]) -> None:
+def check(rules: list[str], elements: list[Element], limits: Limits, cuts: list[int], *, unlimited: bool = False) -> None:
+    """Rules together obey limits as each alone and as the oracle. `unlimited`: they also match so without limits. The programs are
+    compiled once for both, which takes most of the time."""
     text = joined(rules)
     note(f"{limits}\n{text.rules}")
     for element in elements:
         note(f"{element.time}: {' . '.join(map(' '.join, element.triples))}")
-    together = program_of(text.rules, limits)
+    group, single = program_of(text.rules), [program_of(HEADER + rule) for rule in rules]
+    check_limits(limited(group, limits), [limited(each, limits) for each in single], text, elements, cuts)
+    if unlimited:
+        check_matches(group, single, text, elements)
+
+
+def check_limits(
+    together: CompiledProgram, single: Sequence[CompiledProgram], text: ProgramText, elements: list[Element], cuts: list[int]
+) -> None:
     firings, letters = ran(together, elements)
     assert max(overs(letters).values(), default=1) == 1
     alone: Counter[tuple[object, ...]] = Counter()
     exceeded: Counter[Over] = Counter()
-    for rule in rules:
-        fired, left = ran(program_of(HEADER + rule, limits), elements)
+    for program in single:
+        fired, left = ran(program, elements)
         alone += output_signatures(outputs(fired))
         exceeded += overs(left)
     assert overs(letters) == exceeded
@@ -133,10 +144,21 @@ def check(rules: list[str], elements: list[Element], limits: Limits, cuts: list[
         assert Counter(left) == Counter(letters)
 
 
-@examples(120)
+def check_matches(together: CompiledProgram, single: Sequence[CompiledProgram], text: ProgramText, elements: list[Element]) -> None:
+    found = output_signatures(outputs(partitioned(together, elements, 1)))
+    alone: Counter[tuple[object, ...]] = Counter()
+    for program in single:
+        alone += output_signatures(outputs(partitioned(program, elements, 3, reload=True)))
+    assert found == alone
+    assert found == output_signatures(oracle(text, elements, together).outputs)
+
+
+@examples(150)
 @given(rules_of_one_template(), st.one_of(dense(), streams()), LIMITS, CUTS)
-def test_grouped_rules_obey_the_limits_as_single_rules(rules: list[str], elements: list[Element], limits: Limits, cuts: list[int]) -> None:
-    check(rules, elements, limits, cuts)
+def test_grouped_rules_match_and_obey_the_limits_as_single_rules(
+    rules: list[str], elements: list[Element], limits: Limits, cuts: list[int]
+) -> None:
+    check(rules, elements, limits, cuts, unlimited=True)
 
 
 @examples(60)
@@ -147,13 +169,10 @@ def test_grouped_thresholds_obey_the_limits_as_single_rules(
     check(rules, elements, limits, cuts)
 
 
-@examples(120)
-@given(programs(PLAIN), streams(), LIMITS)
-def test_random_rules_obey_the_limits(text: ProgramText, elements: list[Element], limits: Limits) -> None:
-    note(f"{limits}\n{text.rules}")
-    for element in elements:
-        note(f"{element.time}: {' . '.join(map(' '.join, element.triples))}")
-    program = limited(compiled(text), limits)
+def check_random(program: CompiledProgram, text: ProgramText, elements: list[Element], limits: Limits) -> None:
+    """A program of any rules obeys limits as the oracle does (`test_patterns_semantics`)."""
+    note(f"{limits}")
+    program = limited(program, limits)
     firings, letters = ran(program, elements, text.clock)
     expected = by_brute_force(program, text, elements)
     if not expected.decided_by_names and not expected.too_much:

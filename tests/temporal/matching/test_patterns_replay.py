@@ -30,9 +30,8 @@ from dotr.model.time import Clock, Micros
 from dotr.temporal.layout.layers import lay_out
 from tests.support.properties import compiled, oracle, output_signatures
 from tests.support.running import by_time, in_batches, outputs
-from tests.support.strategies import CORE, ProgramText, programs
+from tests.support.strategies import CORE, PLAIN, ProgramText, programs
 from tests.support.strategies_streams import SECOND, streams
-from tests.temporal.matching.test_patterns_semantics import PLAIN
 from tests.temporal.matching.test_rule_templates import HEADER, crowded, dense, rules_of_one_template, thresholds
 
 REPLAYS = int(os.environ.get("DOTR_REPLAYS", "20"))

@@ -21,10 +21,10 @@ from dotr.temporal.matching.rule_counts import RuleCounts
 from tests.oracle.temporal import Counts
 from tests.support.properties import compiled, examples, oracle
 from tests.support.running import Batched, by_time
-from tests.support.strategies import ProgramText, programs
+from tests.support.strategies import PLAIN, ProgramText, programs
 from tests.support.strategies_streams import streams
 from tests.temporal.matching.test_patterns_limits import limited
-from tests.temporal.matching.test_patterns_semantics import CUTS, PLAIN
+from tests.temporal.matching.test_patterns_semantics import CUTS
 from tests.temporal.matching.test_rule_templates import HEADER, crowded, dense, rules_of_one_template, thresholds
 
 SECOND = 1_000_000

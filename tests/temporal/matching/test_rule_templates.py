@@ -1,11 +1,8 @@
-"""Rules of one template match in a group as they do singly and as the oracle does."""
+"""Rules of one template form a group. `test_patterns_limits` tests that they match in it as they do singly, and as the oracle does."""
 
 from __future__ import annotations
 
-from collections import Counter
-
 import pytest
-from hypothesis import given, note
 from hypothesis import strategies as st
 
 from dotr.languages.rules import compile_rules
@@ -29,10 +26,7 @@ from dotr.temporal.matching.rule_templates import (
     group_rules,
     normal_form,
 )
-from tests.support.properties import compiled, examples, oracle, output_signatures
-from tests.support.running import outputs, partitioned
-from tests.support.strategies import ProgramText
-from tests.support.strategies_streams import NUMBERS, TERMS, VALUES, streams
+from tests.support.strategies_streams import NUMBERS, TERMS, VALUES
 
 HEADER = """PREFIX : <http://example.org/>
 PREFIX xsd: <http://www.w3.org/2001/XMLSchema#>
@@ -159,24 +153,6 @@ def crowded(draw: st.DrawFn) -> list[Element]:
         facts = [(name, TERMS[":r"], value) for name, value in triples.items()] + [(name, TERMS[":p"], value) for name, value in anchors]
         elements.append(Element(second * 1_000_000, tuple(facts)))
     return elements
-
-
-@examples(150)
-@given(rules_of_one_template(), st.one_of(streams(), dense()))
-def test_grouped_rules_match_as_single_rules(rules: list[str], elements: list[Element]) -> None:
-    def text(some: list[str]) -> ProgramText:
-        return ProgramText(HEADER + "\n".join(some), HEADER[: HEADER.index("query")], "", "none")
-
-    note(text(rules).rules)
-    for element in elements:
-        note(f"{element.time}: {' . '.join(map(' '.join, element.triples))}")
-    program = compiled(text(rules))
-    together = output_signatures(outputs(partitioned(program, elements, 1)))
-    alone: Counter[tuple[object, ...]] = Counter()
-    for rule in rules:
-        alone += output_signatures(outputs(partitioned(compiled(text([rule])), elements, 3, reload=True)))
-    assert together == alone
-    assert together == output_signatures(oracle(text(rules), elements, program).outputs)
 
 
 def shapes_of(rules: str) -> list[tuple[int, ...]]:
