@@ -21,7 +21,8 @@ from dotr.model.datalog import DatalogRule
 from dotr.model.places import Document
 from dotr.model.terms import OWL, RDF_TYPE, RDFS, Triple, iri
 from dotr.syntax.datalog import parse_datalog
-from tools.measures import CLOSERS, asked
+from tests.support.unit_questions import asked
+from tools.measures import CLOSERS
 
 SUBCLASS, SUBPROPERTY = iri(RDFS + "subClassOf"), iri(RDFS + "subPropertyOf")
 

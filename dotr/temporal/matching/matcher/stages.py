@@ -71,7 +71,7 @@ def compile_decoder(template: RuleTemplate, enters: BindingStream, rows: Sequenc
     >>> from dotr.languages.rules import compile_rules
     >>> from dotr.model.places import Document
     >>> from dotr.temporal.layout.layers import lay_out
-    >>> from dotr.temporal.matching.matcher.compile import compile_matcher
+    >>> from dotr.temporal.matching.matcher import compile_matcher
     >>> from dotr.temporal.matching.operator import numbered_rule, positional_stage
     >>> from dotr.temporal.matching.rule_templates import group_rules
     >>> text = '''rule R define D = [ [] <e:in> ?r ]
