@@ -234,6 +234,8 @@ def main() -> int:
                 table |= dict.fromkeys(folded, host)
             except (NotMerged, FileNotFoundError) as error:
                 sys.stderr.write(f"left out: {room}: {error}\n")
+    if not texts:
+        return 0
     tracked = moves._git("ls-files").splitlines()
     places = {path.removeprefix("dotr/"): table.get(path, path).removeprefix("dotr/") for path in tracked if path.startswith("dotr/")}
     tests = {path: path for path in tracked if path.startswith("tests/")}
