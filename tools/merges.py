@@ -92,7 +92,7 @@ class Part:
             block = getattr(node, "body", None)
             for each in block if isinstance(block, list) and node is not self.tree else ():
                 if isinstance(each, ast.ImportFrom) and each.lineno - 1 not in gone and each.module in room:
-                    if any(name.asname for name in each.names):
+                    if any(name.asname or _is_module(f"{each.module}.{name.name}") for name in each.names):
                         raise NotMerged(f"{self.path}:{each.lineno} imports a part of the room in a way that has no plain form")
                     end = each.end_lineno or each.lineno
                     gone.update(range(each.lineno - 1, end if self.lines[end].strip() else end + 1))
