@@ -23,7 +23,7 @@ import dotr.runtimes.spark.run as runtime
 from dotr.runtimes.local.run import run_local
 from dotr.runtimes.monitoring.totals import Totals
 from dotr.runtimes.pipeline.build import Pipeline, build
-from dotr.runtimes.pipeline.reading import read_config
+from dotr.runtimes.pipeline.config import read_config
 
 CONFIG = Path(__file__).parent.parent / "configs" / "aarhus.yaml"
 _TICK = os.sysconf("SC_CLK_TCK")

@@ -27,7 +27,7 @@ from benchmarks.closure import building, readings, term
 from dotr.engine.program import CompiledProgram, compile_program
 from dotr.model.stream import Instant
 from dotr.model.terms import RDF_TYPE, XSD, Triple
-from dotr.runtimes.pipeline.reading import read_config
+from dotr.runtimes.pipeline.config import read_config
 
 PREFIX = "http://example.org/building#"
 RULES = """\

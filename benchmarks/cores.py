@@ -24,7 +24,7 @@ from benchmarks.scenario import Size, write_scenario
 from dotr.runtimes.monitoring.progress import ReportProgress, RunProgress, ignore_progress
 from dotr.runtimes.monitoring.totals import Totals
 from dotr.runtimes.pipeline.build import Pipeline, build
-from dotr.runtimes.pipeline.reading import read_config
+from dotr.runtimes.pipeline.config import read_config
 
 Make = Callable[[str, str], Pipeline]
 

@@ -31,8 +31,7 @@ from dotr.instant.datalog.closure.instant import Closer, RuleDispatch
 from dotr.model.places import Document
 from dotr.model.terms import Triple
 from dotr.syntax.datalog import parse_datalog
-from dotr.temporal.horizons.closure import HorizonClosure
-from dotr.temporal.horizons.views import ClosureView
+from dotr.temporal.horizons.closure import ClosureView, HorizonClosure
 
 IN: Final = "<http://example.org/isIn>"
 RULES: Final = parse_datalog(Document("is_in.dlog", f"[?x, {IN}, ?z] :- [?x, {IN}, ?y], [?y, {IN}, ?z] ."), {})

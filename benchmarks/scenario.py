@@ -24,7 +24,7 @@ from pathlib import Path
 
 from dotr.runtimes.local.run import run_local
 from dotr.runtimes.pipeline.build import build
-from dotr.runtimes.pipeline.reading import read_config
+from dotr.runtimes.pipeline.config import read_config
 
 PREFIX = "http://example.org/dotr#"
 

@@ -41,7 +41,7 @@ from dotr.model.time import LAST_MICRO
 from dotr.runtimes.local.run import run_local
 from dotr.runtimes.monitoring.totals import Totals
 from dotr.runtimes.pipeline.build import build
-from dotr.runtimes.pipeline.reading import read_config
+from dotr.runtimes.pipeline.config import read_config
 from dotr.runtimes.spark.buckets.worker import BucketCache, process_batch
 from dotr.runtimes.spark.checkpoint.figures import read_totals
 from dotr.runtimes.spark.checkpoint.folder import CheckpointLayout

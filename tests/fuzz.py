@@ -101,8 +101,8 @@ def _datalog(data: bytes) -> None:
 
 
 def _configuration(data: bytes) -> None:
+    from dotr.runtimes.pipeline.config import read_config
     from dotr.runtimes.pipeline.inputs import read_inputs
-    from dotr.runtimes.pipeline.reading import read_config
 
     config = read_config(_file("a.yaml", data))
     config.spec()
@@ -234,7 +234,7 @@ def _http_messages(data: bytes) -> None:
     import gzip
     import io
 
-    from dotr.streams.connectors.http.http_bodies import BodyBytes, is_lines, lines_of
+    from dotr.streams.connectors.http.source import BodyBytes, is_lines, lines_of
     from dotr.streams.formats.messages import message_decoder
     from dotr.streams.formats.segments import FrameReader, encode_frame
 

@@ -25,7 +25,7 @@ from typing import Final
 
 from dotr.runtimes.local.run import run_local
 from dotr.runtimes.pipeline.build import build
-from dotr.runtimes.pipeline.reading import read_config
+from dotr.runtimes.pipeline.config import read_config
 from tests.support.kafka_broker import Broker, Sent, running_broker
 from tests.support.kafka_victims import MOMENTS, WAITING, encoder_of, firings_of
 from tests.support.paths import ROOT

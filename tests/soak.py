@@ -36,7 +36,7 @@ import pyoxigraph
 
 from dotr.runtimes.local.run import run_local
 from dotr.runtimes.pipeline.build import build
-from dotr.runtimes.pipeline.reading import read_config
+from dotr.runtimes.pipeline.config import read_config
 from dotr.runtimes.spark.checkpoint.standard_input_spool import copied_lines
 from tests.runtimes.spark.test_spark_run import ROOMS, RULES, WHOLE
 from tests.support.outputs import joined

@@ -141,7 +141,7 @@ def ours(folder: str, background: str) -> Prepared:
     """The job in process; the time excludes the construction of the pipeline."""
     from dotr.runtimes.local.run import run_local
     from dotr.runtimes.pipeline.build import Pipeline, build
-    from dotr.runtimes.pipeline.reading import read_config
+    from dotr.runtimes.pipeline.config import read_config
 
     os.environ["DOTR_DATA"] = str(DATA)
     options = {

@@ -32,9 +32,9 @@ _WIDTH, _HEIGHT, _LEAST = 1_000, 16, 0.003
 STEPS: Final = (
     ("<dotr template", "output"),
     ("dotr/streams/formats/writing", "output"),
-    ("dotr/streams/formats/trig_terms", "output"),
+    ("dotr/streams/formats/writing", "output"),
     ("dotr/temporal/templates", "output"),
-    ("dotr/temporal/names", "output"),
+    ("dotr/temporal/templates", "output"),
     ("dotr/streams/sinks", "output"),
     ("dotr/temporal/stage_two:write_firings", "output"),
     ("dotr/temporal/stage_two:_write", "output"),
@@ -174,7 +174,7 @@ def profile(graphs: int = 100_000) -> dict[str, float]:
     from benchmarks.scenario import Size, write_scenario
     from dotr.runtimes.local.run import run_local
     from dotr.runtimes.pipeline.build import build
-    from dotr.runtimes.pipeline.reading import read_config
+    from dotr.runtimes.pipeline.config import read_config
 
     folder = OUT / "input" / "flame"
     folder.mkdir(parents=True, exist_ok=True)

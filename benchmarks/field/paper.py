@@ -52,7 +52,7 @@ def ours(config: str) -> Prepared:
     """dotr in process; the time excludes the construction of the pipeline, as in the paper."""
     from dotr.runtimes.local.run import run_local
     from dotr.runtimes.pipeline.build import Pipeline, build
-    from dotr.runtimes.pipeline.reading import read_config
+    from dotr.runtimes.pipeline.config import read_config
 
     built: list[Pipeline] = []
 

@@ -105,7 +105,7 @@ def ours(config: str, master: str, batch: str = "200000") -> Prepared:
     """dotr on Spark, a fresh checkpoint each time; `batch`: the elements of a batch, about."""
     from dotr.runtimes.monitoring.totals import Totals
     from dotr.runtimes.pipeline.build import Pipeline, build
-    from dotr.runtimes.pipeline.reading import read_config
+    from dotr.runtimes.pipeline.config import read_config
     from dotr.runtimes.spark.run import run_spark
 
     processes = Processes()

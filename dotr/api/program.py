@@ -20,8 +20,7 @@ from dotr.instant.datalog.entailment import Entailment
 from dotr.languages.registry import extension_problem
 from dotr.model.places import Document
 from dotr.model.time import UNITS, Micros, Unit
-from dotr.runtimes.pipeline.config import read_document
-from dotr.runtimes.pipeline.reading import read_config
+from dotr.runtimes.pipeline.config import read_config, read_document
 from dotr.streams.times import parse_time
 from dotr.temporal.layout.retention import roles
 

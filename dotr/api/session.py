@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from types import TracebackType
 from typing import Final, TypeAlias
 
 from dotr.api.answers import Answer, term_of
 from dotr.api.events import EPOCH, MICROSECOND, Event, Events, utc
-from dotr.api.recorded_session import SessionRecord
 from dotr.engine.driver import Engine
 from dotr.engine.program import CompiledProgram
 from dotr.engine.state.migration import StateFate
@@ -18,11 +18,11 @@ from dotr.engine.state.saved_session import NEVER_ADVANCED, SavedSession, sessio
 from dotr.engine.state.schema import StateSchema
 from dotr.errors.diagnostics import DotrError, did_you_mean
 from dotr.errors.fallbacks import FallbackKind, drain_fallbacks
+from dotr.evaluation.expressions.values.times import format_time
 from dotr.evaluation.limits import LIMITS
-from dotr.explanations.replay.stream import Replay
+from dotr.explanations.replay.stream import ElementPlace, InputProgress, RejectedElement, Replay, ReplayedInstant
 from dotr.instant.datalog.closure.inconsistencies import NO_INCONSISTENCIES, Inconsistency
-from dotr.model.stream import FedGraph, Firing, Reason
-from dotr.model.stream_names import fed_stream, misspelt_stream, stream_name
+from dotr.model.stream import FedGraph, Firing, Reason, fed_stream, misspelt_stream, stream_name
 from dotr.model.terms import Triple
 from dotr.model.time import LAST_MICRO, Clock, Micros
 from dotr.streams.formats.writing import ntriples
@@ -450,3 +450,47 @@ def _written(term: object) -> str:
     """The N-Triples text of a term. Terms of rdflib have it as `n3()`."""
     n3 = getattr(term, "n3", None)
     return str(n3() if callable(n3) else term)
+
+
+# Record of the calls of a session in Python, for a replay.
+#
+# Memory: the graphs of all calls, from the first one on.
+
+
+@dataclass(slots=True)
+class SessionRecord:
+    """The calls of a session so far.
+
+    - `calls`: the time (µs since 1970) and the graphs of each `advance`; no graphs if only time
+      advanced.
+    - `finished`: True after `finish`.
+    """
+
+    calls: list[tuple[Micros, Sequence[tuple[Triple, ...]]]] = field(default_factory=list)
+    finished: bool = False
+
+    def replay(self, program: CompiledProgram, clock: Clock) -> Replay:
+        """The replay of the calls so far; later calls do not change it.
+
+        The place of a graph is its number in its call.
+
+        >>> from dotr.engine.program import compile_program
+        >>> from dotr.engine.spec import ProgramSpec
+        >>> record = SessionRecord([(12_000_000, [()]), (20_000_000, [])])
+        >>> replay = record.replay(compile_program(ProgramSpec()), Clock())
+        >>> [(instant.time, [str(place) for place in instant.places]) for instant in replay.instants()]
+        [(12000000, ['graph 1 of advance(12)']), (20000000, [])]
+        >>> replay.ended
+        False
+        """
+        calls, finished = list(self.calls), self.finished
+
+        def read(on_reject: Callable[[RejectedElement], None]) -> Iterator[ReplayedInstant]:
+            for time, graphs in calls:
+                call = f"advance({format_time(time, clock)})"
+                yield ReplayedInstant(time, graphs, [ElementPlace(f"graph {number} of {call}", 0) for number in range(1, len(graphs) + 1)])
+
+        def progress() -> Sequence[InputProgress]:
+            return () if finished else (InputProgress("", calls[-1][0] - 1 if calls else None, ended=False),)
+
+        return Replay("", program, clock, program.rules.prefixes, read, progress)

@@ -10,7 +10,7 @@ from dotr.engine.program import CompiledProgram, compile_program
 from dotr.errors.diagnostics import Diagnostic
 from dotr.instant.datalog.background.compiled_store import CompiledStore
 from dotr.instant.datalog.closure.bulk import HIDDEN_TRIPLES
-from dotr.runtimes.pipeline.reading import read_config
+from dotr.runtimes.pipeline.config import read_config
 
 _TEXT = "text"
 _OF_TERMS = ("ends", "high", "buckets", "marks", "numbers")

@@ -17,7 +17,7 @@ def execute(options: argparse.Namespace) -> int:
     """Print the plan; returns the exit code."""
     from dotr.commands.plan_text import plan
     from dotr.runtimes.pipeline.build import build
-    from dotr.runtimes.pipeline.reading import read_config
+    from dotr.runtimes.pipeline.config import read_config
 
     print_stdout("\n".join(plan(build(read_config(options.config, options.options), fresh=False, on_spark=True, wait=False))))
     return 0

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dotr.engine.state.migration import StateFate
-from dotr.engine.state.renamed_rules import renamed_rules
+from dotr.engine.state.schema import renamed_rules
 from dotr.evaluation.expressions.values.times import format_time
 from dotr.model.time import LAST_MICRO
 from dotr.runtimes.pipeline.build import Pipeline

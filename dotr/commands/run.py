@@ -14,10 +14,10 @@ from dotr.errors.diagnostics import Diagnostic, Refused, refuse
 from dotr.errors.terminal import print_stderr
 
 if TYPE_CHECKING:
-    from dotr.runtimes.monitoring.latest_figures import LatestFigures
+    from dotr.runtimes.monitoring.progress import LatestFigures
     from dotr.runtimes.monitoring.totals import ReportTotals, Totals
     from dotr.runtimes.pipeline.build import Pipeline
-    from dotr.runtimes.pipeline.reading import Config
+    from dotr.runtimes.pipeline.config import Config
     from dotr.streams.connectors.opening import Destination
 
 
@@ -41,11 +41,11 @@ def add_parser(commands: Commands) -> None:
 
 def execute(options: argparse.Namespace) -> int:
     """Run a pipeline; returns the exit code."""
-    from dotr.runtimes.monitoring.latest_figures import LatestFigures
+    from dotr.runtimes.monitoring.progress import LatestFigures
     from dotr.runtimes.monitoring.totals import RunFailed
     from dotr.runtimes.pipeline.build import build
-    from dotr.runtimes.pipeline.output_locks import OutputLocks
-    from dotr.runtimes.pipeline.reading import read_config
+    from dotr.runtimes.pipeline.config import read_config
+    from dotr.runtimes.pipeline.output_files import OutputLocks
 
     print_message = print_json if options.progress == "json" else print_stderr
     stopped, figures, dead_letters = "Stopped before anything was read.", LatestFigures("", ""), None

@@ -11,12 +11,10 @@ from typing import TYPE_CHECKING, Final
 
 from dotr.engine.multi_query import share_queries
 from dotr.engine.router import Router
-from dotr.engine.rule_set import RuleSet
-from dotr.engine.spec import Inconsistent, ProgramSpec
+from dotr.engine.spec import Inconsistent, ProgramSpec, RuleSet
 from dotr.engine.static_answers import StaticAnswers
 from dotr.errors.diagnostics import Diagnostic, Refused, Severity
-from dotr.evaluation.limits import LimitExceeded
-from dotr.evaluation.literal_limits import BOUNDS, LONGEST_TEXT, MOST_TEXT_OF_BACKGROUND
+from dotr.evaluation.limits import BOUNDS, LONGEST_TEXT, MOST_TEXT_OF_BACKGROUND, LimitExceeded
 from dotr.instant.datalog.background.compiled_cache import CachePolicy, StoreFile, open_background
 from dotr.instant.datalog.background.knowledge import Knowledge, without_collection
 from dotr.instant.datalog.background.loading import load_graphs

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import reduce
 from typing import Final, TypeAlias
 
-from dotr.engine.prefilter import weakest_filter
+from dotr.engine.multi_query import weakest_filter
 from dotr.evaluation.expressions import condition
 from dotr.model.algebra import Call, Expression, Var
 from dotr.model.event_order import AttributeValues

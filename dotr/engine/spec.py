@@ -10,12 +10,16 @@ from dataclasses import dataclass, field
 from enum import Enum
 from hashlib import blake2b
 
+from dotr.errors.diagnostics import CheckedFiles, Diagnostic
 from dotr.evaluation.limits import LIMITS, Limits
 from dotr.instant.datalog.background.sources import Sources
 from dotr.instant.datalog.entailment import Entailment
 from dotr.languages.registry import RuleLanguage, of_language
 from dotr.model.places import Document
-from dotr.model.stream_names import InputStream
+from dotr.model.rule_places import RulePlaces
+from dotr.model.rules import Rule, SharedQuery
+from dotr.model.stream import InputStream
+from dotr.model.terms import Prefixes
 from dotr.model.time import Micros, Unit
 
 
@@ -169,3 +173,23 @@ class ProgramSpec:
             settings.append([self.origin, [[each.name, each.stream] for each in self.inputs]])
         digest.update(json.dumps(settings).encode())
         return digest.hexdigest()
+
+
+# Result of compiling rule files, in a module of its own: it can be imported without the parser.
+
+
+@dataclass(frozen=True, slots=True)
+class RuleSet(CheckedFiles):
+    """Result of compiling rule files.
+
+    - `rules`, `queries`: empty if there is an error.
+    - `diagnostics`: those without a span, then by file and offset.
+    - `prefixes`: those of files (of two declarations the first), then the configuration's.
+    - `places`: places of the parts of rules, by rule name.
+    """
+
+    rules: tuple[Rule, ...]
+    queries: tuple[SharedQuery, ...]
+    diagnostics: tuple[Diagnostic, ...]
+    prefixes: Prefixes = field(default_factory=dict, repr=False)
+    places: Mapping[str, RulePlaces] = field(default_factory=dict, repr=False)

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from enum import Enum
-from typing import Final
+from typing import Final, Self
 
 from dotr.errors.terminal import escape_line, mask_controls
 from dotr.model.places import Span
@@ -127,3 +127,30 @@ def did_you_mean(word: str, known: Sequence[str]) -> str:
     """
     close = get_close_matches(word, known, n=1)
     return f"Did you mean {close[0]}?" if close and close[0] != word else ""
+
+
+# Results of compiling files of a language: the valid statements, and all diagnostics.
+
+
+class CheckedFiles:
+    """Base of compilation results: dataclasses with `diagnostics`, ordered by file and offset."""
+
+    __slots__ = ()
+
+    diagnostics: tuple[Diagnostic, ...]
+
+    @property
+    def errors(self) -> tuple[Diagnostic, ...]:
+        """The diagnostics that are errors."""
+        return tuple(each for each in self.diagnostics if each.severity is Severity.ERROR)
+
+    @property
+    def warnings(self) -> tuple[Diagnostic, ...]:
+        """The diagnostics that are warnings."""
+        return tuple(each for each in self.diagnostics if each.severity is Severity.WARNING)
+
+    def checked(self) -> Self:
+        """Return this result unchanged. Raises `Refused` with all errors if there are any."""
+        if self.errors:
+            raise Refused(self.errors)
+        return self

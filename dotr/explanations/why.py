@@ -18,24 +18,23 @@ from dotr.engine.program import CompiledProgram
 from dotr.evaluation.expressions.values.times import format_time
 from dotr.evaluation.limits import LimitExceeded
 from dotr.explanations.evidence.background_origins import BackgroundOrigins, close_background_in_rounds
-from dotr.explanations.evidence.conditions import truth_in
-from dotr.explanations.evidence.event_reasons import ProofsByTime
+from dotr.explanations.evidence.evaluations import truth_in
+from dotr.explanations.evidence.event_reasons import EventReasons, ProofsByTime
 from dotr.explanations.evidence.proofs import ProofBuilder, TripleProof
 from dotr.explanations.evidence.reasons import UnitReason
-from dotr.explanations.replay.cached_replay import CachedReplay
-from dotr.explanations.replay.firings import AnyFiring, FiringRecorder
-from dotr.explanations.replay.stream import ElementPlace, Replay
+from dotr.explanations.replay.firings import AnyFiring, FiringRecorder, NamedFiring, UnitFiring
+from dotr.explanations.replay.stream import CachedReplay, ElementPlace, Replay
 from dotr.explanations.text.reason_text import ReasonWriter, background_triples, replace_background
 from dotr.explanations.text.tree import WhyTree
 from dotr.explanations.text.unit_text import UnitWriter, proofs_of
-from dotr.explanations.unit_reasons import UnitReasons
 from dotr.instant.datalog.background.knowledge import without_collection
 from dotr.model.algebra import Call, Const, Var
 from dotr.model.stream import Firing, output_order
 from dotr.model.terms import WELL_KNOWN, Term, Triple, Variable, is_blank
 from dotr.model.time import Micros
 from dotr.streams.formats.writing import FRESH, GraphNamer
-from dotr.syntax.term_writer import TermWriter
+from dotr.syntax.rendering import TermWriter
+from dotr.temporal.layout.units import StreamQuery
 
 _MOST_NEAR: Final = 5
 """Maximum number of nearest events that are listed if no event matches the question."""
@@ -102,7 +101,7 @@ def why(replay: Replay, question: EventQuestion, *, background: bool = False) ->
     Raises:
         Refused: the stream or, with `background`, a graph can no longer be read.
 
-    >>> from dotr.commands.why.replays import open_replays
+    >>> from dotr.commands.why.questions import open_replays
     >>> [replay] = open_replays("tests/cases/rule_r.yaml", "1")
     >>> for line in why(replay, EventQuestion(rule="R")).lines(1):
     ...     print(line)
@@ -332,3 +331,64 @@ def _making(firings: Iterable[Firing], name: Term) -> Firing | None:
         if any(name in triple for triple in firing.graph or ()) and all(term != name for _, term in firing.attributes):
             return firing
     return None
+
+
+# Reasons of the events of a program's units, of any language.
+#
+# Each language has one finder of reasons. An event in the evidence of another event is followed to
+# the reasons of its own unit. A further language is a further case of `UnitReasons.of`.
+
+_MOST_NESTED: Final = 12
+"""Maximum depth to which composite events are followed."""
+
+
+class UnitReasons:
+    """Finder of the reasons of recorded firings.
+
+    Args:
+        recorder: the recorder, after the instant of the firings.
+        proofs: proofs at the instants of the replay.
+        cached: the replay.
+    """
+
+    def __init__(self, recorder: FiringRecorder, proofs: ProofsByTime, cached: CachedReplay) -> None:
+        self._rules = EventReasons(recorder, proofs, self.follow)
+        self._recorder = recorder
+        self._proofs = proofs
+        self._cached = cached
+        self._nested = 0
+
+    def of(self, firing: AnyFiring, name: Term | None = None) -> UnitReason:
+        """The reasons of an event; `name`: only of the part that creates this fresh name."""
+        match firing:
+            case NamedFiring():
+                return self._rules.of(firing)
+            case UnitFiring(StreamQuery()):
+                from dotr.languages.continuous.explanation.reasons import ReportReasons
+                from dotr.languages.continuous.explanation.records import WindowElements
+
+                return ReportReasons(self._recorder, self._proofs, WindowElements(self._cached), self.follow).of(firing, name)
+            case _:
+                return self._of_points_or_intervals(firing)
+
+    def _of_points_or_intervals(self, firing: UnitFiring) -> UnitReason:
+        """The reasons of an event of a lazily loaded language."""
+        from dotr.languages.lars.unit import LarsUnit
+
+        if isinstance(firing.unit, LarsUnit):
+            from dotr.languages.lars.explanation.reasons import LarsReasons
+
+            return LarsReasons(self._recorder, self._proofs, self.follow).of(firing)
+        from dotr.languages.epsparql.explanation.reasons import IntervalReasons
+
+        return IntervalReasons(self._recorder, self._proofs, self.follow).of(firing)
+
+    def follow(self, firing: AnyFiring) -> UnitReason | None:
+        """The reasons of an event in the evidence of another one; None beyond the maximum depth."""
+        if self._nested == _MOST_NESTED:
+            return None
+        self._nested += 1
+        try:
+            return self.of(firing)
+        finally:
+            self._nested -= 1

@@ -20,8 +20,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, cast
 from dotr.errors.diagnostics import DotrError
 from dotr.errors.fallbacks import FallbackKind, error_line, record_fallback, reraise_in_tests
 from dotr.evaluation.joins.branch_loops import AnswerRow
-from dotr.evaluation.limits import LIMITS, LimitExceeded, Limits
-from dotr.evaluation.literal_limits import BOUNDS
+from dotr.evaluation.limits import BOUNDS, LIMITS, LimitExceeded, Limits
 from dotr.evaluation.triples.index import TripleIndex, is_hidden
 from dotr.instant.datalog.background.knowledge import Knowledge
 from dotr.instant.datalog.closure.closed_instant import Closure
@@ -33,8 +32,8 @@ from dotr.instant.queries.shared_joins import RowsByKey
 from dotr.model.algebra import Select
 from dotr.model.event_order import AttributeValues, sort_by_tie
 from dotr.model.rules import FactSource
-from dotr.model.shapes import GraphShape
 from dotr.model.stream import Instant
+from dotr.model.templates import GraphShape
 from dotr.model.terms import Term, Triple, Variable
 from dotr.model.time import Micros
 from dotr.model.units import InstantTriples

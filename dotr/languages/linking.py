@@ -23,7 +23,7 @@ from dotr.languages.rules import RuleCode
 from dotr.languages.unit_codes import UnitCode
 from dotr.model.places import Span
 from dotr.model.rules import EventSource, FactSource, Rule, SharedQuery, facts_of
-from dotr.model.stream_names import InputStream
+from dotr.model.stream import InputStream
 from dotr.model.terms import Label, Prefixes, Variable
 from dotr.model.units import FedGraphs, GraphStream, MadeGraphs, UnitEvents
 from dotr.syntax.scan import RESERVED
@@ -114,7 +114,7 @@ def read_unit_files(spec: ProgramSpec) -> list[UnitFiles]:
         read = compile_continuous(spec.query_documents, spec.prefixes, spec.unit)
         found.append(QueryFiles(read.queries, read.diagnostics, read.prefixes))
     if spec.lars_documents:
-        from dotr.languages.lars.lars_files import read_lars_files
+        from dotr.languages.lars.reading import read_lars_files
 
         found.append(read_lars_files(spec.lars_documents, spec.prefixes))
     if spec.interval_documents:

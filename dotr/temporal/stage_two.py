@@ -18,8 +18,7 @@ from types import MappingProxyType
 from typing import Final, NamedTuple, TypeAlias, assert_never
 
 from dotr.errors.fallbacks import FallbackKind, error_line, record_fallback, reraise_in_tests
-from dotr.evaluation.limits import LIMITS, Limits
-from dotr.evaluation.literal_limits import BOUNDS, LimitExceeded
+from dotr.evaluation.limits import BOUNDS, LIMITS, LimitExceeded, Limits
 from dotr.model.event_order import AttributeValues
 from dotr.model.rules import Absent, Choose, Clause, FactSource
 from dotr.model.stream import DeadLetter, Firing, Reason
@@ -36,8 +35,7 @@ from dotr.temporal.matching.operator import Arrival, Arrivals, Operator
 from dotr.temporal.matching.rule_counts import LayerCounter, RuleCounts
 from dotr.temporal.matching.rule_failures import AnchorLimit, LimitExcess, RuleFailure
 from dotr.temporal.matching.state import State
-from dotr.temporal.names import digest_of, match_text
-from dotr.temporal.templates import InstantiateTemplate, compile_template
+from dotr.temporal.templates import InstantiateTemplate, compile_template, digest_of, match_text
 
 CompositeEvent: TypeAlias = tuple[MadeStream, Arrival]
 """A composite event that higher layers read, or its graph where the graphs are read as a stream."""

@@ -11,7 +11,7 @@ import pytest
 from dotr.engine.program import compile_program
 from dotr.evaluation.joins.deltas import Conjunction
 from dotr.instant.datalog.background import compiled_cache as cache
-from dotr.runtimes.pipeline.reading import read_config
+from dotr.runtimes.pipeline.config import read_config
 from tests.conftest import Project
 
 pytestmark = pytest.mark.core
@@ -135,7 +135,7 @@ def test_run_over_a_store_gives_the_same_output(known: Project, monkeypatch: pyt
     in_memory = known.read("out.ndjson")
     assert in_memory.count("http://e/s>") == 10  # attribute and graph, at every instant
     assert not stored(known)
-    monkeypatch.setattr("dotr.runtimes.pipeline.reading.Config.cache_policy.__defaults__", (0,))
+    monkeypatch.setattr("dotr.runtimes.pipeline.config.Config.cache_policy.__defaults__", (0,))
     for again in range(3):
         if damage and again == 1:
             for path in stored(known):

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from dotr.runtimes.pipeline.reading import read_config
+from dotr.runtimes.pipeline.config import read_config
 from tests.support.paths import ROOT
 from tests.support.ports import free_port
 

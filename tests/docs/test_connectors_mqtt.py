@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from dotr.runtimes.pipeline.reading import read_config
+from dotr.runtimes.pipeline.config import read_config
 from tests.support.mosquitto import Mosquitto, wait_until
 from tests.support.paths import ROOT
 

@@ -22,7 +22,7 @@ from dotr.instant.datalog.background.knowledge import Knowledge
 from dotr.instant.queries import JoinGroup, QueryPlan, join_groups, plan
 from dotr.model.time import Clock
 from dotr.runtimes.monitoring.display import json_report
-from dotr.runtimes.monitoring.latest_figures import LatestFigures
+from dotr.runtimes.monitoring.progress import LatestFigures
 from dotr.runtimes.monitoring.prometheus import exposition
 from dotr.runtimes.monitoring.totals import Totals
 from dotr.runtimes.spark.exchange.rows import RowKind as Row

@@ -22,7 +22,7 @@ from dotr.model.time import Clock
 from dotr.runtimes.local.run import run_local
 from dotr.runtimes.monitoring.totals import Totals
 from dotr.runtimes.pipeline.build import Pipeline, build
-from dotr.runtimes.pipeline.reading import read_config
+from dotr.runtimes.pipeline.config import read_config
 from dotr.runtimes.spark import run
 from dotr.runtimes.spark.buckets.bucket_steps import bucket_context, step_bucket
 from dotr.runtimes.spark.checkpoint.folder import CheckpointLayout

@@ -28,7 +28,7 @@ from dotr.model.stream import Instant, Reason
 from dotr.model.terms import Triple, iri
 from dotr.runtimes.local.run import run_local
 from dotr.runtimes.pipeline.build import build
-from dotr.runtimes.pipeline.reading import read_config
+from dotr.runtimes.pipeline.config import read_config
 from dotr.syntax.sparql import parse_select
 from tests.engine.test_fault_isolation import run_like_spark, run_on_both
 from tests.support.default_limits import defaults_exceeded

@@ -12,8 +12,7 @@ from dotr.api.session import Session
 from dotr.engine.program import CompiledProgram, compile_program
 from dotr.engine.spec import ProgramSpec
 from dotr.evaluation.expressions import evaluator
-from dotr.evaluation.limits import LIMITS, Limits
-from dotr.evaluation.literal_limits import BOUNDS, DIGITS, LONGEST_TEXT
+from dotr.evaluation.limits import BOUNDS, DIGITS, LIMITS, LONGEST_TEXT, Limits
 from dotr.model.algebra import Var
 from dotr.model.places import Document, Span
 from dotr.model.terms import XSD, Term, literal, literal_parts

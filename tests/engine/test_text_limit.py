@@ -14,14 +14,13 @@ from dotr.engine.program import compile_program
 from dotr.engine.spec import ProgramSpec
 from dotr.errors.diagnostics import Refused
 from dotr.evaluation.expressions import evaluator
-from dotr.evaluation.limits import LIMITS, Limits
-from dotr.evaluation.literal_limits import BOUNDS, LONGEST_TEXT, MOST_TEXT, LimitExceeded
+from dotr.evaluation.limits import BOUNDS, LIMITS, LONGEST_TEXT, MOST_TEXT, LimitExceeded, Limits
 from dotr.model.algebra import Var
 from dotr.model.places import Document, Span
 from dotr.model.terms import XSD, Term
 from dotr.runtimes.local.run import run_local
 from dotr.runtimes.pipeline.build import build
-from dotr.runtimes.pipeline.reading import read_config
+from dotr.runtimes.pipeline.config import read_config
 from dotr.syntax.sparql import parse_expression
 
 pytestmark = pytest.mark.core

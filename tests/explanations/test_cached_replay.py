@@ -8,8 +8,7 @@ import pytest
 
 from dotr.engine.program import compile_program
 from dotr.engine.spec import ProgramSpec
-from dotr.explanations.replay.cached_replay import CachedReplay
-from dotr.explanations.replay.stream import ElementPlace, RejectedElement, Replay, ReplayedInstant
+from dotr.explanations.replay.stream import CachedReplay, ElementPlace, RejectedElement, Replay, ReplayedInstant
 from dotr.model.time import Clock
 
 pytestmark = pytest.mark.core

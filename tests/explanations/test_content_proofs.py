@@ -12,7 +12,7 @@ from dotr.explanations.evidence.rule_matches import ProvingRules
 from dotr.explanations.replay.stream import ElementPlace
 from dotr.instant.datalog.background.knowledge import Knowledge
 from dotr.instant.datalog.content_entailment import ContentCloser
-from dotr.languages.continuous.explanation.content_proofs import ContentProofs
+from dotr.languages.continuous.explanation.dataset import ContentProofs
 from dotr.model.datalog import DatalogRule
 from dotr.model.terms import Triple
 from tests.instant.datalog.test_closure_properties import graphs, programs

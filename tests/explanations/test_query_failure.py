@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 import yaml
 
-from dotr.commands.why.replays import open_replays
+from dotr.commands.why.questions import open_replays
 from dotr.explanations.missing.fact import MissingFacts, explain_missing_facts
-from dotr.syntax.term_writer import TermWriter
+from dotr.syntax.rendering import TermWriter
 
 RULES = """
 PREFIX : <http://example.org/why#>

@@ -26,7 +26,7 @@ from dotr.model.algebra import Bgp, Filter, Pattern, Select, TriplePattern
 from dotr.model.rules import FactSource
 from dotr.model.stream import Element
 from dotr.model.terms import Triple
-from dotr.syntax.term_writer import TermWriter
+from dotr.syntax.rendering import TermWriter
 from tests.oracle import algebra
 from tests.support.properties import compiled, examples, shown
 from tests.support.strategies import STRATIFIED, ProgramText, programs, programs_of_queries

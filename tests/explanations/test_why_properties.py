@@ -10,10 +10,9 @@ from hypothesis import given
 from dotr.explanations.evidence.event_reasons import ProofsByTime
 from dotr.explanations.evidence.query_proof import used_triples
 from dotr.explanations.evidence.reasons import FactReason, FiringReason
-from dotr.explanations.replay.cached_replay import CachedReplay
+from dotr.explanations.replay.stream import CachedReplay
 from dotr.explanations.text.tree import ReasonKind, WhyTree
-from dotr.explanations.unit_reasons import UnitReasons
-from dotr.explanations.why import WhyExplainer
+from dotr.explanations.why import UnitReasons, WhyExplainer
 from dotr.model.algebra import Bgp
 from dotr.model.rules import FactSource
 from dotr.model.stream import Element

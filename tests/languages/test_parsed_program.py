@@ -23,11 +23,10 @@ from dotr.instant.datalog.background.compiled_cache import CachePolicy
 from dotr.instant.datalog.entailment import Entailment
 from dotr.languages.continuous import model as continuous
 from dotr.languages.lars import model as lars
-from dotr.languages.program_json import PROGRAM_CODEC, ParsedProgram, maps_from_json, maps_to_json
-from dotr.languages.value_codec import UnknownForm, ValueCodec
+from dotr.languages.program_json import PROGRAM_CODEC, ParsedProgram, UnknownForm, ValueCodec, maps_from_json, maps_to_json
 from dotr.model import algebra, datalog, rules, templates
 from dotr.model.places import Document
-from dotr.runtimes.pipeline.reading import read_config
+from dotr.runtimes.pipeline.config import read_config
 from dotr.streams.formats.maps import parsed_map
 from dotr.streams.records import ElementMap, Format, InputFile
 from dotr.temporal.intervals import patterns as intervals

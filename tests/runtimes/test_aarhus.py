@@ -16,7 +16,7 @@ from dotr.model.stream import Reason
 from dotr.runtimes.local.run import run_local
 from dotr.runtimes.monitoring.totals import Totals
 from dotr.runtimes.pipeline.build import Pipeline, build
-from dotr.runtimes.pipeline.reading import read_config
+from dotr.runtimes.pipeline.config import read_config
 from tests.support.paths import ROOT
 
 DATA: Final = Path(os.environ.get("DOTR_DATA") or ROOT.parent / "shared" / "data")

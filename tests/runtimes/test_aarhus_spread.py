@@ -18,7 +18,7 @@ from dotr.model.stream import Element
 from dotr.model.terms import Term
 from dotr.model.time import Clock
 from dotr.runtimes.pipeline.build import build
-from dotr.runtimes.pipeline.reading import read_config
+from dotr.runtimes.pipeline.config import read_config
 from dotr.streams.merge.bounded import merged
 from dotr.temporal.layout.keys import SinglePartition, bucket
 from dotr.temporal.matching.state import State

@@ -311,9 +311,9 @@ def test_signal_ends_a_run_between_two_instants(long: Project, number: signal.Si
 def test_signal_before_the_first_element_ends_the_run(project: Project) -> None:
     project.write(
         "slow.py",
-        "import signal, sys, os\nimport dotr.runtimes.pipeline.reading\nread = dotr.runtimes.pipeline.reading.read_config\n"
+        "import signal, sys, os\nimport dotr.runtimes.pipeline.config\nread = dotr.runtimes.pipeline.config.read_config\n"
         "def slow(*a):\n    os.kill(os.getpid(), signal.SIGTERM)\n    return read(*a)\n"
-        "dotr.runtimes.pipeline.reading.read_config = slow\nfrom dotr.commands import main\nsys.exit(main(['run', 'c.yaml']))\n",
+        "dotr.runtimes.pipeline.config.read_config = slow\nfrom dotr.commands import main\nsys.exit(main(['run', 'c.yaml']))\n",
     )
     done = subprocess.run([sys.executable, "slow.py"], capture_output=True, text=True, env=environment(), check=False)
     assert (done.returncode, done.stderr) == (0, "Stopped before anything was read.\n")
@@ -394,7 +394,7 @@ def test_many_matches_are_written_in_output_order(crowd: Project, monkeypatch: p
     assert expected[1].count(b"generatedAtTime") == 6 + 30 * 29 * 28 + 24
     for size in (10, 999):
         monkeypatch.setattr("dotr.temporal.matching.operator.FLUSH_SIZE", size)
-        monkeypatch.setattr("dotr.temporal.matching.match_buffer.FLUSH_SIZE", size)
+        monkeypatch.setattr("dotr.temporal.matching.events.FLUSH_SIZE", size)
         monkeypatch.setattr("dotr.runtimes.local.run.RUN_SIZE", size * 3)
         monkeypatch.setattr(tempfile, "tempdir", str(crowd.folder / "tmp"))
         (crowd.folder / "tmp").mkdir(exist_ok=True)

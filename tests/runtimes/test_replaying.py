@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dotr.commands.why.replays import open_replays
+from dotr.commands.why.questions import open_replays
 from dotr.errors.diagnostics import Refused
 from dotr.explanations.replay.stream import ElementPlace, InputProgress, RejectedElement
 from dotr.runtimes.spark.checkpoint.message_spool import MessageSpool

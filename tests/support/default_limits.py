@@ -8,8 +8,7 @@ from typing import Final
 
 import pytest
 
-from dotr.evaluation.limits import LIMITS, LimitExceeded
-from dotr.evaluation.literal_limits import MOST_TEXT_OF_BACKGROUND
+from dotr.evaluation.limits import LIMITS, MOST_TEXT_OF_BACKGROUND, LimitExceeded
 from dotr.instant.datalog.closure.instant import DERIVATIONS
 
 DEFAULTS: Final = frozenset(

@@ -31,7 +31,8 @@ from dotr.runtimes.monitoring.totals import Totals
 from dotr.runtimes.spark import source
 from dotr.runtimes.spark.buckets.bucket_steps import chunk_payload
 from dotr.runtimes.spark.checkpoint import figures as tally
-from dotr.runtimes.spark.checkpoint import standard_input_spool, watermarks
+from dotr.runtimes.spark.checkpoint import figures as watermarks
+from dotr.runtimes.spark.checkpoint import standard_input_spool
 from dotr.runtimes.spark.checkpoint.folder import Checkpoint, CheckpointLayout
 from dotr.runtimes.spark.exchange import rows
 from dotr.runtimes.spark.exchange import spilled_rows as waiting
@@ -44,8 +45,7 @@ from dotr.streams.merge import journal
 from dotr.streams.records import ElementMap, Format, InputFile
 from dotr.temporal.layout.keys import bucket, bucket_of_values
 from dotr.temporal.matching.state import StateSnapshot
-from dotr.temporal.names import match_digest
-from dotr.temporal.templates import compile_template
+from dotr.temporal.templates import compile_template, match_digest
 from tests.support.stored_checkpoints import FOLDER
 from tests.support.stored_program import HOME, KEYS, WHOLE, spec
 

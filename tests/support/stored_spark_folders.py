@@ -24,7 +24,7 @@ from dotr.model.stream import Element
 from dotr.model.time import LAST_MICRO
 from dotr.runtimes.monitoring.totals import Totals
 from dotr.runtimes.pipeline.build import Pipeline, build
-from dotr.runtimes.pipeline.reading import read_config
+from dotr.runtimes.pipeline.config import read_config
 from dotr.runtimes.spark.checkpoint.folder import FORMAT, Checkpoint
 from dotr.temporal.matching.state import STATE_VERSION
 from tests.support.paths import ROOT

@@ -13,8 +13,7 @@ from dotr.model.places import Document, Span
 from dotr.model.terms import Term, Triple, literal
 from dotr.streams.formats.writing import ntriples
 from dotr.syntax.turtle.parser import parse_template
-from dotr.temporal.names import match_digest
-from dotr.temporal.templates import CompiledTemplate, compile_template
+from dotr.temporal.templates import CompiledTemplate, compile_template, match_digest
 
 pytestmark = pytest.mark.core
 

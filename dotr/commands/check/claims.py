@@ -16,8 +16,7 @@ from typing import Final
 from dotr.commands.test.files import is_test, read_file
 from dotr.engine.spec import ProgramSpec
 from dotr.errors.diagnostics import Diagnostic, Refused
-from dotr.runtimes.pipeline.config import read_document
-from dotr.runtimes.pipeline.reading import read_config
+from dotr.runtimes.pipeline.config import read_config, read_document
 from dotr.syntax.yaml import read_tree
 
 YAML: Final = (".yaml", ".yml")

@@ -23,8 +23,8 @@ from dotr.model.places import Document, Span
 from dotr.model.rules import FactSource
 from dotr.model.terms import Prefixes, Term
 from dotr.model.time import UNITS, Clock
+from dotr.runtimes.pipeline.config import Config
 from dotr.runtimes.pipeline.inputs import Inputs, bounded_topics, read_inputs
-from dotr.runtimes.pipeline.reading import Config
 from dotr.runtimes.pipeline.sections import InputSection
 from dotr.syntax import scan
 from dotr.syntax.rendering import duration_text, term_text

@@ -26,7 +26,7 @@ from dotr.model.rules import FactSource
 from dotr.model.templates import Template
 from dotr.model.terms import RDF_TYPE, Prefixes, Term, Triple, unescaped
 from dotr.model.traverse import walk
-from dotr.runtimes.pipeline.reading import Config
+from dotr.runtimes.pipeline.config import Config
 from dotr.syntax import scan
 from dotr.syntax.datalog import parse_datalog
 from dotr.syntax.turtle.parser import parse_template

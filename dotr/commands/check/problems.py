@@ -15,10 +15,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final, TypeAlias
 
-from dotr.commands.check.allowed import AllowedWarnings, entry_spans
+from dotr.commands.check.allowed import AllowedWarnings, entry_spans, unknown_names
 from dotr.commands.check.claims import YAML, claimants, claimed_files, files_in
 from dotr.commands.check.data import check_data
-from dotr.commands.check.expectations import unknown_names
 from dotr.commands.check.misspelt_names import StreamTexts, misspelt_names, texts_of_inputs
 from dotr.commands.check.retained_state import RetainedState, shown_prefixes, state
 from dotr.commands.test.cases import read_cases, unplaced_elements
@@ -38,8 +37,7 @@ from dotr.languages.rules.spread_warnings import spread_warnings
 from dotr.model.places import Document, Span
 from dotr.model.terms import Prefixes
 from dotr.runtimes.pipeline.build import check_files
-from dotr.runtimes.pipeline.config import matching_files, read_document
-from dotr.runtimes.pipeline.reading import read_config
+from dotr.runtimes.pipeline.config import matching_files, read_config, read_document
 from dotr.runtimes.pipeline.sections import Settings
 from dotr.syntax.datalog import parse_datalog
 from dotr.syntax.yaml import read_tree

@@ -6,8 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from dotr.commands.explain.drawing import mermaid, svg
-from dotr.commands.explain.drawn_units import drawn_units
+from dotr.commands.explain.drawing import drawn_units, mermaid, svg
 from dotr.commands.explain.explanation import ClauseExplanation, Explanation, QueryExplanation, RuleExplanation, explanation
 from dotr.commands.test.files import is_test, read_file
 from dotr.engine.program import CompiledProgram, compile_program
@@ -17,8 +16,7 @@ from dotr.languages.continuous.description import lines_of
 from dotr.languages.epsparql.description import lines_of_intervals
 from dotr.languages.lars.description import lines_of_file
 from dotr.languages.registry import RuleLanguage
-from dotr.runtimes.pipeline.config import read_document
-from dotr.runtimes.pipeline.reading import read_config
+from dotr.runtimes.pipeline.config import read_config, read_document
 from dotr.syntax.yaml import read_tree
 
 

@@ -17,15 +17,14 @@ from typing import Final, TypeAlias
 from dotr.commands.test.difference import comparable, comparable_attributes
 from dotr.engine.driver import Engine
 from dotr.engine.program import CompiledProgram, compile_program
-from dotr.engine.state.renamed_rules import renamed_rules
-from dotr.engine.state.schema import state_schema
+from dotr.engine.state.schema import renamed_rules, state_schema
 from dotr.errors.diagnostics import Diagnostic, Refused, refuse
 from dotr.explanations.replay.stream import RejectedElement, Replay, ReplayedInstant
 from dotr.model.stream import Firing
 from dotr.model.time import LAST_MICRO, Micros
+from dotr.runtimes.pipeline.config import Config, read_config
 from dotr.runtimes.pipeline.inputs import Inputs, read_inputs
 from dotr.runtimes.pipeline.outputs import targets_of
-from dotr.runtimes.pipeline.reading import Config, read_config
 from dotr.runtimes.pipeline.replay import replay_of_inputs
 from dotr.temporal.layout.units import units_by_label
 

@@ -21,7 +21,7 @@ from dotr.model.stream import Firing
 from dotr.model.terms import Variable
 from dotr.model.time import Micros
 from dotr.streams.formats.writing import ntriples
-from dotr.syntax.term_writer import TermWriter
+from dotr.syntax.rendering import TermWriter
 
 _LINE: Final = 140
 """The number of characters up to which all sentences are on one line."""

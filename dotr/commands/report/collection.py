@@ -5,25 +5,22 @@ Memory: bounded by the bins of the timeline, the events that are kept, and the s
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict, deque
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Final
+from typing import Final, Generic, TypeVar
 
-from dotr.commands.report.bins import TimeBins
 from dotr.commands.report.data import InputSummary, Lane, LaneKind, RejectedExample, RejectedSummary, ReportedEvent, RuleSummary
-from dotr.commands.report.kept_events import KeptEvents
 from dotr.engine.driver import ClosedInstant, Engine, Rejection
 from dotr.engine.stream_terms import stream_terms
 from dotr.explanations.replay.stream import InputProgress, RejectedElement, Replay, ReplayedInstant
-from dotr.model.stream import DeadLetter, Element, Firing, Reason
+from dotr.model.stream import DeadLetter, Element, Firing, Reason, output_order
 from dotr.model.terms import Prefixes, Term, Triple
 from dotr.model.time import Micros
 from dotr.runtimes.monitoring.rule_summary import rule_lines
 from dotr.runtimes.monitoring.totals import Totals
-from dotr.syntax.rendering import step_names, term_text
-from dotr.syntax.term_writer import TermWriter
+from dotr.syntax.rendering import TermWriter, step_names, term_text
 from dotr.temporal.matching.rule_counts import RuleCounts
 
 BINS: Final = 100_000
@@ -291,3 +288,108 @@ def event_name(firing: Firing) -> str:
 
 def _ends(triple: Triple) -> tuple[Term, Term]:
     return triple[0], triple[2]
+
+
+# Counts over time in bounded memory.
+#
+# Idea: counts are kept by bin of time. The first width of a bin is 1 µs. Whenever there are more bins
+# than allowed, the width becomes the next one of a list, and adjacent bins are added up.
+# Cost: amortised constant for a count; memory is bounded by the number of bins for each key.
+
+Key = TypeVar("Key")
+
+_SECOND: Final = 1_000_000
+_WIDTHS: Final = (
+    *(1_000, 10_000, 100_000),
+    *(seconds * _SECOND for seconds in (1, 2, 10, 30, 60, 120, 600, 1_800, 3_600, 7_200, 21_600, 43_200, 86_400)),
+)
+"""Widths of bins in µs after the first one, each a multiple of the one before; then they double."""
+
+
+class TimeBins(Generic[Key]):
+    """Counts of keys by bin of time, with at most `limit` bins that are not empty.
+
+    >>> bins = TimeBins[str](limit=2)
+    >>> for time in (10, 11, 17):
+    ...     bins.add(time, "a", 1)
+    >>> bins.width, dict(bins.of("a"))
+    (1000, {0: 3})
+    """
+
+    def __init__(self, limit: int) -> None:
+        self.limit = limit
+        self.width: Micros = 1
+        self._used: set[int] = set()
+        self._counts: defaultdict[Key, dict[int, int]] = defaultdict(dict)
+
+    def add(self, time: Micros, key: Key, count: int) -> None:
+        """Add to the count of a key at a time in µs since 1970."""
+        number = time // self.width
+        counts = self._counts[key]
+        counts[number] = counts.get(number, 0) + count
+        if number not in self._used:
+            self._used.add(number)
+            while len(self._used) > self.limit:
+                self._widen()
+
+    def _widen(self) -> None:
+        before = self.width
+        self.width = next((width for width in _WIDTHS if width > before), before * 2)
+        factor = self.width // before
+        self._used = {number // factor for number in self._used}
+        for key, counts in self._counts.items():
+            wider: dict[int, int] = {}
+            for number, count in counts.items():
+                wider[number // factor] = wider.get(number // factor, 0) + count
+            self._counts[key] = wider
+
+    def of(self, key: Key) -> Mapping[int, int]:
+        """The counts of a key by number of bin; empty where it was never added. A bin begins at its
+        number times the width.
+        """
+        return self._counts.get(key, {})
+
+
+# Bounded sample of the events of a stream, which a report lists.
+#
+# Invariant: the first and the last events of the stream are kept, half of the limit each, and the
+# first and the last ones of every rule.
+
+_OF_A_RULE: Final = 5
+"""Number of the first and of the last events of a rule that are kept in any case."""
+
+
+class KeptEvents:
+    """Events in bounded memory: about `limit`, and ten for each rule.
+
+    >>> kept = KeptEvents(limit=2)
+    >>> for time in range(30):
+    ...     kept.add(Firing(time, "R", "E", (), (), 0))
+    >>> [firing.time for firing in kept.events()]
+    [0, 1, 2, 3, 4, 25, 26, 27, 28, 29]
+    """
+
+    def __init__(self, limit: int) -> None:
+        self._half = -(-limit // 2)
+        self._count = 0
+        self._first: list[tuple[int, Firing]] = []
+        self._last: deque[tuple[int, Firing]] = deque(maxlen=self._half)
+        self._by_rule: dict[str, tuple[list[tuple[int, Firing]], deque[tuple[int, Firing]]]] = {}
+
+    def add(self, firing: Firing) -> None:
+        """Add the next event."""
+        numbered = self._count, firing
+        self._count += 1
+        (self._first if len(self._first) < self._half else self._last).append(numbered)
+        of_rule = self._by_rule.get(firing.rule)
+        if of_rule is None:
+            of_rule = self._by_rule[firing.rule] = [], deque(maxlen=_OF_A_RULE)
+        first, last = of_rule
+        (first if len(first) < _OF_A_RULE else last).append(numbered)
+
+    def events(self) -> Sequence[Firing]:
+        """The events that are kept, in the order of the output."""
+        kept = dict(self._first) | dict(self._last)
+        for first, last in self._by_rule.values():
+            kept |= dict(first) | dict(last)
+        return sorted(kept.values(), key=output_order)

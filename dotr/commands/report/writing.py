@@ -7,20 +7,19 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from dotr import __version__
-from dotr.commands.explain.drawing import svg
-from dotr.commands.explain.drawn_units import drawn_units
+from dotr.commands.explain.drawing import drawn_units, svg
 from dotr.commands.explain.explanation import explanation
 from dotr.commands.explain.text import text
 from dotr.commands.report.answers import numbered, proofs, reasons_not_fired
 from dotr.commands.report.collection import collect, reported_events
 from dotr.commands.report.data import ProgramPicture, ReportData
 from dotr.commands.report.page import is_report, page
-from dotr.commands.why.replays import open_replays
+from dotr.commands.why.questions import open_replays
 from dotr.errors.diagnostics import refuse
 from dotr.explanations.replay.stream import Replay
 from dotr.runtimes.monitoring.totals import ReportActivity, ignore_activity
+from dotr.runtimes.pipeline.config import Config, read_config
 from dotr.runtimes.pipeline.inputs import read_inputs
-from dotr.runtimes.pipeline.reading import Config, read_config
 from dotr.streams.formats.lines import STANDARD_INPUT
 from dotr.streams.sinks.files import stores_no_data
 

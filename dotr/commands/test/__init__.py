@@ -108,7 +108,7 @@ class _TestRuns:
                 code = max(code, 1)
         print_stdout(json_text(report) if options.format == "json" else str(total))
         if options.junit is not None:
-            from dotr.commands.test.junit import junit_report
+            from dotr.commands.test.reports import junit_report
 
             with open(options.junit, "wb") as file:
                 file.write(junit_report(outcomes))

@@ -17,8 +17,7 @@ from dotr.evaluation.limits import LIMITS
 from dotr.explanations.replay.stream import ElementPlace
 from dotr.instant.instants import merge
 from dotr.model.places import Span
-from dotr.model.stream import FedGraph, Firing, Reason
-from dotr.model.stream_names import fed_stream, stream_name
+from dotr.model.stream import FedGraph, Firing, Reason, fed_stream, stream_name
 from dotr.model.terms import Triple
 from dotr.model.time import LAST_MICRO, Clock, Micros, Unit
 from dotr.streams.times import parse_time

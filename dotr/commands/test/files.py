@@ -14,8 +14,7 @@ from dotr.errors.diagnostics import Diagnostic, refuse
 from dotr.languages.registry import RuleLanguage
 from dotr.model.places import Document
 from dotr.model.terms import WELL_KNOWN
-from dotr.runtimes.pipeline.config import ConfigFiles, matching_files, read_document
-from dotr.runtimes.pipeline.reading import Config, read_config
+from dotr.runtimes.pipeline.config import Config, ConfigFiles, matching_files, read_config, read_document
 from dotr.runtimes.pipeline.sections import UNION_TAGS, KnowledgeSection, TimeSection, WindowsSection, validated
 from dotr.syntax.sections import Section
 from dotr.syntax.yaml import Location, Tree, read_tree

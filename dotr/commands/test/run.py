@@ -171,7 +171,7 @@ def run_case(test: LoadedTest, number: int) -> Outcome:
     result = test.run(number)
     notes = list(case.notes)
     if case.facts is None and not result.broken and (not result.has_answers or test.has_static_answers):
-        from dotr.commands.test.unanswered_streams import unanswered_stream_note
+        from dotr.commands.test.reasons import unanswered_stream_note
 
         notes += unanswered_stream_note(test.program, case, test.static_facts, test.file.expected_prefixes)
     findings = () if result.passed else tuple(_findings(test, number, result))

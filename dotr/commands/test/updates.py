@@ -15,8 +15,7 @@ from pathlib import Path
 from typing import Final, Literal, NamedTuple, TypeAlias
 
 from dotr.commands.test.cases import read_cases
-from dotr.commands.test.difference import Discrepancy, Item
-from dotr.commands.test.expectation_texts import attribute_terms, attributes_text, entry_text, graph_text, scalar_text
+from dotr.commands.test.difference import Discrepancy, Item, attribute_terms, attributes_text, entry_text, graph_text, scalar_text
 from dotr.commands.test.files import parse_file
 from dotr.commands.test.run import LoadedTest
 from dotr.errors.diagnostics import Refused

@@ -40,11 +40,10 @@ def execute(options: argparse.Namespace) -> int:
     """Print the facts; returns the exit code: 1 if there is no such instant, or the query has no
     row.
     """
-    from dotr.commands.why.questions import query_of, time_of
-    from dotr.commands.why.replays import open_replays
+    from dotr.commands.why.questions import open_replays, query_of, time_of
     from dotr.explanations.facts import FactsReader
     from dotr.explanations.missing.fact import explain_missing_rows
-    from dotr.syntax.term_writer import TermWriter
+    from dotr.syntax.rendering import TermWriter
 
     replays = open_replays(options.path, options.case, options.options)
     at = None if options.at is None else time_of(replays[0], options.at, "--at")

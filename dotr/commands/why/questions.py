@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
-from dotr.errors.diagnostics import did_you_mean, refuse
-from dotr.explanations.replay.stream import Replay
+from dotr.commands.test.cases import Case
+from dotr.commands.test.files import is_test
+from dotr.commands.test.run import LoadedTest, load_test
+from dotr.errors.diagnostics import Diagnostic, Refused, did_you_mean, refuse
+from dotr.explanations.replay.stream import RejectedElement, Replay, ReplayedInstant
 from dotr.explanations.why_not.rule import Question
 from dotr.explanations.why_not.unit_why_not import question_attributes
 from dotr.model.algebra import Select
@@ -15,9 +18,12 @@ from dotr.model.places import Document, Span
 from dotr.model.rules import Rule
 from dotr.model.terms import WELL_KNOWN, Prefixes, Term, Triple, Variable
 from dotr.model.time import Micros
+from dotr.runtimes.pipeline.config import read_config, read_document
+from dotr.runtimes.pipeline.replay import replay_of_config
 from dotr.streams.times import parse_time
 from dotr.syntax.sparql import parse_select, scan_references
 from dotr.syntax.turtle.graphs import Misread, read_graph
+from dotr.syntax.yaml import read_tree
 from dotr.temporal.layout.units import StreamUnit, units_by_label
 
 _VARIABLE: Final = re.compile(r"\?(\w+)")
@@ -149,3 +155,59 @@ def _term(text: str, prefixes: Prefixes, nesting: int) -> Term:
     if len(triples) != 1:
         raise refuse("C219", f"{text or 'nothing'} is no term", None, f"Write it in Turtle: :name, 5, or '\"{text}\"' for a text.")
     return triples[0][2]
+
+
+# Replays of configurations and of the cases of rule tests.
+
+
+def open_replays(path: str, case: str | None = None, options: Sequence[str] = ()) -> list[Replay]:
+    """Replays of a configuration (one) or of a rule test (one for each case).
+
+    Args:
+        path: a configuration or a rule test.
+        case: the number of a case, counted from 1, or its name; None for all.
+        options: values that change the configuration, as those of `--set`.
+
+    Raises:
+        Refused: a file cannot be read or is wrong, or there is no such case.
+
+    >>> [replay.case for replay in open_replays("tests/cases/rule_r.yaml", "1")]
+    ['smoke after heat in one room is a fire']
+    """
+    if not is_test(read_tree(read_document(path)).data):
+        config = read_config(path, options)
+        if case is not None:
+            raise refuse("C218", f"{path} is a configuration, which has no cases", None, "Leave --case out, or name a rule test.")
+        return [replay_of_config(config, path)]
+    if options:
+        raise refuse("C218", f"{path} is a rule test, in which --set changes nothing", None, "Leave --set out, or name a configuration.")
+    test = load_test(path)
+    return [replay_of_case(test, number) for number in _selected(path, test.cases, case)]
+
+
+def _selected(path: str, cases: Sequence[Case], case: str | None) -> Sequence[int]:
+    """Numbers of the selected cases, counted from 0."""
+    if case is None:
+        return range(len(cases))
+    names = [each.name for each in cases]
+    if case in names:
+        return [number for number, name in enumerate(names) if name == case]
+    if case.isdecimal() and 1 <= int(case) <= len(cases):
+        return [int(case) - 1]
+    hint = did_you_mean(case, names) or f"It has {len(cases)}: name one, or write its number from 1 on."
+    raise Refused([Diagnostic("C218", f"{path} has no case {case}", None, hint)])
+
+
+def replay_of_case(test: LoadedTest, number: int) -> Replay:
+    """A replay of case `number`, counted from 0.
+
+    The place of an element is the line of its entry in `stream`, or its place in a recording.
+    """
+    case = test.cases[number]
+
+    def read(on_reject: Callable[[RejectedElement], None]) -> Iterator[ReplayedInstant]:
+        for time in sorted(case.elements):
+            yield ReplayedInstant(time, case.elements[time], case.places[time])
+
+    prefixes = {**test.file.prefixes, **test.program.rules.prefixes}
+    return Replay(test.file.path, test.program, case.clock, prefixes, read, case=case.name)

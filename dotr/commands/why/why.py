@@ -34,7 +34,7 @@ def add_parser(commands: Commands) -> None:
 
 def execute(options: argparse.Namespace) -> int:
     """Print the reasons; returns the exit code: 0, or 1 where there is no such event or triple."""
-    from dotr.commands.why.replays import open_replays
+    from dotr.commands.why.questions import open_replays
     from dotr.explanations.why import WhyExplainer
 
     _check(options)

@@ -34,8 +34,7 @@ def add_parser(commands: Commands) -> None:
 
 def execute(options: argparse.Namespace) -> int:
     """Print the reason; returns the exit code: 0 if the rule fired or the triple holds, else 1."""
-    from dotr.commands.why.questions import question_of
-    from dotr.commands.why.replays import open_replays
+    from dotr.commands.why.questions import open_replays, question_of
     from dotr.explanations.why_not.unit_why_not import why_no_event
 
     replays = open_replays(options.path, options.case, options.options)
@@ -53,7 +52,7 @@ def _explain_triple(options: argparse.Namespace, replays: Sequence[Replay]) -> i
     """Print why a triple does not hold; returns the exit code."""
     from dotr.commands.why.questions import times_of
     from dotr.explanations.missing.triple import explain_missing_triple, read_triple
-    from dotr.syntax.term_writer import TermWriter
+    from dotr.syntax.rendering import TermWriter
 
     if options.where or options.every:
         raise refuse("C219", "--where and --all are of a rule, --triple is none", None, "Leave them out: a variable stands for any term.")

@@ -25,8 +25,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from dotr.engine.multi_query import movable_filters, share_queries
 from dotr.engine.program import CompiledProgram
 from dotr.engine.router import bucket_of, own_test
-from dotr.engine.state.event_blocks import EventBlock, united
-from dotr.engine.state.moves import MovedState
+from dotr.engine.state.moves import EventBlock, MovedState, united
 from dotr.engine.state.schema import (
     ANY_PARTITION,
     EVERY_PARTITION,

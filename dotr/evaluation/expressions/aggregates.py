@@ -19,7 +19,7 @@ from dotr.evaluation.expressions.operators import divide
 from dotr.evaluation.expressions.sort_keys import order_key
 from dotr.evaluation.expressions.values.decimals import EXACT
 from dotr.evaluation.expressions.values.terms import NUMERIC, VALUES, Number, Single, single, write
-from dotr.evaluation.literal_limits import BOUNDS, counted
+from dotr.evaluation.limits import BOUNDS, counted
 from dotr.model.algebra import AggregateCall
 from dotr.model.terms import Term, is_iri, is_literal, literal, literal_parts
 

@@ -27,7 +27,7 @@ from dotr.evaluation.expressions.values.terms import (
     scientific,
     shortest_digits,
 )
-from dotr.evaluation.literal_limits import fits
+from dotr.evaluation.limits import fits
 from dotr.model.terms import XSD, literal_parts
 
 _SPACE: Final = " \t\n\r"

@@ -32,11 +32,11 @@ from dotr.evaluation.codegen.printer import printed
 from dotr.evaluation.codegen.tree import Assign, CodeNode, GeneratedFunction, IfElse, Return, SkipIf
 from dotr.evaluation.expressions import operators, regexes
 from dotr.evaluation.expressions.functions import FUNCTIONS, ArgumentForm, Function
-from dotr.evaluation.expressions.membership import ConstantSet
 from dotr.evaluation.expressions.operators import SAME, to_double
+from dotr.evaluation.expressions.sort_keys import ConstantSet
 from dotr.evaluation.expressions.values.datetimes import Duration
 from dotr.evaluation.expressions.values.terms import EXACT_TYPES, NUMERIC, VALUES, read, write
-from dotr.evaluation.literal_limits import counted, counted_above_short
+from dotr.evaluation.limits import counted, counted_above_short
 from dotr.model.algebra import Attribute, Call, Const, Exists, Expression, Select, TimeOf, Var, is_chain
 from dotr.model.terms import FALSE, TRUE, XSD, Label, Term, is_literal, is_triple, literal
 from dotr.model.traverse import conjuncts, operands, transform, with_changed_expressions

@@ -20,7 +20,7 @@ from dotr.evaluation.expressions.casts import CASTS
 from dotr.evaluation.expressions.values.datetimes import Date, DateTime, DayTime, Time, zone_name
 from dotr.evaluation.expressions.values.decimals import EXACT
 from dotr.evaluation.expressions.values.terms import NUMERIC, Iri, Lang, Number, Single, Value
-from dotr.evaluation.literal_limits import fits
+from dotr.evaluation.limits import fits
 from dotr.model.terms import (
     RDF,
     XSD,

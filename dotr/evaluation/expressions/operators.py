@@ -42,7 +42,7 @@ from dotr.evaluation.expressions.values.terms import (
     Value,
     single,
 )
-from dotr.evaluation.literal_limits import DIGITS
+from dotr.evaluation.limits import DIGITS
 
 _NODES: Final = frozenset((Iri, BlankNode))
 _MOMENTS: Final = frozenset((DateTime, Date, Time))

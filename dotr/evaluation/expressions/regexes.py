@@ -24,7 +24,7 @@ import re2
 from dotr.errors.diagnostics import DotrError
 from dotr.evaluation.expressions.strings import StringValue, text_of, with_tag_of
 from dotr.evaluation.expressions.values.terms import Value
-from dotr.evaluation.literal_limits import BOUNDS
+from dotr.evaluation.limits import BOUNDS
 
 _WORD: Final = r"\p{L}\p{M}\p{N}\p{S}"
 _NOT_WORD: Final = r"\p{P}\p{Z}\p{C}"

@@ -11,7 +11,7 @@ from urllib.parse import quote
 
 from dotr.evaluation.expressions.operators import to_double
 from dotr.evaluation.expressions.values.terms import NUMERIC, Lang, Value
-from dotr.evaluation.literal_limits import BOUNDS, fits
+from dotr.evaluation.limits import BOUNDS, fits
 
 StringValue: TypeAlias = str | Lang
 

@@ -17,10 +17,9 @@ from dotr.explanations.evidence.query_proof import prove_fact, used_triples
 from dotr.explanations.evidence.reasons import FactReason, FiringReason, SourceReason, UnitReason
 from dotr.explanations.evidence.rule_evaluation import RuleEvaluator
 from dotr.explanations.evidence.rule_matches import ProvingRules
-from dotr.explanations.replay.cached_replay import CachedReplay
 from dotr.explanations.replay.firings import AnyFiring, FiringRecorder, NamedFiring
 from dotr.explanations.replay.history import RecordedEvent
-from dotr.explanations.replay.stream import ReplayedInstant
+from dotr.explanations.replay.stream import CachedReplay, ReplayedInstant
 from dotr.instant.queries.graph import Graph
 from dotr.model.rules import FactSource, Role, Rule
 from dotr.model.terms import Label

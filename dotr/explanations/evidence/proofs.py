@@ -17,7 +17,7 @@ from functools import cached_property
 from typing import NamedTuple, TypeAlias, assert_never
 
 from dotr.engine.program import CompiledProgram
-from dotr.evaluation.literal_limits import BOUNDS
+from dotr.evaluation.limits import BOUNDS
 from dotr.evaluation.triples.index import is_hidden
 from dotr.explanations.evidence.rounds import RoundsClosure, close_in_rounds
 from dotr.explanations.evidence.rule_matches import Bindings, ProvingRules, RuleMatch, background_rules, instance

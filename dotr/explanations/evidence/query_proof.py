@@ -19,9 +19,8 @@ from dotr.explanations.evidence.proofs import ComputedTerm, HeldFilter
 from dotr.explanations.evidence.rule_matches import instance
 from dotr.instant.queries.evaluate import AlgebraCompiler
 from dotr.instant.queries.graph import Graph
-from dotr.instant.queries.matching import Solution, matches, most_selective_first
+from dotr.instant.queries.matching import Solution, matches, most_selective_first, path_ends
 from dotr.instant.queries.operators import EMPTY, AlgebraOperator, are_compatible
-from dotr.instant.queries.paths import path_ends
 from dotr.instant.queries.solution_expressions import CompiledCondition, CompiledExpression
 from dotr.instant.queries.window_operators import report_graph
 from dotr.model.algebra import (

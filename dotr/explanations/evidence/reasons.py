@@ -2,7 +2,7 @@
 language.
 
 To add a language of units: a class of reasons here, its finder in `UnitReasons`
-(`dotr.explanations.unit_reasons`), and its text in `dotr.explanations.text.unit_text`.
+(`dotr.explanations.why`), and its text in `dotr.explanations.text.unit_text`.
 """
 
 from __future__ import annotations
@@ -12,8 +12,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING, TypeAlias
 
-from dotr.explanations.evidence.conditions import ConditionOutcome
-from dotr.explanations.evidence.evaluations import AnchorEvaluation, ClauseEvaluation
+from dotr.explanations.evidence.evaluations import AnchorEvaluation, ClauseEvaluation, ConditionOutcome
 from dotr.explanations.evidence.proofs import TripleProof
 from dotr.explanations.evidence.query_proof import Evidence
 from dotr.explanations.replay.firings import NamedFiring, UnitFiring

@@ -17,18 +17,20 @@ from typing import Final, assert_never
 from dotr.evaluation.expressions import AGGREGATES
 from dotr.evaluation.expressions.values.times import time_term
 from dotr.evaluation.limits import LIMITS
-from dotr.explanations.evidence.conditions import ConditionOutcome, TermOf, outcome_of
 from dotr.explanations.evidence.evaluations import (
     AnchorEvaluation,
     AnchorOrder,
     Binding,
     CandidateEvaluation,
     ClauseEvaluation,
+    ConditionOutcome,
     ConsumedEvents,
     FinalCondition,
+    TermOf,
+    outcome_of,
 )
 from dotr.explanations.replay.history import History, RecordedEvent
-from dotr.explanations.replay.unfiltered_queries import UnfilteredSource
+from dotr.explanations.replay.recording import UnfilteredSource
 from dotr.model.algebra import Attribute, Exists, Expression, TimeOf, Var
 from dotr.model.places import Span
 from dotr.model.rule_places import RulePlaces

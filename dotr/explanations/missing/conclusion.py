@@ -18,8 +18,7 @@ from dotr.evaluation.triples.index import TripleIndex
 from dotr.explanations.evidence.rule_matches import instance
 from dotr.explanations.missing.partial_joins import ClosedGraph, PatternSolver, join_greedily
 from dotr.explanations.missing.vocabulary import StreamVocabulary
-from dotr.explanations.text.failed_conditions import failed_condition_text
-from dotr.explanations.text.pattern_text import atom_text, body_item_text, name_bound_blanks
+from dotr.explanations.text.pattern_text import atom_text, body_item_text, failed_condition_text, name_bound_blanks
 from dotr.instant.queries.evaluate import AlgebraCompiler
 from dotr.instant.queries.matching import Solution, matches
 from dotr.instant.queries.operators import EMPTY, are_compatible
@@ -28,8 +27,7 @@ from dotr.model.algebra import Bgp, Call, Const, Expression, Extend, Filter, Gro
 from dotr.model.datalog import Bind, BodyItem, DatalogRule, FilterItem, GroupAggregate, Not
 from dotr.model.terms import RDF_TYPE, TRUE, Term, Triple, Variable
 from dotr.model.traverse import free_variables
-from dotr.syntax.rendering import brief_text
-from dotr.syntax.term_writer import TermWriter
+from dotr.syntax.rendering import TermWriter, brief_text
 
 _MAX_NAMES: Final = 5
 MAX_ROWS: Final = 20

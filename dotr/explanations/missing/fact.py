@@ -16,8 +16,7 @@ from typing import Final
 
 from dotr.engine.program import CompiledProgram
 from dotr.evaluation.expressions.values.times import format_time
-from dotr.evaluation.limits import LimitExceeded
-from dotr.evaluation.literal_limits import BOUNDS
+from dotr.evaluation.limits import BOUNDS, LimitExceeded
 from dotr.explanations.missing.conclusion import UnfulfilledRule
 from dotr.explanations.missing.partial_joins import ClosedGraph, PatternSolver, QueryStop, at_most_reached, find_stop, reached
 from dotr.explanations.missing.stop_text import StopText, datalog_rules
@@ -31,7 +30,7 @@ from dotr.model.places import Span
 from dotr.model.rules import FactSource, Role, Rule
 from dotr.model.terms import Label, Triple
 from dotr.model.time import Micros
-from dotr.syntax.term_writer import TermWriter
+from dotr.syntax.rendering import TermWriter
 from dotr.temporal.layout.retention import roles
 
 _MAX_TERMS: Final = 3

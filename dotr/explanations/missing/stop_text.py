@@ -26,9 +26,9 @@ from dotr.explanations.missing.partial_joins import (
 )
 from dotr.explanations.missing.vocabulary import StreamVocabulary
 from dotr.explanations.text.event_text import place_text
-from dotr.explanations.text.failed_conditions import failed_condition_text
 from dotr.explanations.text.pattern_text import (
     aggregate_texts,
+    failed_condition_text,
     is_grouped,
     item_text,
     name_bound_blanks,
@@ -46,7 +46,7 @@ from dotr.model.terms import RDF_TYPE, Term, Triple, Variable
 from dotr.model.time import Clock
 from dotr.model.traverse import walk
 from dotr.syntax.datalog import parse_datalog
-from dotr.syntax.term_writer import TermWriter
+from dotr.syntax.rendering import TermWriter
 
 _MAX_TERMS: Final = 3
 _NO_PLACES: Final[Mapping[Expression, Span]] = {}

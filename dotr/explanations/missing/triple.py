@@ -35,8 +35,8 @@ from dotr.model.places import Document, Span
 from dotr.model.terms import WELL_KNOWN, Prefixes, Term, Variable
 from dotr.model.time import Micros
 from dotr.model.traverse import free_variables
+from dotr.syntax.rendering import TermWriter
 from dotr.syntax.sparql import parse_select
-from dotr.syntax.term_writer import TermWriter
 
 _MAX_BINDINGS: Final = 10_000
 """Maximum number of bindings of a body that are followed at an instant."""

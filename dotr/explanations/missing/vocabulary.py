@@ -13,7 +13,7 @@ from dotr.model.datalog import DatalogRule
 from dotr.model.terms import RDF_TYPE, Term, Triple
 from dotr.model.time import Micros
 from dotr.model.traverse import AlgebraNode, walk
-from dotr.syntax.term_writer import TermWriter
+from dotr.syntax.rendering import TermWriter
 
 _MAX_TERMS: Final = 1_000
 _MAX_NAMES: Final = 5

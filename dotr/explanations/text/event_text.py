@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from dotr.evaluation.expressions.values.times import format_time
-from dotr.explanations.evidence.conditions import ConditionOutcome, first_error
+from dotr.explanations.evidence.evaluations import ConditionOutcome, first_error
 from dotr.explanations.replay.history import RecordedEvent
 from dotr.model.algebra import Attribute, Call, Const, Exists, Expression, TimeOf, Var
 from dotr.model.places import Span
@@ -17,8 +17,7 @@ from dotr.model.rules import Aggregate, Rule
 from dotr.model.terms import XSD, Label, Term, Variable, literal_parts
 from dotr.model.time import Clock, Micros, Unit
 from dotr.model.traverse import transform
-from dotr.syntax.rendering import brief_text, duration_text
-from dotr.syntax.term_writer import TermWriter
+from dotr.syntax.rendering import TermWriter, brief_text, duration_text
 
 _UNIT_NAMES: Final = {
     Unit.MICROSECOND: "us",

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from typing import Final, assert_never
 
 from dotr.evaluation.expressions.values.times import format_time
-from dotr.explanations.evidence.conditions import ConditionOutcome
-from dotr.explanations.evidence.evaluations import CandidateEvaluation, ClauseEvaluation
+from dotr.explanations.evidence.evaluations import CandidateEvaluation, ClauseEvaluation, ConditionOutcome
 from dotr.explanations.evidence.reasons import FactReason, FiringReason, SourceReason, UnitReason
 from dotr.explanations.replay.firings import NamedFiring
 from dotr.explanations.replay.history import RecordedEvent

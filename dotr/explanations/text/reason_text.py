@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final, Protocol, assert_never
 
 from dotr.explanations.evidence.background_origins import BackgroundOrigin
-from dotr.explanations.evidence.conditions import ConditionOutcome
+from dotr.explanations.evidence.evaluations import ConditionOutcome
 from dotr.explanations.evidence.proofs import (
     AggregatedGroup,
     BackgroundTriple,
@@ -37,8 +37,7 @@ from dotr.explanations.text.tree import ReasonKind, WhyTree
 from dotr.model.algebra import AggregateCall, Const, Expression, TriplePattern, Var
 from dotr.model.terms import Term, Triple, Variable
 from dotr.model.traverse import transform
-from dotr.syntax.rendering import brief_text, expression_text
-from dotr.syntax.term_writer import TermWriter
+from dotr.syntax.rendering import TermWriter, brief_text, expression_text
 
 Origins = Mapping[Triple, BackgroundOrigin]
 _MOST_MEMBERS: Final = 1_000

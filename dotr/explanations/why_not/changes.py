@@ -11,8 +11,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Final
 
-from dotr.explanations.evidence.conditions import ConditionOutcome, term_in
-from dotr.explanations.evidence.evaluations import AnchorEvaluation, CandidateEvaluation, ClauseEvaluation, FinalCondition
+from dotr.explanations.evidence.evaluations import (
+    AnchorEvaluation,
+    CandidateEvaluation,
+    ClauseEvaluation,
+    ConditionOutcome,
+    FinalCondition,
+    term_in,
+)
 from dotr.explanations.evidence.rule_evaluation import RuleEvaluator, clause_with_filters, role_with_filters
 from dotr.explanations.replay.history import RecordedEvent
 from dotr.explanations.text.event_text import EventWriter, distance_text

@@ -12,23 +12,21 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
+from dotr.evaluation.expressions.values.times import format_time
 from dotr.explanations.evidence.evaluations import ConsumedEvents
 from dotr.explanations.evidence.rule_evaluation import RuleEvaluator
 from dotr.explanations.missing.fact import MissingFacts, explain_missing_facts
 from dotr.explanations.replay.recording import Recorder
-from dotr.explanations.replay.stream import RejectedElement, Replay
+from dotr.explanations.replay.stream import ElementPlace, RejectedElement, Replay
 from dotr.explanations.text.event_text import EventWriter, unit_name
 from dotr.explanations.why_not.anchor_explanation import AnchorExplainer, AnchorExplanation
-from dotr.explanations.why_not.other_anchors import LateElements, LateSearch
-from dotr.explanations.why_not.requested_instants import RequestedInstants
+from dotr.explanations.why_not.other_anchors import LateElements, LateSearch, WaitingAnchors, waiting_anchors
 from dotr.explanations.why_not.survey import REACH, RequestedAnchors, Survey
-from dotr.explanations.why_not.waiting_anchors import WaitingAnchors, waiting_anchors
 from dotr.model.rules import EventSource, FactSource, Role, Rule
-from dotr.model.stream import Reason
+from dotr.model.stream import DeadLetter, Reason
 from dotr.model.terms import Label, Term, Variable
-from dotr.model.time import LAST_MICRO, Micros, Unit
-from dotr.syntax.rendering import step_names
-from dotr.syntax.term_writer import TermWriter
+from dotr.model.time import LAST_MICRO, Clock, Micros, Unit
+from dotr.syntax.rendering import TermWriter, step_names
 from dotr.temporal.layout.units import units_by_label
 
 
@@ -199,7 +197,7 @@ def why_not(replay: Replay, rule: str, question: Question | None = None) -> WhyN
     Raises:
         KeyError: there is no such rule.
 
-    >>> from dotr.commands.why.replays import open_replays
+    >>> from dotr.commands.why.questions import open_replays
     >>> [replay] = open_replays("tests/cases/rule_r.yaml", "1")
     >>> print(why_not(replay, "R").lines()[0])
     R: 1 anchor, 1 after HighTemp, 1 event
@@ -330,3 +328,65 @@ _MOST_LATEST: Final = 500
 _YEAR_3000: Final = 32_503_680_000 * Unit.SECOND.value
 _FINER: Final = {Unit.SECOND: "seconds", Unit.MILLISECOND: "milliseconds", Unit.MICROSECOND: "microseconds"}
 """Alternative units of times, the coarsest first."""
+
+
+# Remarks for questions whose times include no instant: the nearest instants, or rejected
+# elements.
+
+
+class RequestedInstants:
+    """Counter of the requested instants, with the nearest other instants and the rejected elements.
+
+    Args:
+        requested: the requested anchors.
+        delay: the delay of the anchor in µs.
+
+    Attributes:
+        number: the number of requested instants so far.
+
+    >>> instants = RequestedInstants(RequestedAnchors(61_000_000, 61_000_000), delay=0)
+    >>> instants.note(60_000_000)
+    >>> instants.note(120_000_000)
+    >>> instants.remarks(Clock())
+    ('There is no instant at 61: the nearest are 60 and 120.',)
+    """
+
+    def __init__(self, requested: RequestedAnchors, delay: Micros) -> None:
+        self._requested = requested
+        self._delay = delay
+        self._before: Micros | None = None
+        self._after: Micros | None = None
+        self._rejected = 0
+        self._first_rejected: DeadLetter | None = None
+        self.number = 0
+
+    def note(self, time: Micros) -> None:
+        """Record an instant, by its time in µs since 1970."""
+        requested = self._requested
+        if requested.first <= time <= requested.last or requested.first <= time + self._delay <= requested.last:
+            self.number += 1
+        elif time < requested.first:
+            self._before = time
+        elif self._after is None:
+            self._after = time
+
+    def note_rejected(self, rejected: RejectedElement) -> None:
+        """Record an element that an input rejects."""
+        self._rejected += 1
+        self._first_rejected = self._first_rejected or rejected.dead_letter
+
+    def remarks(self, clock: Clock) -> tuple[str, ...]:
+        """Sentences on the nearest instants or on rejected elements; empty if an instant is
+        requested."""
+        if self.number:
+            return ()
+        nearest = [str(format_time(time, clock)) for time in (self._before, self._after) if time is not None]
+        if nearest:
+            first, last = format_time(self._requested.first, clock), format_time(self._requested.last, clock)
+            where = f"at {first}" if first == last else "between the times asked about"
+            return (f"There is no instant {where}: the nearest {'is' if len(nearest) == 1 else 'are'} {' and '.join(nearest)}.",)
+        if self._first_rejected is None:
+            return ("There is no instant: no element has come.",)
+        letter = self._first_rejected
+        place = ElementPlace(letter.file, letter.line)
+        return (f"There is no instant: all {self._rejected:,} elements are dead letters, the first {place}: {letter.why}.",)

@@ -14,8 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Generic, NamedTuple, TypeVar
 
-from dotr.explanations.evidence.conditions import truth_in
-from dotr.explanations.evidence.evaluations import AnchorEvaluation, AnchorOrder
+from dotr.explanations.evidence.evaluations import AnchorEvaluation, AnchorOrder, truth_in
 from dotr.explanations.evidence.rule_evaluation import RuleEvaluator
 from dotr.explanations.replay.history import RecordedEvent
 from dotr.explanations.replay.recording import Recorder, Step

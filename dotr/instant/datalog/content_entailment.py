@@ -20,8 +20,7 @@ from dotr.evaluation.limits import LIMITS, LimitExceeded
 from dotr.evaluation.triples.index import TripleIndex, is_hidden
 from dotr.instant.datalog.background.knowledge import Knowledge
 from dotr.instant.datalog.closure.closed_instant import Closure, Contradiction
-from dotr.instant.datalog.closure.delta_positions import DeltaPosition, delta_positions
-from dotr.instant.datalog.closure.delta_rules import DeltaRule, general_delta_rule
+from dotr.instant.datalog.closure.delta_rules import DeltaPosition, DeltaRule, delta_positions, general_delta_rule
 from dotr.instant.datalog.closure.derivations import ConstraintViolation
 from dotr.instant.datalog.strata.stratification import is_nonmonotonic, strata
 from dotr.model.algebra import Const

@@ -12,19 +12,20 @@ without a variable in common with its input; `AlgebraOperator.full_scan_reason` 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Final
 
 from dotr.evaluation.joins.branch_loops import AnswerRow
 from dotr.evaluation.joins.branches import Unplannable, branches
 from dotr.evaluation.joins.deltas import Conjunction, bag_difference
-from dotr.evaluation.joins.scope import Variables, certain, possible, union_of_reads, variables_of
-from dotr.evaluation.limits import LimitExceeded, Limits
+from dotr.evaluation.joins.scope import NOTHING, Reads, Variables, certain, possible, union_of_reads, variables_of
+from dotr.evaluation.limits import NO_LIMITS, LimitExceeded, Limits
 from dotr.evaluation.triples.index import TripleIndex
 from dotr.instant.queries.evaluate import AlgebraCompiler
 from dotr.instant.queries.graph import Graph
 from dotr.instant.queries.matching import Bindings, Solution
-from dotr.instant.queries.operators import AlgebraOperator, JoinOperator
-from dotr.model.algebra import Bgp, BgpItem, Join, Pattern, TermPattern, TriplePattern, Values
+from dotr.instant.queries.operators import EMPTY, AlgebraOperator, JoinOperator
+from dotr.model.algebra import Bgp, BgpItem, Join, Pattern, Select, TermPattern, TriplePattern, Values
 from dotr.model.terms import Variable
 
 MAX_STATIC_ROWS: Final = 1_000
@@ -133,3 +134,49 @@ def split_paths(pattern: Bgp) -> tuple[Bgp, Bgp]:
         rest = [each for each in rest if each not in inner]
         bound = variables_of(joined)
     return Bgp(tuple(joined)), Bgp(tuple(rest))
+
+
+# Plans by operators, for queries that are no union of conjunctions.
+#
+# A module of its own, since most programs have no such query and need not load the operators.
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class OperatorPlan:
+    """A query over one background as a tree of operators."""
+
+    select: Select
+    background: TripleIndex
+    limits: Limits | None
+    operator: AlgebraOperator
+
+    @staticmethod
+    def of(select: Select, background: TripleIndex, limits: Limits | None) -> OperatorPlan:
+        """The plan of a query; parts of it start from the delta where they can."""
+        return OperatorPlan(select, background, limits, IncrementalCompiler(background, limits).compile(select))
+
+    @property
+    def reads(self) -> Reads | None:
+        """The kinds of triples that affect the answers; None if any triple may."""
+        return self.operator.reads
+
+    @property
+    def full_scan_reason(self) -> str:
+        """The part that costs the size of the background at every instant; empty without one."""
+        return self.operator.full_scan_reason(NOTHING)
+
+    def static_answers(self) -> list[AnswerRow]:
+        """The solutions over the background alone."""
+        return self._evaluate(Graph(self.background, TripleIndex(), None, self.limits.for_background if self.limits else NO_LIMITS))
+
+    def answers(self, delta: TripleIndex) -> list[AnswerRow]:
+        """The bag of solutions over background and delta."""
+        return self._evaluate(Graph(self.background, delta, None, self.limits or NO_LIMITS))
+
+    def answers_over_view(self, view: TripleIndex, delta: TripleIndex, removed: TripleIndex) -> list[AnswerRow]:
+        """The same over a view of the background without the triples `removed`."""
+        return self._evaluate(Graph(view, delta, removed, self.limits or NO_LIMITS))
+
+    def _evaluate(self, graph: Graph) -> list[AnswerRow]:
+        names = self.select.projection
+        return [tuple([solution.get(name) for name in names]) for solution in self.operator.solutions(graph, EMPTY, EMPTY)]

@@ -139,7 +139,7 @@ def _by_conjunctions(
 
 
 def _by_operators(select: Select, background: TripleIndex, construct: str, find_static: StaticAnswers, limits: Limits | None) -> QueryPlan:
-    from dotr.instant.queries.operator_plan import OperatorPlan
+    from dotr.instant.queries.incremental import OperatorPlan
 
     operators = OperatorPlan.of(select, background, limits)
     static = find_static(select, operators.static_answers)

@@ -42,7 +42,7 @@ from dotr.instant.datalog.closure.shape_conclusions import ShapeConclusions
 from dotr.instant.queries.plan import QueryPlan
 from dotr.instant.queries.shared_joins import RowsByKey, TrieNode, write_trie
 from dotr.model.algebra import Call, Const, TriplePattern, Var
-from dotr.model.shapes import GraphShape
+from dotr.model.templates import GraphShape
 from dotr.model.terms import Term, Triple, Variable
 from dotr.model.traverse import free_variables
 
@@ -135,7 +135,7 @@ def shape_joins(
     that rules derive from them.
 
     >>> from dotr.model.algebra import Bgp, Select
-    >>> from dotr.model.shapes import ShapedTriple
+    >>> from dotr.model.templates import ShapedTriple
     >>> from dotr.instant.queries.plan import plan
     >>> sensor, room = TriplePattern(Var("r"), Const("<from>"), Var("s")), TriplePattern(Var("s"), Const("<in>"), Var("room"))
     >>> background = TripleIndex([("<s1>", "<in>", "<A>")])

@@ -12,8 +12,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Final
 
-from dotr.errors.checked_files import CheckedFiles
-from dotr.errors.diagnostics import Diagnostic
+from dotr.errors.diagnostics import CheckedFiles, Diagnostic
 from dotr.languages.continuous.codes import WindowCode
 from dotr.languages.continuous.model import ContinuousQuery, ContinuousWindow, RelationToStream
 from dotr.languages.continuous.text.bodies import read_body

@@ -1,5 +1,5 @@
-"""Continuous queries as units of a program; a CONSTRUCT with a key is cut into two units: solutions in
-all buckets, and their graph.
+"""Continuous queries as units of a program; a CONSTRUCT with a key is cut into two units: solutions
+in all buckets, and their graph.
 
 Idea: the event of a CONSTRUCT is one graph of all solutions of a report (continuous.md, section 9).
 Each bucket finds the solutions of its subjects. A unit with one partition, in a layer above, makes
@@ -18,9 +18,8 @@ from dotr.engine.unit_runs import EngineUnit, UnitContext, UnitMeaning, UnitRun
 from dotr.errors.diagnostics import Diagnostic
 from dotr.evaluation.limits import Limits
 from dotr.instant.datalog.background.knowledge import Knowledge
-from dotr.languages.continuous.keys import query_key
+from dotr.languages.continuous.keys import query_key, query_spreads
 from dotr.languages.continuous.model import ConstructForm, ContinuousQuery, SelectForm
-from dotr.languages.continuous.query_spread import query_spreads
 from dotr.model.algebra import Select
 from dotr.model.places import Span
 from dotr.model.rules import EventSource, Rule
@@ -70,7 +69,8 @@ class QueryUnit(StreamQuery, EngineUnit):
         return True
 
     def key_names(self) -> tuple[str, ...]:
-        """The variable of the key; empty: one partition, as for a CONSTRUCT, which is spread where it is cut."""
+        """The variable of the key; empty: one partition, as for a CONSTRUCT, which is spread where
+        it is cut."""
         return () if isinstance(self.query.form, ConstructForm) else self.key_variable()
 
     def read_spreads(self) -> Sequence[ReadSpread] | None:
@@ -315,7 +315,7 @@ class MergedGraphs(EngineUnit):
 
     def run(self, context: UnitContext, share: BucketShare | None = None) -> UnitRun:
         """The run that merges the solutions."""
-        from dotr.languages.continuous.evaluation.graph_run import GraphRun
+        from dotr.languages.continuous.evaluation.run import GraphRun
 
         return GraphRun(self.whole.query, self.solutions.attributes, context.limits)
 

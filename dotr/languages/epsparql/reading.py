@@ -12,8 +12,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Final
 
-from dotr.errors.checked_files import CheckedFiles
-from dotr.errors.diagnostics import Diagnostic
+from dotr.errors.diagnostics import CheckedFiles, Diagnostic
 from dotr.languages.declarations import declares_nothing_else
 from dotr.languages.epsparql.codes import TemporalCode
 from dotr.languages.epsparql.text.keywords import PLAIN

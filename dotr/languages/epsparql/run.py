@@ -8,24 +8,125 @@ Source: ep-sparql.md, sections 2, 4 and 5.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Callable, Sequence
 from typing import Final, Protocol, TypeAlias
 
 from dotr.engine.unit_runs import EventPart, UnitArrivals, UnitResult, UnitRun
 from dotr.errors.fallbacks import FallbackKind, error_line, reraise_in_tests
-from dotr.evaluation.limits import LimitExceeded, Limits
-from dotr.evaluation.literal_limits import BOUNDS
-from dotr.languages.epsparql.interval_events import EventMaker
-from dotr.languages.epsparql.interval_operands import OperandRows, OperandSolutions
-from dotr.languages.epsparql.interval_spread import LinkedQuery, interval_key_names, interval_spreads, operand_places
+from dotr.evaluation.expressions import evaluator, query_with_lengths, with_lengths
+from dotr.evaluation.expressions.values.times import time_term
+from dotr.evaluation.limits import BOUNDS, LimitExceeded, Limits
+from dotr.evaluation.triples.index import TripleIndex
+from dotr.instant.queries.evaluate import AlgebraCompiler
+from dotr.instant.queries.graph import Graph
+from dotr.instant.queries.operators import EMPTY, AlgebraOperator
+from dotr.languages.epsparql.interval_spread import LinkedQuery, OperandInput, interval_key_names, interval_spreads, operand_places
+from dotr.model.algebra import Expression, Var
+from dotr.model.event_order import AttributeValues
 from dotr.model.stream import DeadLetter, Firing, Reason
+from dotr.model.terms import Term, Variable
 from dotr.model.time import Clock, Micros
+from dotr.model.traverse import parameters_of
+from dotr.temporal.intervals.conditions import duration_term
 from dotr.temporal.intervals.nodes import TreeMoment
-from dotr.temporal.intervals.patterns import operand_reads
+from dotr.temporal.intervals.patterns import (
+    DURATION,
+    END,
+    START,
+    ConstructedGraphs,
+    EventRead,
+    InstantAnswers,
+    InstantGroup,
+    SelectedSolutions,
+    TemporalQuery,
+    operand_reads,
+    visible_variables,
+)
 from dotr.temporal.intervals.solutions import IntervalSolution, LeafSolution
 from dotr.temporal.intervals.tree import PatternTree
+from dotr.temporal.items import row_graph
 from dotr.temporal.layout.spread import BucketShare
 from dotr.temporal.matching.events import StoredEvent
+from dotr.temporal.matching.operator import Arrival
+from dotr.temporal.templates import compile_template, digest_of, match_text
+
+# Solutions of the operands of a unit of EP-SPARQL, made from the arrivals at its reads.
+#
+# Idea: the rows of facts and events are projected to the operand's variables. Over a constructed
+# graph the plain group is evaluated as a query; its solutions have the interval of the graph.
+# Source: ep-sparql.md, sections 2 and 2.1.
+
+OperandRows: TypeAlias = Callable[[Micros, Sequence[Arrival]], list[IntervalSolution]]
+"""The solutions of an operand for the rows that arrive at a time in µs."""
+
+
+class OperandSolutions:
+    """A plain group or an EVENT with its inputs.
+
+    - `number`: its position among the operands of the unit, in the order of the text.
+    - `names`: its variables, sorted.
+    - `rows`: for the number of each read that feeds it, the function that makes solutions of the
+      arrivals there; it raises `LimitExceeded`.
+    """
+
+    def __init__(
+        self, number: int, operand: InstantGroup | EventRead, inputs: Sequence[OperandInput], limits: Limits, *, traced: bool
+    ) -> None:
+        self.number = number
+        self.names = tuple(sorted(visible_variables(operand)))
+        self._operand = operand
+        self._limits = limits
+        self._traced = traced
+        self._matcher: AlgebraOperator | None = None
+        self.rows: dict[int, OperandRows] = {each.read: self._traced_rows(self._reader(each)) for each in inputs}
+
+    def _traced_rows(self, rows_of: OperandRows) -> OperandRows:
+        if not self._traced:
+            return rows_of
+
+        def traced(now: Micros, rows: Sequence[Arrival]) -> list[IntervalSolution]:
+            solutions = rows_of(now, rows)
+            return [(end, start, values, (LeafSolution(self.number, start, end, values),)) for end, start, values, _ in solutions]
+
+        return traced
+
+    def _reader(self, source: OperandInput) -> OperandRows:
+        columns, first = source.columns, int(source.has_start)
+        if columns is None:
+            return self._matched
+        if not source.has_start and columns == tuple(range(len(columns))):  # the values are the first columns
+            arity = len(columns)
+
+            def prefixes(now: Micros, rows: Sequence[Arrival]) -> list[IntervalSolution]:
+                if len(rows) == 1 and len(rows[0][1]) == arity:
+                    return [(now, now, rows[0][1], ())]
+                return [(now, now, values[:arity], ()) for _, values in rows]
+
+            return prefixes
+        positions = tuple(first + column for column in columns)
+
+        def projected(now: Micros, rows: Sequence[Arrival]) -> list[IntervalSolution]:
+            return [(now, int(row[0] or 0) if first else now, tuple([row[position] for position in positions]), ()) for _, row in rows]
+
+        return projected
+
+    def _matched(self, now: Micros, rows: Sequence[Arrival]) -> list[IntervalSolution]:
+        """The solutions of the plain group over each constructed graph by itself."""
+        assert isinstance(self._operand, InstantGroup)
+        if self._matcher is None:
+            self._matcher = AlgebraCompiler().compile(query_with_lengths(self._operand.query))
+        found: list[IntervalSolution] = []
+        for _, row in rows:
+            start, triples = int(row[0] or 0), row_graph(row[1:])
+            for solution in self._matcher.solutions(_graph(triples, self._limits), EMPTY, EMPTY):
+                values: AttributeValues = tuple([solution.get(name) for name in self.names])
+                found.append((now, start, values, ()))
+        return found
+
+
+def _graph(triples: Sequence[tuple[str, str, str]], limits: Limits) -> Graph:
+    return Graph(TripleIndex(), TripleIndex(triples), None, limits)
 
 
 class PartsWatch(Protocol):
@@ -231,3 +332,102 @@ def _shared_feeds(unit: LinkedQuery, feeds: _Feeds, share: BucketShare) -> list[
 
 
 _NOTHING: Final = UnitResult([])
+
+
+# Events of a unit of EP-SPARQL, from its solutions (ep-sparql.md, section 4).
+
+
+class EventMaker:
+    """The compiled form of a unit: makes the events of solutions.
+
+    `names`: the variables of a solution's values, in their order.
+    """
+
+    def __init__(self, query: TemporalQuery, names: Sequence[Variable], clock: Clock) -> None:
+        self._label = query.label
+        self._form = query.form
+        self._names = tuple(names)
+        self._attributes = query.attributes
+        self._columns: list[tuple[Variable, _Column]] = []
+        if isinstance(self._form, SelectedSolutions):
+            self._columns = [(name, _Column(expression, clock)) for name, expression in self._form.columns if expression is not None]
+            plain = {name for name, expression in self._form.columns if expression is None}
+            self._projected = [(name, self._names.index(name)) for name in self._attributes if name in plain and name in self._names]
+        else:
+            self._projected = [(name, self._names.index(name)) for name in self._attributes if name in self._names]
+        self._template = compile_template(query.form.template, self._names) if isinstance(query.form, ConstructedGraphs) else None
+
+    def events(self, now: Micros, solutions: Sequence[IntervalSolution]) -> tuple[list[Firing], Sequence[IntervalSolution]]:
+        """The events of the solutions that end now (µs), and the solution of each event.
+
+        With DISTINCT, equal events with one start are made once.
+        """
+        if not solutions:
+            return [], solutions
+        match self._form:
+            case ConstructedGraphs():
+                return self._graphs(now, solutions), solutions
+            case SelectedSolutions(_, _, True):
+                first: dict[tuple[object, Micros], IntervalSolution] = {}
+                for solution in solutions:
+                    first.setdefault((self._pairs(solution), solution[1]), solution)
+                solutions = list(first.values())
+            case SelectedSolutions() | InstantAnswers():
+                pass
+        label, pairs = self._label, self._pairs
+        return [Firing(now, label, label, pairs(solution), None, 0) for solution in solutions], solutions
+
+    def _pairs(self, solution: IntervalSolution) -> tuple[tuple[Variable, Term], ...]:
+        values = solution[2]
+        pairs = tuple([(name, term) for name, place in self._projected if (term := values[place]) is not None])
+        if not self._columns:
+            return pairs
+        known: dict[Variable, Term | None] = dict(zip(self._names, values, strict=True))
+        computed = dict(pairs)
+        for name, column in self._columns:
+            known[name] = term = column.value(solution, known)
+            if term is not None:
+                computed[name] = term
+        return tuple(sorted(computed.items()))
+
+    def _graphs(self, now: Micros, solutions: Sequence[IntervalSolution]) -> list[Firing]:
+        """An event with a graph for each solution. Fresh blank nodes are a function of the label,
+        the interval, the solution, and its ordinal among equal ones.
+        """
+        assert self._template is not None
+        instantiate, fresh, label = self._template.instantiate, self._template.has_fresh_names, self._label
+        repeats: Counter[tuple[Micros, AttributeValues]] = Counter()
+        firings = []
+        for solution in solutions:
+            _, start, values, _ = solution
+            seed = b""
+            if fresh:
+                ordinal = repeats[start, values]
+                repeats[start, values] += 1
+                seed = digest_of(label.encode(), match_text(now, [(label, start, values)], ordinal))
+            graph, dropped = instantiate(values, seed)
+            firings.append(Firing(now, label, label, self._pairs(solution), graph, dropped))
+        return firings
+
+
+class _Column:
+    """An expression of the SELECT clause, over the variables of a solution and earlier columns."""
+
+    def __init__(self, expression: Expression, clock: Clock) -> None:
+        lengths = with_lengths(expression)
+        parameters = [each for each in parameters_of([lengths]) if isinstance(each, Var)]
+        self._names = [each.name for each in parameters]
+        self._evaluate: Callable[..., Term | None] = evaluator(lengths, parameters)
+        self._clock = clock
+
+    def value(self, solution: IntervalSolution, known: dict[Variable, Term | None]) -> Term | None:
+        """The value for a solution; None where the expression has an error."""
+        return self._evaluate(*[self._term(name, solution, known) for name in self._names])
+
+    def _term(self, name: Variable, solution: IntervalSolution, known: dict[Variable, Term | None]) -> Term | None:
+        end, start, _, _ = solution
+        if name == START:
+            return time_term(start, self._clock)
+        if name == END:
+            return time_term(end, self._clock)
+        return duration_term(end - start) if name == DURATION else known.get(name)

@@ -28,10 +28,8 @@ from typing import Any, Final, Protocol
 from dotr.engine.gaps import Gap, gap_letter
 from dotr.engine.unit_runs import UnitArrivals, UnitContext, UnitResult, UnitRun
 from dotr.errors.fallbacks import FallbackKind, error_line, reraise_in_tests
-from dotr.evaluation.limits import LimitExceeded
-from dotr.evaluation.literal_limits import BOUNDS
-from dotr.languages.lars.closure.atom_logs import AtomsByPoint
-from dotr.languages.lars.closure.atoms import NO_ATOMS, PointAtoms
+from dotr.evaluation.limits import BOUNDS, LimitExceeded
+from dotr.languages.lars.closure.atoms import NO_ATOMS, AtomsByPoint, PointAtoms
 from dotr.languages.lars.closure.maintained import LarsClosure, ReportChange
 from dotr.languages.lars.closure.relations import ReportedRows
 from dotr.languages.lars.closure.rules import rules_of_file

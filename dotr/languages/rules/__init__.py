@@ -11,26 +11,23 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from dotr.engine.rule_set import RuleSet
+from dotr.engine.spec import RuleSet
 from dotr.errors.diagnostics import Diagnostic
 from dotr.evaluation.expressions.kinds import NO_OBJECT_KINDS, ObjectKinds, TermKind, TermKinds, kinds_text, term_kind
 from dotr.languages.rules.codes import RuleCode
+from dotr.languages.rules.grammar import parse
 from dotr.languages.rules.lints.conditions import check_conditions
 from dotr.languages.rules.lints.cross_products import check_products
 from dotr.languages.rules.lints.ineffective import check_pointless
 from dotr.languages.rules.lints.uncorrelated import check_uncorrelated
-from dotr.languages.rules.parse import parse
 from dotr.languages.rules.program import Pass, ProgramDraft
-from dotr.languages.rules.resolution.aggregated import resolve_aggregates
-from dotr.languages.rules.resolution.attributes import check_attributes
-from dotr.languages.rules.resolution.clauses import check_clauses
+from dotr.languages.rules.resolution.attributes import check_attributes, resolve_aggregates
+from dotr.languages.rules.resolution.clauses import check_clauses, resolve_windows
 from dotr.languages.rules.resolution.cycles import check_cycles
 from dotr.languages.rules.resolution.emit import emit
 from dotr.languages.rules.resolution.fragments import read_fragments
 from dotr.languages.rules.resolution.labels import check_labels
-from dotr.languages.rules.resolution.names import resolve_names
-from dotr.languages.rules.resolution.prefixes import resolve_prefixes
-from dotr.languages.rules.resolution.windows import resolve_windows
+from dotr.languages.rules.resolution.names import resolve_names, resolve_prefixes
 from dotr.model.places import Document
 from dotr.model.terms import Prefixes
 from dotr.model.units import UnitEvents

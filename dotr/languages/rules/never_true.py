@@ -26,7 +26,7 @@ from dotr.model.places import Document, Span
 from dotr.model.rules import FactSource
 from dotr.model.templates import Blank, Cell, CellIri, CellLiteral, Fresh, TemplateSlot, TemplateTerm
 from dotr.model.terms import XSD, Term, Triple
-from dotr.runtimes.pipeline.reading import Config
+from dotr.runtimes.pipeline.config import Config
 from dotr.syntax.datalog import parse_datalog
 from dotr.syntax.turtle.parser import parse_template
 from dotr.temporal.layout.retention import roles

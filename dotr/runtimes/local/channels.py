@@ -13,8 +13,7 @@ from dotr.streams.lateness import Lateness
 from dotr.streams.merge.feeds import AppearingFiles, Feed, FilesFeed, OneFile, StandardInput
 from dotr.streams.merge.folders import GrowingInput
 from dotr.streams.merge.live import Channel
-from dotr.streams.merge.paces import EventClock, PacedFeed
-from dotr.streams.merge.rate_limits import NoRateLimit, RateLimit
+from dotr.streams.merge.paces import EventClock, NoRateLimit, PacedFeed, RateLimit
 from dotr.streams.records import InputFile
 
 

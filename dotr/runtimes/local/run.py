@@ -11,12 +11,16 @@ from __future__ import annotations
 
 import gc
 import shutil
+import signal
 import tempfile
+import threading
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from types import FrameType
+from typing import Final
 
 from dotr.engine.driver import Engine, Rejection, close_instant, inconsistency_line
 from dotr.engine.stream_terms import stream_terms
@@ -27,7 +31,6 @@ from dotr.model.time import LAST_MICRO, Micros
 from dotr.runtimes.external_sort import FIRING_FORMAT, RUN_SIZE, SortedRuns, blocks
 from dotr.runtimes.external_sort import merge_runs as sorted_runs
 from dotr.runtimes.local.channels import PipelineChannels, first_has_dates, receiving_in_process
-from dotr.runtimes.local.stopping import Stop, stoppable
 from dotr.runtimes.monitoring.dead_letter_log import LOG, WarningLimiter
 from dotr.runtimes.monitoring.progress import ReportProgress, RunProgress, ignore_progress, port_labels, progress_by_input, stored_events
 from dotr.runtimes.monitoring.totals import ReportTotals, RunFailed, Totals
@@ -442,3 +445,56 @@ class _LocalRun:
             end = time.monotonic()
             self._rules_due = end + 100 * (end - start)
         return self._rules
+
+
+# Stop of a run by Ctrl-C or SIGTERM: immediate during matching, delayed while an instant is
+# written.
+#
+# Invariant: the output holds whole instants. A long write checks `requested` from time to time and
+# undoes the instant. A second signal interrupts at once.
+
+_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
+
+
+class Stop:
+    """State of a stop: `is_writing` delays the interrupt (true before the first instant, too),
+    `requested` records a signal."""
+
+    __slots__ = ("is_writing", "requested")
+
+    def __init__(self) -> None:
+        self.is_writing = True
+        self.requested = False
+
+    def end_write(self) -> None:
+        """Allow interrupts again; raises KeyboardInterrupt where a signal arrived during the write."""
+        self.is_writing = False
+        if self.requested:
+            raise KeyboardInterrupt
+
+    def check(self) -> None:
+        """Raise KeyboardInterrupt where a signal has arrived."""
+        if self.requested:
+            raise KeyboardInterrupt
+
+    def handle_signal(self, number: int, frame: FrameType | None) -> None:
+        """Handle a signal: interrupt, or record it during a write."""
+        if self.requested or not self.is_writing:
+            self.requested = True
+            raise KeyboardInterrupt
+        self.requested = True
+
+
+@contextmanager
+def stoppable() -> Iterator[Stop]:
+    """Context whose `Stop` handles SIGINT and SIGTERM, in the main thread."""
+    stop = Stop()
+    if threading.current_thread() is not threading.main_thread():
+        yield stop
+        return
+    before = [(number, signal.signal(number, stop.handle_signal)) for number in _SIGNALS]
+    try:
+        yield stop
+    finally:
+        for number, handler in before:
+            signal.signal(number, handler)

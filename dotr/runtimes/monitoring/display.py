@@ -22,7 +22,7 @@ from dotr.evaluation.expressions.values.times import format_time
 from dotr.model.stream import Reason
 from dotr.model.time import LAST_MICRO, Micros
 from dotr.runtimes.monitoring.dead_letter_log import LOG
-from dotr.runtimes.monitoring.latest_figures import Figures, LatestFigures
+from dotr.runtimes.monitoring.progress import Figures, LatestFigures
 from dotr.runtimes.monitoring.progress import InputProgress as InputProgress
 from dotr.runtimes.monitoring.progress import RunProgress as RunProgress
 from dotr.runtimes.monitoring.progress import StoredCount as StoredCount

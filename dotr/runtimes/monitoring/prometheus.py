@@ -25,7 +25,7 @@ from dotr.errors.diagnostics import refuse
 from dotr.model.places import Span
 from dotr.model.stream import Reason
 from dotr.model.time import LAST_MICRO, Micros
-from dotr.runtimes.monitoring.latest_figures import Figures
+from dotr.runtimes.monitoring.progress import Figures
 from dotr.temporal.matching.rule_counts import RuleCounts
 
 if TYPE_CHECKING:

@@ -13,6 +13,7 @@ from dotr.engine.program import CompiledProgram, compile_program
 from dotr.errors.diagnostics import Diagnostic, Refused
 from dotr.model.time import UNITS, Clock, Micros
 from dotr.runtimes.monitoring.dead_letter_log import WARNINGS_PER_KIND
+from dotr.runtimes.pipeline.config import Config
 from dotr.runtimes.pipeline.inputs import (
     FirstHasDates,
     Inputs,
@@ -24,10 +25,8 @@ from dotr.runtimes.pipeline.inputs import (
     spool_problems,
     wait_until_stable,
 )
-from dotr.runtimes.pipeline.output_files import Target, remove
-from dotr.runtimes.pipeline.output_locks import OutputLocks
+from dotr.runtimes.pipeline.output_files import OutputLocks, Target, remove
 from dotr.runtimes.pipeline.outputs import key_problems, read_outputs, targets_of
-from dotr.runtimes.pipeline.reading import Config
 from dotr.streams.connectors.kafka.channels import OpenedTopics
 from dotr.streams.connectors.kafka.topics import KafkaInput
 from dotr.streams.connectors.opening import Destination, Output

@@ -11,7 +11,7 @@ from pyoxigraph import NamedNode
 from dotr.errors.diagnostics import Diagnostic, Refused, did_you_mean, refuse
 from dotr.model.places import Document
 from dotr.model.terms import WELL_KNOWN, Prefixes
-from dotr.runtimes.pipeline.reading import Config
+from dotr.runtimes.pipeline.config import Config
 from dotr.runtimes.pipeline.sections import InputSection
 from dotr.streams.formats.lines import STANDARD_INPUT
 from dotr.streams.formats.rdf.jsonld_contexts import context_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dotr.errors.diagnostics import Diagnostic, Severity
-from dotr.runtimes.pipeline.reading import Config
+from dotr.runtimes.pipeline.config import Config
 from dotr.streams.connectors.registry import message_warnings
 
 

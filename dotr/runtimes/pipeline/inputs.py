@@ -16,9 +16,8 @@ from typing import TypeAlias
 from dotr.errors.diagnostics import Diagnostic, Refused, refuse
 from dotr.model.places import Span
 from dotr.model.time import UNITS, Clock, Micros, Unit
-from dotr.runtimes.pipeline.config import glob_files, matching_files
+from dotr.runtimes.pipeline.config import Config, glob_files, matching_files
 from dotr.runtimes.pipeline.elements import element_map, graph_settings
-from dotr.runtimes.pipeline.reading import Config
 from dotr.runtimes.pipeline.sections import InputSection
 from dotr.streams.connectors.kafka.channels import BoundedTopics, OpenedTopics, TimeProbe
 from dotr.streams.connectors.kafka.section import kafka_input
@@ -30,7 +29,7 @@ from dotr.streams.formats.reading import check_input, clock_of, has_date_times
 from dotr.streams.merge.folders import Folder, GrowingInput, stable_files
 from dotr.streams.records import ElementMap, Format, GraphSettings, InputFile, MessageSource
 from dotr.streams.times import parse_delay
-from dotr.syntax.sizes import parse_size
+from dotr.syntax.quantities import parse_size
 
 
 @dataclass(frozen=True)

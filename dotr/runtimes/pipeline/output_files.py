@@ -8,18 +8,23 @@ Invariant: all targets are checked before the first is removed.
 
 from __future__ import annotations
 
+import errno
+import fcntl
 import gzip
+import json
 import os
 import re
 import shutil
+import socket
 import zlib
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from dotr.errors.diagnostics import Diagnostic, Refused, refuse
-from dotr.evaluation.files.private_files import TEMPORARY
+from dotr.evaluation.files.private_files import TEMPORARY, ForeignFile, open_fixed
 from dotr.model.places import Span
 from dotr.streams.sinks.files import stores_no_data
 from dotr.streams.sinks.parquet import MADE_BY
@@ -132,3 +137,158 @@ def _remove(path: Path) -> None:
             path.rmdir()
     else:
         path.unlink()
+
+
+# Locks of a run on its outputs: no other run writes or removes them before this one ends.
+#
+# Idea: beside each output, the dead letters and the checkpoint is a hidden file, `.fire.ndjson.lock`,
+# which is locked with flock(2) and names its holder. The kernel releases a lock when its process
+# ends, so the lock file of a killed run locks nothing. On a shared disk the lock holds for the
+# machines among which the disk supports flock. Where no lock file can be made, an existing output is
+# locked itself; where no lock is possible, the run continues without one.
+# Invariant: only lock files are written, no file behind a link, and no other file of that name.
+
+_LOCKED_ERRNOS: Final = {errno.EWOULDBLOCK, errno.EAGAIN, errno.EACCES}
+_TRIES: Final = 100
+_HOLDER_SIZE: Final = 4_096
+_OURS: Final = b'{"pipeline": '
+"""The beginning of each lock file that is not empty."""
+
+
+class OutputLocks:
+    """Locks of one run; the end of the `with` releases all of them."""
+
+    def __init__(self) -> None:
+        self._locks: list[tuple[int, Path | None]] = []
+        self._created_folders: list[Path] = []
+
+    def __enter__(self) -> OutputLocks:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.release()
+
+    def acquire(self, targets: Sequence[Target], pipeline: str) -> list[Diagnostic]:
+        """Lock all targets for a pipeline. Where another run has one of them, none is locked and a
+        problem (C216) is returned, likewise (C261) where something else has the name of a lock
+        file."""
+        holders: dict[str, str] = {}
+        first: Target | None = None
+        for target in targets:
+            if stores_no_data(target.path):
+                continue
+            try:
+                holder = self._acquire_one(target, pipeline)
+            except ForeignFile as foreign:
+                self.release()
+                hint = "Remove it if nothing needs it, or write to a folder that no other user can write to. Nothing was removed."
+                return [Diagnostic("C261", f"{target.path} cannot be locked: {_lock_file(target)} {foreign}", target.span, hint)]
+            if holder is not None:
+                first = first or target
+                holders[target.path] = holder
+        if first is None:
+            return []
+        self.release()
+        *paths, last = holders
+        named = f"{', '.join(paths)} and {last}" if paths else last
+        hint = "Wait for its end, or stop it; or choose other paths. Nothing was removed."
+        return [Diagnostic("C216", f"another run is writing to {named}: {holders[first.path]}", first.span, hint)]
+
+    def release(self) -> None:
+        """Release all locks and remove their files and the folders made for them."""
+        for number, path in self._locks:
+            if path is not None:
+                with suppress(OSError):
+                    if _has_name(number, path):
+                        path.unlink()  # before the release: others check the name after locking
+            os.close(number)
+        for folder in reversed(self._created_folders):
+            with suppress(OSError):
+                folder.rmdir()
+        self._locks, self._created_folders = [], []
+
+    def _acquire_one(self, target: Target, pipeline: str) -> str | None:
+        """Lock one target; returns its holder where another run has it, else None."""
+        path, lock_file = Path(os.path.realpath(target.path)), _lock_file(target)
+        try:
+            if not target.checkpoint:
+                self._create_folder(lock_file.parent)
+            for _ in range(_TRIES):
+                number, is_new = open_fixed(lock_file)
+                try:
+                    if not _try_lock(number):
+                        return _holder(number)
+                except OSError:
+                    if is_new:
+                        lock_file.unlink()
+                    raise
+                if _has_name(number, lock_file):
+                    _check_ours(number)
+                    self._locks.append((number, lock_file))
+                    os.ftruncate(number, 0)
+                    os.write(number, json.dumps({"pipeline": pipeline, "process": os.getpid(), "host": socket.gethostname()}).encode())
+                    return None
+                os.close(number)
+        except OSError:
+            pass
+        with suppress(OSError):
+            number = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+            if not _try_lock(number):
+                os.close(number)
+                return "its process is unknown"
+            self._locks.append((number, None))
+        return None
+
+    def _create_folder(self, folder: Path) -> None:
+        missing = [each for each in (folder, *folder.parents) if not each.exists()]
+        for each in reversed(missing):
+            each.mkdir(exist_ok=True)
+            self._created_folders.append(each)
+
+
+def _lock_file(target: Target) -> Path:
+    path = Path(os.path.realpath(target.path))
+    return path.with_name(f".{path.name}.lock")
+
+
+def _check_ours(number: int) -> None:
+    """Raises `ForeignFile`, and closes the file, unless it is empty or begins as a lock file
+    does."""
+    content = os.pread(number, _HOLDER_SIZE + 1, 0)
+    if content.strip(b"\0") and (not content.startswith(_OURS) or len(content) > _HOLDER_SIZE):
+        os.close(number)
+        raise ForeignFile("is no lock file of dotr")
+
+
+def _try_lock(number: int) -> bool:
+    """Lock an open file; False where another process has the lock. Raises OSError where the disk
+    supports none."""
+    try:
+        fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        if error.errno in _LOCKED_ERRNOS:
+            return False
+        os.close(number)
+        raise
+    return True
+
+
+def _has_name(number: int, path: Path) -> bool:
+    """True if `path` is still the name of the open file; a holder removes the name before it
+    releases the lock."""
+    try:
+        named = os.lstat(path)
+    except FileNotFoundError:
+        return False
+    own = os.fstat(number)
+    return (named.st_dev, named.st_ino) == (own.st_dev, own.st_ino)
+
+
+def _holder(number: int) -> str:
+    try:
+        holder = json.loads(os.pread(number, _HOLDER_SIZE, 0))
+        return f"pipeline {holder['pipeline']}, process {holder['process']} on {holder['host']}"
+    except (OSError, ValueError, KeyError, TypeError):
+        return "its process is unknown"
+    finally:
+        os.close(number)

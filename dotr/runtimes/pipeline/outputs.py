@@ -10,9 +10,9 @@ from typing import assert_never
 
 from dotr.errors.diagnostics import Diagnostic, Refused, did_you_mean, refuse
 from dotr.model.terms import Variable
+from dotr.runtimes.pipeline.config import Config
 from dotr.runtimes.pipeline.inputs import collect_problems
 from dotr.runtimes.pipeline.output_files import Target
-from dotr.runtimes.pipeline.reading import Config
 from dotr.runtimes.pipeline.sections import DeadLetterSection
 from dotr.streams.connectors.kafka.section import kafka_destination
 from dotr.streams.connectors.opening import Destination, Output, sent_to

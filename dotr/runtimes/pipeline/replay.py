@@ -20,9 +20,9 @@ from dotr.errors.diagnostics import Diagnostic, Refused, refuse
 from dotr.explanations.replay.stream import ElementPlace, InputProgress, RejectedElement, Replay, ReplayedInstant
 from dotr.model.stream import DeadLetter
 from dotr.model.time import LAST_MICRO, Micros
+from dotr.runtimes.pipeline.config import Config
 from dotr.runtimes.pipeline.inputs import Inputs, read_inputs
 from dotr.runtimes.pipeline.outputs import targets_of
-from dotr.runtimes.pipeline.reading import Config
 from dotr.streams.connectors.kafka.channels import BoundedTopics
 from dotr.streams.formats.lines import STANDARD_INPUT
 from dotr.streams.formats.reading import Reader, clock_of

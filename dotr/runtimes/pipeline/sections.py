@@ -23,10 +23,9 @@ from dotr.streams.connectors.registry import (
     MqttOutputSection,
 )
 from dotr.streams.formats.encodings import encoding_name
-from dotr.streams.time_formats import check_time_format, check_time_zone
-from dotr.streams.times import parse_delay
+from dotr.streams.times import check_time_format, check_time_zone, parse_delay
+from dotr.syntax.quantities import parse_size
 from dotr.syntax.sections import Section
-from dotr.syntax.sizes import parse_size
 from dotr.syntax.yaml import Location, Tree
 
 _Section = TypeVar("_Section", bound=Section)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from pathlib import Path
 from types import FrameType
@@ -13,7 +13,8 @@ from typing import Final
 
 from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
 from pyspark.errors import PySparkException
-from pyspark.sql import SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
 
 from dotr.errors.diagnostics import Refused
@@ -27,8 +28,7 @@ from dotr.runtimes.spark.exchange.errors import DISK_FULL, is_late_worker
 from dotr.runtimes.spark.exchange.job import Job
 from dotr.runtimes.spark.exchange.jvm_errors import JVM_ERRORS, error_text
 from dotr.runtimes.spark.exchange.names import KEY, SOURCE
-from dotr.runtimes.spark.exchange.rows import SCHEMA
-from dotr.runtimes.spark.observed_metrics import with_metrics
+from dotr.runtimes.spark.exchange.rows import SCHEMA, RowKind
 from dotr.runtimes.spark.sink import Sink
 from dotr.runtimes.spark.source import InstantSource
 
@@ -197,3 +197,34 @@ def _interrupts() -> Iterator[_Interrupts]:
     finally:
         for number, handler in before:
             signal.signal(number, handler)
+
+
+# Observed metrics of the query, named `dotr`: figures of a batch in the progress that every
+# StreamingQueryListener of any language receives.
+#
+# They are aggregated from existing rows: COUNTS, of which a batch has a few, and numbers in the
+# columns of others. The position in the inputs is in the same progress, as the end offset of the
+# source.
+
+NAME: Final = "dotr"
+
+_COUNTED: Final = {
+    "elements": ((RowKind.COUNTS,), "get_json_object(cast(payload AS string), '$[0]')"),
+    "instants": ((RowKind.COUNTS,), "get_json_object(cast(payload AS string), '$[1]')"),
+    "facts": ((RowKind.COUNTS,), "get_json_object(cast(payload AS string), '$[2]')"),
+    "late": ((RowKind.COUNTS,), "get_json_object(cast(payload AS string), '$[4].late')"),
+    "events": ((RowKind.FIRINGS, RowKind.RUN), "time"),
+    "dead_letters": ((RowKind.DEAD, RowKind.DEAD_RUN), "time"),
+    "fallbacks": ((RowKind.FALLBACKS,), "time"),
+    "state_bytes_changed": ((RowKind.STATE,), "time"),
+}
+
+
+def with_metrics(rows: DataFrame) -> DataFrame:
+    """The query's rows, with metrics observed on them."""
+    return rows.observe(NAME, *[_sum(name, kinds, value) for name, (kinds, value) in _COUNTED.items()])
+
+
+def _sum(name: str, kinds: Iterable[RowKind], value: str) -> Column:
+    listed = ", ".join(str(kind.value) for kind in kinds)
+    return F.expr(f"coalesce(sum(CASE WHEN kind IN ({listed}) THEN cast({value} AS bigint) END), 0)").alias(name)

@@ -28,32 +28,31 @@ from dotr.model.stream import DeadLetter, Firing
 from dotr.runtimes.monitoring.progress import ReportProgress, ignore_progress
 from dotr.runtimes.monitoring.totals import ReportActivity, ReportTotals, RunFailed, Totals, ignore_activity
 from dotr.runtimes.pipeline.build import Pipeline, with_clock
-from dotr.runtimes.spark.anchor_dead_letters import cut_rules
 from dotr.runtimes.spark.checkpoint.damage import failure_in
 from dotr.runtimes.spark.checkpoint.folder import Checkpoint, CheckpointLayout, required_layout
 from dotr.runtimes.spark.checkpoint.message_spool import Reception, receiving
 from dotr.runtimes.spark.checkpoint.standard_input_spool import SpoolState, spooling
 from dotr.runtimes.spark.checkpoint.state_moves import OldQuery, move_state
-from dotr.runtimes.spark.display_paths import DisplayPaths
 from dotr.runtimes.spark.exchange.errors import failure_of
 from dotr.runtimes.spark.exchange.job import Job
 from dotr.runtimes.spark.exchange.jvm_errors import JVM_ERRORS, error_text
-from dotr.runtimes.spark.exchange.keys import bucket_keys
+from dotr.runtimes.spark.exchange.names import bucket_keys
 from dotr.runtimes.spark.exchange.rows import BucketSize
 from dotr.runtimes.spark.exchange.spilled_rows import remove_runs, run_folder
 from dotr.runtimes.spark.figures.progress import FirstBatchProgress, SparkProgress
 from dotr.runtimes.spark.planning.index_scans import granule_of, indexing
 from dotr.runtimes.spark.query import run_query
-from dotr.runtimes.spark.sink import Sink
+from dotr.runtimes.spark.sink import Sink, cut_rules
 from dotr.runtimes.spark.start.bucket_count import Cores, buckets_at_start, move_line
 from dotr.runtimes.spark.start.session import cores, is_dynamic, is_local, start
 from dotr.streams.connectors.kafka.cluster import check_identities
 from dotr.streams.connectors.kafka.topics import PartitionJournal
 from dotr.streams.connectors.opening import check_no_older_output, check_secrets, dead_letter_batches, event_batches
 from dotr.streams.failures import InputFailed
+from dotr.streams.formats.lines import STANDARD_INPUT
 from dotr.streams.formats.maps import parsed_map
-from dotr.streams.formats.segments import RECEIVED
-from dotr.streams.records import InputFile
+from dotr.streams.formats.segments import RECEIVED, SEGMENT, SPOOL, spool_folder
+from dotr.streams.records import Format, InputFile
 from dotr.streams.sinks.batches import BatchHistory, Check, check_nothing
 from dotr.streams.sinks.files import WriteFailed
 from dotr.temporal.layout.layers import lay_out
@@ -392,3 +391,50 @@ class _LetterBlocks:
         letters = chain.from_iterable(self._letters)
         while block := list(islice(letters, _DEAD_LETTERS_PER_WRITE)):
             yield block
+
+
+# Paths of dead letters as the user wrote them, from the absolute paths of the workers.
+
+
+class DisplayPaths:
+    """Maps absolute paths, and segments of spools, to names of the configuration."""
+
+    def __init__(self, pipeline: Pipeline, checkpoint: Path) -> None:
+        self._files = {os.path.abspath(file.path): file.path for file in pipeline.inputs}
+        self._folders = [
+            (os.path.abspath(folder) + os.sep, folder + os.sep if folder != os.curdir else "")
+            for folder in (_folder(each.pattern) for each in pipeline.growing if each.pattern)
+        ]
+        self._spool_folder = str(checkpoint.absolute() / SPOOL)
+        self._received = {
+            str(spool_folder(checkpoint.absolute(), each.like.input)): each.source.address for each in pipeline.growing if each.source
+        }
+        likes = [each.like for each in pipeline.growing]
+        self._headers = {like.input for like in likes if like.format is Format.CSV and not (like.map and like.map.columns)}
+
+    def __call__(self, dead_letter: DeadLetter) -> DeadLetter:
+        """The dead letter with the user's file and line."""
+        path = dead_letter.file
+        if path in self._files:
+            return dead_letter._replace(file=self._files[path])
+        folder, name = os.path.split(path)
+        if folder in self._received:
+            return dead_letter._replace(file=self._received[folder])
+        segment = SEGMENT.fullmatch(name) if folder == self._spool_folder else None
+        if segment is not None:
+            repeated = dead_letter.input in self._headers
+            return dead_letter._replace(file=STANDARD_INPUT, line=dead_letter.line + int(segment[2]) - 1 - repeated)
+        for absolute, written in self._folders:
+            if path.startswith(absolute):
+                return dead_letter._replace(file=written + path[len(absolute) :])
+        return dead_letter
+
+
+def _folder(pattern: str) -> str:
+    """The folder of a glob, up to its first wildcard.
+
+    >>> _folder("data/in/*.ndjson"), _folder("*.csv"), _folder("a/b*/c")
+    ('data/in', '.', 'a')
+    """
+    first = next(number for number, letter in enumerate(pattern) if letter in "*?[")
+    return pattern[:first].rpartition("/")[0] or os.curdir

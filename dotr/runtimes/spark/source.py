@@ -20,7 +20,7 @@ from pyspark.sql.streaming.datasource import ReadLimit, SupportsTriggerAvailable
 from pyspark.sql.types import StructType
 
 from dotr.model.time import LAST_MICRO, Micros
-from dotr.runtimes.spark.checkpoint.watermarks import write_watermarks
+from dotr.runtimes.spark.checkpoint.figures import write_watermarks
 from dotr.runtimes.spark.exchange.errors import carrying_diagnostics
 from dotr.runtimes.spark.exchange.job import Job
 from dotr.runtimes.spark.exchange.names import SOURCE

@@ -20,8 +20,7 @@ from dotr.streams.connectors.mqtt.broker import MqttDestination
 from dotr.streams.connectors.mqtt.section import MqttOutputSection, mqtt_destination
 from dotr.streams.formats.writing import StreamFormat
 from dotr.streams.sinks.batches import BatchHistory, BatchSink, Check, Reject, RunSink, check_nothing
-from dotr.streams.sinks.dead_letters import DeadLetterFile, DeadLetterFiles
-from dotr.streams.sinks.events import FileBatches, OutputFormat, OutputTerms, open_file
+from dotr.streams.sinks.events import DeadLetterFile, DeadLetterFiles, FileBatches, OutputFormat, OutputTerms, open_file
 from dotr.streams.sinks.files import PathDestination, check_new
 from dotr.streams.sinks.messages import Encoder, MessageFormat, dead_letter_encoder, event_encoder
 from dotr.syntax.environment import revealed

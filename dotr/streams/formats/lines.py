@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import io
 import os
+import zlib
 from collections.abc import Iterator
 from functools import lru_cache, partial
-from typing import BinaryIO, Final
+from typing import TYPE_CHECKING, BinaryIO, Final, NamedTuple
 
 from dotr.errors.diagnostics import refuse
 from dotr.model.places import Span
-from dotr.streams.formats.gzip_bytes import MAGIC, GzipBytes
 from dotr.streams.records import SHOWN, Position, Record, beginning
+
+if TYPE_CHECKING:
+    from zlib import _Decompress
+
 
 STANDARD_INPUT: Final = "-"
 """Path of standard input, which can be read only once, from its beginning."""
@@ -134,3 +138,170 @@ class StandardBytes(io.RawIOBase):
 def standard_bytes() -> StandardBytes:
     """Standard input of this process, a single object."""
     return StandardBytes()
+
+
+# Decompressed bytes of a gzip file, up to the first damage.
+#
+# Idea: zlib decompresses the file in chunks, and a copy of its state before the current chunk is
+# kept. In a damaged chunk, bisection finds the longest prefix that decompresses. The bytes of that
+# prefix are returned, then the end of the file, with the reason as `error`. (The gzip module would
+# discard buffered bytes before the damage.)
+# Cost: that of zlib. Memory: at most 64 states of 50 kB each, from which a backward seek resumes.
+
+MAGIC: Final = b"\x1f\x8b"
+
+_CHUNK: Final = 1 << 14
+_PIECE: Final = 1 << 16
+_MOST_STATES: Final = 64
+_SPACING: Final = 1 << 22
+_TRUNCATED: Final = "compressed file ended before the end-of-stream marker was reached"
+
+
+class _Decompression(NamedTuple):
+    """State between two chunks: bytes returned, bytes of the file read, and the decompressor (None
+    between two gzip members).
+    """
+
+    returned: int
+    read: int
+    member: _Decompress | None
+
+
+class GzipBytes(io.RawIOBase):
+    """Raw stream of the decompressed bytes of a file, which it closes.
+
+    `error` is the reason of an early end, or None.
+    """
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+        self.error: OSError | EOFError | None = None
+        self._spacing = _SPACING
+        self._states = [_Decompression(0, 0, None)]
+        self._resume(self._states[0])
+
+    def _resume(self, state: _Decompression) -> None:
+        self._returned, self._read, member = state
+        self._member = member and member.copy()
+        self._chunk = b""
+        self._unread = b""
+        self._pieces: Iterator[bytes] = iter(())
+        self._before = state
+        self.error = None
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return self._file.seekable()
+
+    def tell(self) -> int:
+        return self._returned
+
+    def close(self) -> None:
+        self._file.close()
+        super().close()
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        """Move to an offset: forward by reading, backward from the nearest earlier state."""
+        if whence == io.SEEK_CUR:
+            offset += self._returned
+        elif whence == io.SEEK_END:
+            raise io.UnsupportedOperation("the length is not known")
+        if offset < self._returned:
+            state = next(state for state in reversed(self._states) if state.returned <= offset)
+            self._file.seek(state.read)
+            self._resume(state)
+        while self._returned < offset and self.read(min(_PIECE, offset - self._returned)):
+            pass
+        return self._returned
+
+    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
+        data = self._unread or self._next(len(buffer))
+        self._unread = data[len(buffer) :]
+        data = data[: len(buffer)]
+        buffer[: len(data)] = data
+        self._returned += len(data)
+        return len(data)
+
+    def _next(self, most: int) -> bytes:
+        """Next bytes; empty at the end, and at damage."""
+        while True:
+            for piece in self._pieces:
+                if piece:
+                    return piece
+            if self.error is not None:
+                return b""
+            if not self._chunk and not self._read_chunk():
+                return b""
+            try:
+                if (data := self._decompressed(most)) is not None:
+                    return data
+            except zlib.error as error:
+                self._pieces = iter(list(self._before_damage()))
+                self.error = OSError(str(error))
+
+    def _read_chunk(self) -> bool:
+        """Read the next chunk; False at the end of the file."""
+        try:
+            chunk = self._file.read(_CHUNK) if self.seekable() else self._file.read1(_CHUNK)  # type: ignore[attr-defined]
+        except OSError as error:
+            self.error = error
+            return False
+        if not chunk:
+            if self._member is not None:
+                self.error = EOFError(_TRUNCATED)
+            return False
+        self._chunk = chunk
+        self._before = _Decompression(self._returned, self._read, self._member and self._member.copy())
+        self._read += len(chunk)
+        self._full_chunk = chunk
+        if self._returned - self._states[-1].returned >= self._spacing and self.seekable():
+            self._states.append(self._before)
+            if len(self._states) > _MOST_STATES:
+                del self._states[1::2]
+                self._spacing *= 2
+        return True
+
+    def _decompressed(self, most: int) -> bytes | None:
+        """At most `most` bytes of the current chunk; None where it has yielded none."""
+        if self._member is None:
+            self._chunk = self._chunk.lstrip(b"\0") if self._before.read or self._returned else self._chunk  # padding between members
+            if not self._chunk:
+                return None
+            self._member = zlib.decompressobj(wbits=31)
+        data = self._member.decompress(self._chunk, most)
+        if self._member.eof:
+            self._chunk, self._member = self._member.unused_data, None
+        else:
+            self._chunk = self._member.unconsumed_tail
+        return data or None
+
+    def _before_damage(self) -> Iterator[bytes]:
+        """Bytes of the damaged chunk before the damage, without those already returned."""
+        good, bad = 0, len(self._full_chunk)
+        while bad - good > 1:
+            middle = (good + bad) // 2
+            try:
+                for _ in _pieces(self._before.member, self._full_chunk[:middle]):
+                    pass
+                good = middle
+            except zlib.error:
+                bad = middle
+        skip = self._returned - self._before.returned
+        for piece in _pieces(self._before.member, self._full_chunk[:good]):
+            yield piece[skip:]
+            skip = max(0, skip - len(piece))
+
+
+def _pieces(member: _Decompress | None, chunk: bytes) -> Iterator[bytes]:
+    """Decompressed pieces of a chunk, from the state `member` on, which is copied."""
+    member = member and member.copy()
+    while chunk:
+        if member is None:
+            chunk = chunk.lstrip(b"\0")
+            if not chunk:
+                return
+            member = zlib.decompressobj(wbits=31)
+        yield member.decompress(chunk, _PIECE)
+        chunk, member = (member.unused_data, None) if member.eof else (member.unconsumed_tail, member)

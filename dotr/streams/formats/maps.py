@@ -1,5 +1,5 @@
-"""Parsed maps of inputs, sent along with the specification or parsed from its text, and the shapes of
-the graphs that they generate."""
+"""Parsed maps of inputs, sent along with the specification or parsed from its text, and the shapes
+of the graphs that they generate."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ from functools import lru_cache
 
 from dotr.model.algebra import Const
 from dotr.model.places import Document, Span
-from dotr.model.shapes import GraphShape, ShapedTriple
-from dotr.model.templates import Blank, Cell, CellIri, CellLiteral, ParsedMap, Template
+from dotr.model.templates import Blank, Cell, CellIri, CellLiteral, GraphShape, ParsedMap, ShapedTriple, Template
 from dotr.streams.records import Format, InputFile
 
 

@@ -26,8 +26,7 @@ from dotr.model.time import LAST_MICRO, Micros
 from dotr.streams.lateness import Lateness
 from dotr.streams.merge.bounded import OnReject
 from dotr.streams.merge.feeds import Feed, FeedRecords
-from dotr.streams.merge.paces import PacedFeed
-from dotr.streams.merge.rate_limits import NoRateLimit, RateLimit
+from dotr.streams.merge.paces import NoRateLimit, PacedFeed, RateLimit
 from dotr.streams.records import InputFile, Record, SourcedElement
 
 _CHUNK: Final = 256

@@ -14,8 +14,7 @@ from dotr.model.stream import DeadLetter, Firing, Reason
 from dotr.model.terms import Variable
 from dotr.model.time import Micros
 from dotr.streams.formats.writing import StreamFormat
-from dotr.streams.sinks.dead_letters import dead_letter_line
-from dotr.streams.sinks.events import OutputTerms
+from dotr.streams.sinks.events import OutputTerms, dead_letter_line
 
 T = TypeVar("T")
 

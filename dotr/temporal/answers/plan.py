@@ -49,7 +49,6 @@ from dotr.model.algebra import (
 from dotr.model.terms import Variable
 from dotr.model.traverse import expressions_in, has_exists, walk
 from dotr.temporal.answers.changes import NO_TRIPLES, GraphChanges, GraphName, ReportWork, RowChanges
-from dotr.temporal.answers.exists import NotASemijoin, partner_of
 from dotr.temporal.answers.groups import MaintainedGroups
 from dotr.temporal.answers.joins import MaintainedJoin, MaintainedLookup
 from dotr.temporal.answers.operators import (
@@ -62,7 +61,7 @@ from dotr.temporal.answers.operators import (
     MaintainedTable,
     MaintainedUnion,
 )
-from dotr.temporal.answers.semijoins import MaintainedOptional, MaintainedWithoutPartner, MaintainedWithPartner
+from dotr.temporal.answers.semijoins import MaintainedOptional, MaintainedWithoutPartner, MaintainedWithPartner, NotASemijoin, partner_of
 
 DEFAULT_GRAPH: Final = "the default graph"
 """The reason of `NotKept` for a pattern over a default graph whose changes are unknown."""

@@ -15,8 +15,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 
 from dotr.temporal.horizons.facts import BEFORE, FACT, INSERTED, NOW, HeldFacts, HorizonCell
-from dotr.temporal.horizons.pending_inserts import PendingInserts
-from dotr.temporal.horizons.queues import Insertion, Overdeletions
+from dotr.temporal.horizons.queues import Insertion, Overdeletions, PendingInserts
 from dotr.temporal.horizons.routes import RuleRoutes
 from dotr.temporal.horizons.rules import NEVER, STATIC, FactChanges, Point, SettledFacts, WindowFact
 from dotr.temporal.horizons.settling import SettledHorizons

@@ -22,8 +22,7 @@ from functools import partial
 from typing import Final, NamedTuple, TypeAlias, cast
 
 from dotr.evaluation.joins.order import JoinItem
-from dotr.instant.datalog.closure.delta_positions import DeltaPosition, Dispatch
-from dotr.instant.datalog.closure.delta_rules import bind_schema
+from dotr.instant.datalog.closure.delta_rules import DeltaPosition, Dispatch, bind_schema
 from dotr.instant.datalog.closure.instant import BackgroundDispatch, RuleDispatch
 from dotr.instant.datalog.closure.transitive import is_first, transitive_predicate
 from dotr.instant.datalog.strata.stratification import key_of

@@ -1,6 +1,6 @@
 """Bindings between stages: the rules whose bindings share a stream, and the columns of its rows.
 
-Idea: rules of one shape (`dotr.temporal.layout.rule_shapes`) whose roles have the same ports in
+Idea: rules of one shape (`dotr.temporal.layout.bindings`) whose roles have the same ports in
 every stage share a stream: one row represents the bindings of all. Its columns are the values that
 a later stage, or the match, reads. Columns name roles by position, so they apply to all rules of
 the stream.
@@ -8,17 +8,17 @@ the stream.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from typing import Final, NamedTuple, assert_never
 
-from dotr.model.algebra import Attribute, Expression
+from dotr.model.algebra import Attribute, Call, Const, Exists, Expression, TimeOf, Var
 from dotr.model.event_order import LabelledVariable
-from dotr.model.rules import Aggregate, Choose, Clause, Mode, Rule
+from dotr.model.rules import Absent, Aggregate, Between, Choose, Clause, Mode, Role, Rule, Window
 from dotr.model.templates import Blank, Fresh, leaves
-from dotr.model.traverse import parameters_of
+from dotr.model.terms import Label
+from dotr.model.traverse import conjuncts, parameters_of, transform
 from dotr.temporal.layout.placement import Placement
-from dotr.temporal.layout.retention import roles
-from dotr.temporal.layout.rule_shapes import shape_of
+from dotr.temporal.layout.retention import roles, scope_of
 from dotr.temporal.layout.stages import (
     AggregatedValue,
     AliveRules,
@@ -108,3 +108,84 @@ def _read_from(rule: Rule, first: int) -> Iterator[Expression]:
 def may_choose_several(clause: Clause) -> bool:
     """True if a clause may choose several events of a branch: `each`, `last 2`, `first 2`."""
     return isinstance(clause, Choose) and (clause.mode is Mode.EACH or (clause.count or 1) > 1)
+
+
+# Shapes of rules: equal for rules that differ in constants, names and labels alone (semantics.md,
+# section 4).
+#
+# Idea: bindings of rules of one shape travel together, so that those of a hundred rules are one row.
+# In a *shape* labels are replaced by the positions of their roles, and all constants by one marker.
+# Shapes are at least as coarse as the templates by which rules share a matcher, so rules that share a
+# matcher have one shape.
+# Example: `from A and last B within 1 min from A [?x = 1]` has the shape of `from C and last D within
+# 1 min from C [?x = 2]`, if A and C, B and D read the same streams.
+# Cost: linear in the size of the rule.
+
+_CONSTANT: Final = Const("")
+
+
+def shape_of(rule: Rule) -> Hashable:
+    """The shape of a rule: equal for rules that differ in constants, names and labels alone.
+
+    Rules of one shape read the same streams, equate the same attributes, and read the same
+    attributes of the role at each position, so that one list of columns serves the bindings of all.
+    """
+    places = {role.label: str(place) for place, role in enumerate(roles(rule))}
+    results = {clause.variable: str(place) for place, clause in enumerate(rule.clauses, 1) if isinstance(clause, Aggregate)}
+    assigned = sorted(rule.assignments, key=lambda assignment: assignment.variable)
+    return (
+        (_role(rule.anchor, places), rule.anchor.delay),
+        tuple([_clause(clause, places) for clause in rule.clauses]),
+        () if rule.condition is None else _conjuncts(rule.condition, places, results),
+        tuple([_expression(each.expression, places, results) for each in assigned]),
+        tuple(sorted(places[label] for label in rule.consuming)),
+        any(isinstance(leaf, Fresh) for leaf in leaves(rule.template)),
+    )
+
+
+def _clause(clause: Clause, places: Mapping[Label, str]) -> Hashable:
+    match scope_of(clause):
+        case Window(interval, reference):
+            scope: Hashable = (interval, places[reference])
+        case Between(first, second):
+            scope = (places[first], places[second])
+        case other:
+            assert_never(other)
+    match clause:
+        case Choose(role, mode, _, count):
+            return (_role(role, places), scope, mode, count)
+        case Absent(role, _):
+            return (_role(role, places), scope)
+        case Aggregate(_, function, distinct, attribute, role, _):
+            return (_role(role, places), scope, function.upper(), distinct, attribute)
+        case _:
+            assert_never(clause)
+
+
+def _role(role: Role, places: Mapping[Label, str]) -> Hashable:
+    return (role.source, tuple([each for written in role.constraints for each in _conjuncts(written, places, {})]))
+
+
+def _conjuncts(written: Expression, places: Mapping[Label, str], results: Mapping[str, str]) -> tuple[Expression, ...]:
+    return tuple([_expression(each, places, results) for each in conjuncts(written)])
+
+
+def _expression(expression: Expression, places: Mapping[Label, str], results: Mapping[str, str]) -> Expression:
+    def part(each: Expression) -> Expression:
+        match each:
+            case Const():
+                return _CONSTANT
+            case Var(name):
+                return Attribute(results[name], "") if name in results else each
+            case Attribute(label, name):
+                return Attribute(places[label], name)
+            case TimeOf(label):
+                return TimeOf(places[label])
+            case Call(_, arguments):
+                return _CONSTANT if arguments and all(argument == _CONSTANT for argument in arguments) else each
+            case Exists():
+                raise AssertionError("EXISTS belongs to stage one")
+            case _:
+                assert_never(each)
+
+    return transform(expression, part)

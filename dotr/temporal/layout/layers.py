@@ -10,18 +10,18 @@ made at lower depths.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import repeat
 from types import MappingProxyType
 from typing import TypeAlias, assert_never
 
+from dotr.model.graphs import components
 from dotr.model.rules import EventSource, FactSource, Role, Rule
 from dotr.model.terms import Label, Variable
 from dotr.model.time import Micros
 from dotr.model.units import FedGraphs, InstantTriples, IntervalEvents, MadeGraphs, UnitStream
-from dotr.temporal.layout.bindings import StagePorts, binding_streams
-from dotr.temporal.layout.groups import dealt_groups
+from dotr.temporal.layout.bindings import StagePorts, binding_streams, shape_of
 from dotr.temporal.layout.keys import AnyPartition, Partitioning, SinglePartition, key_of
 from dotr.temporal.layout.placement import Placement, place_units
 from dotr.temporal.layout.retention import lookbacks, roles
@@ -279,7 +279,7 @@ def lay_out(
 
     `since`: the time (µs since 1970) of each rule that was added to a running stream, by its name.
     `cut`: rules without a key for all their clauses are cut into stages, unless no operator keeps
-    state. `groups`: the number of groups of rules in a layer (`dotr.temporal.layout.groups`).
+    state. `groups`: the number of groups of rules in a layer (`dotr.temporal.layout.layers`).
     """
     if cut:
         units = [part for unit in units for part in unit.cut()]
@@ -363,3 +363,53 @@ def _retention(ports: int, rules: Sequence[PlacedRule]) -> tuple[Micros | None, 
         for port, reach in zip(placed.ports[1:], reaches, strict=True):
             retention[port] = max(retention.get(port, 0), reach.far)
     return tuple(retention.get(port) for port in range(ports))
+
+
+# Groups of the rules of a layer, which distribute the load of one hot key over several cores.
+#
+# Idea: each rule needs all events of a key value in one bucket, but different rules may use different
+# buckets. Rules of a layer that read each other there or share a matcher stay together; otherwise
+# they are dealt into groups with about equal numbers of matchers. The bucket of a key in a group is
+# its hash bucket plus the group's shift.
+# Example: with two groups over four buckets, an event whose key is in bucket 1 is also stored in
+# bucket 3, for the second group.
+# Cost: an event is stored once for each group that reads it.
+
+
+def dealt_groups(placed: Sequence[Placement], count: int) -> Mapping[tuple[int, str], int]:
+    """The group of each rule, from 0 to `count - 1`, by its layer and name; empty for one group."""
+    if count == 1:
+        return {}
+    by_layer: dict[int, list[Placement]] = {}
+    for each in placed:
+        by_layer.setdefault(each.layer, []).append(each)
+    return {(layer, name): group for layer, own in by_layer.items() for name, group in _dealt(own, count).items()}
+
+
+def _dealt(placed: Sequence[Placement], count: int) -> Mapping[str, int]:
+    """The groups of the rules of one layer: the largest components first, each into the group with
+    the least load (number of matchers).
+    """
+    shapes = {each.rule.name: shape_of(each.rule) for each in placed}
+    makers: dict[Label, list[str]] = {}
+    first_of_shape: dict[Hashable, str] = {}
+    for each in placed:
+        if each.stage.end == len(each.rule.clauses):  # its events are made in this layer
+            makers.setdefault(each.rule.event, []).append(each.rule.name)
+        first_of_shape.setdefault(shapes[each.rule.name], each.rule.name)
+    edges = [(name, first_of_shape[shape]) for name, shape in shapes.items()]
+    for each in placed:
+        for role in each.stage.roles_of(each.rule):
+            if isinstance(role.source, EventSource):
+                edges += [(each.rule.name, maker) for maker in makers.get(role.source.event, ())]
+    component_of = components([*edges, *((other, name) for name, other in edges)])
+    members: dict[int | str, list[str]] = {}
+    for name in sorted(shapes):
+        members.setdefault(component_of.get(name, name), []).append(name)
+    loads, found = [0] * count, dict[str, int]()
+    sizes = {number: len({shapes[name] for name in names}) for number, names in members.items()}
+    for number in sorted(members, key=lambda number: (-sizes[number], members[number])):
+        group = loads.index(min(loads))
+        loads[group] += sizes[number]
+        found |= dict.fromkeys(members[number], group)
+    return found

@@ -6,11 +6,11 @@ named fields, and the garbage collector stops to look at it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import NamedTuple, TypeAlias
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Final, NamedTuple, TypeAlias
 
 from dotr.model.event_order import AttributeValues
-from dotr.model.terms import Term
+from dotr.model.terms import Label, Term
 from dotr.model.time import Micros
 from dotr.temporal.matching.rule_search import TableRow
 
@@ -50,3 +50,69 @@ SearchStart: TypeAlias = StoredEvent | EnteringBinding
 def anchor_of(start: SearchStart) -> StoredEvent:
     """The anchor of the matches that a search may find."""
     return start.anchor if isinstance(start, EnteringBinding) else start
+
+
+# Buffer of the matches of a moment, emitted in parts so that memory stays bounded.
+#
+# Invariant: matches are emitted between two anchors, or between two rules at one anchor, never within
+# one rule's matches of an anchor: so these can be withdrawn. Ordinals continue across parts.
+
+EmitMatches: TypeAlias = Callable[[list[Match]], None]
+"""Receives a list of matches; the list is cleared after the call."""
+
+FLUSH_SIZE: Final = 50_000
+"""The number of matches at which the buffer is emitted."""
+
+
+class MatchBuffer:
+    """The matches of a moment that are not yet emitted.
+
+    `base` plus the position in `matches` is a match's ordinal. `events` collects, by label, the
+    composite events that rules of the same layer read at this moment.
+    """
+
+    __slots__ = ("_collected", "_composite_labels", "_emit", "base", "events", "matches")
+
+    def __init__(
+        self, matches: list[Match], base: int, emit: EmitMatches | None, composite_labels: list[Label | None] | None = None
+    ) -> None:
+        self.matches = matches
+        self.base = base
+        self._emit = emit
+        self._composite_labels = composite_labels
+        self._collected = 0
+        self.events: dict[Label, list[tuple[int, AttributeValues]]] = {}
+
+    def flush(self) -> None:
+        """Emits the matches if there are `FLUSH_SIZE` or more."""
+        if len(self.matches) >= FLUSH_SIZE:
+            self.emit()
+
+    def emit(self) -> None:
+        """Emits the matches, however few there are."""
+        if self._emit is not None:
+            self.collect_events()
+            self._collected = 0
+            self.base += len(self.matches)
+            self._emit(self.matches)
+            self.matches.clear()
+
+    def collect_events(self) -> None:
+        """Collects the composite events of the matches added since the last call."""
+        if self._composite_labels is not None:
+            for rule, ordinal, _, values in self.matches[self._collected :]:
+                event = self._composite_labels[rule]
+                if event is not None:
+                    self.events.setdefault(event, []).append((ordinal, values))
+            self._collected = len(self.matches)
+
+    def until_full(self, anchors: Iterable[SearchStart]) -> Iterable[SearchStart]:
+        """The anchors, up to the one at which the buffer is full."""
+        return anchors if self._emit is None else self._until_many(anchors)
+
+    def _until_many(self, anchors: Iterable[SearchStart]) -> Iterator[SearchStart]:
+        matches = self.matches
+        for anchor in anchors:
+            yield anchor
+            if len(matches) >= FLUSH_SIZE:
+                return

@@ -18,16 +18,14 @@ from types import MappingProxyType
 from typing import Final, TypeAlias
 
 from dotr.errors.fallbacks import FallbackKind, error_line, record_fallback, reraise_in_tests
-from dotr.evaluation.limits import LIMITS, Limits
-from dotr.evaluation.literal_limits import LimitExceeded
+from dotr.evaluation.limits import LIMITS, LimitExceeded, Limits
 from dotr.model.event_order import AttributeValues, tie_key
 from dotr.model.terms import Label, Variable
 from dotr.model.time import Clock, Micros
 from dotr.temporal.layout.layers import Layer, PlacedRule, Port
 from dotr.temporal.matching.event_store import IndexSpec, InsertEvents, PortStore, compile_insert
-from dotr.temporal.matching.events import Match, SearchStart, StoredEvent, anchor_of
+from dotr.temporal.matching.events import FLUSH_SIZE, EmitMatches, Match, MatchBuffer, SearchStart, StoredEvent, anchor_of
 from dotr.temporal.matching.lone_facts import MANY_FACTS, LoneFactFailed, LoneGroup, PortInsertion, TakeFact, compile_lone_fact
-from dotr.temporal.matching.match_buffer import FLUSH_SIZE, EmitMatches, MatchBuffer
 from dotr.temporal.matching.matcher import compile_matcher
 from dotr.temporal.matching.matcher.candidates import AnchorLimitExceeded
 from dotr.temporal.matching.matcher.compile import FindMatches, Matcher

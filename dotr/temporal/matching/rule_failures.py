@@ -13,11 +13,10 @@ from enum import Enum, auto
 from typing import NamedTuple
 
 from dotr.errors.fallbacks import error_line
-from dotr.evaluation.literal_limits import BOUNDS, LimitExceeded
+from dotr.evaluation.limits import BOUNDS, LimitExceeded
 from dotr.model.time import Micros
 from dotr.temporal.matching.event_store import KeyIndex, PortStore
-from dotr.temporal.matching.events import EnteringBinding, SearchStart, StoredEvent, anchor_of
-from dotr.temporal.matching.match_buffer import MatchBuffer
+from dotr.temporal.matching.events import EnteringBinding, MatchBuffer, SearchStart, StoredEvent, anchor_of
 from dotr.temporal.matching.matcher.candidates import AnchorLimitExceeded
 from dotr.temporal.matching.matcher.compile import Matcher
 from dotr.temporal.matching.rule_counts import GroupCounter

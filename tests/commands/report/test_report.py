@@ -14,7 +14,7 @@ from dotr.commands.report.collection import collect
 from dotr.commands.report.data import LaneKind, ReportData
 from dotr.commands.report.page import UPLOT_VERSION, page
 from dotr.commands.report.writing import ReportLimits, write_report
-from dotr.commands.why.replays import open_replays
+from dotr.commands.why.questions import open_replays
 from dotr.model.stream import Reason
 from tests.conftest import Project
 from tests.support.paths import ROOT

@@ -12,7 +12,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from dotr.commands.test.junit import junit_report
+from dotr.commands.test.reports import junit_report
 from dotr.commands.test.run import Finding, FindingKind, Outcome, load_test
 from dotr.commands.test.watching import file_states, wait_for_change
 from tests.conftest import TEST, Project
@@ -155,7 +155,7 @@ def test_passing_test_loads_what_it_needs(project: Project) -> None:
     further = (
         "dotr.instant.queries.operators",
         "dotr.explanations.why",
-        "dotr.commands.why.replays",
-        "dotr.commands.test.unanswered_streams",
+        "dotr.commands.why.questions",
+        "dotr.commands.test.reasons",
     )
     assert [name for name in modules if name.startswith((*needless, *further))] == []

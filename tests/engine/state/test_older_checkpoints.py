@@ -11,7 +11,7 @@ pytest.importorskip("pyspark")
 
 from dotr.errors.diagnostics import Refused
 from dotr.runtimes.pipeline.build import build
-from dotr.runtimes.pipeline.reading import read_config
+from dotr.runtimes.pipeline.config import read_config
 from dotr.runtimes.spark.run import run_spark
 from tests.support.stored_checkpoints import FOLDER
 

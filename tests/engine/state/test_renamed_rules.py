@@ -11,8 +11,7 @@ import pytest
 from dotr.commands import main
 from dotr.engine.program import CompiledProgram, compile_program
 from dotr.engine.spec import ProgramSpec
-from dotr.engine.state.renamed_rules import renamed_rules
-from dotr.engine.state.schema import StateSchema, state_schema
+from dotr.engine.state.schema import StateSchema, renamed_rules, state_schema
 from dotr.model.places import Document
 from tests.support.stored_program import HOME
 from tests.support.stored_spark_folders import project, unpack

@@ -17,11 +17,10 @@ from dotr.engine.state import pages as paged_state
 from dotr.engine.state import segments as segment_store
 from dotr.engine.state.bucket import load_bucket
 from dotr.engine.state.log import Consumption, Manifest
-from dotr.engine.state.page_codec import decode_parts, encode_part
-from dotr.engine.state.pages import PagedState
+from dotr.engine.state.pages import PagedState, decode_parts, encode_part
 from dotr.runtimes.local.run import run_local
 from dotr.runtimes.pipeline.build import Pipeline, build
-from dotr.runtimes.pipeline.reading import read_config
+from dotr.runtimes.pipeline.config import read_config
 from dotr.runtimes.spark.buckets.bucket_steps import bucket_context
 from dotr.runtimes.spark.buckets.worker import BucketCache, process_batch
 from dotr.runtimes.spark.checkpoint.folder import CheckpointLayout

@@ -21,8 +21,7 @@ from dotr.evaluation.joins.order import Side
 from dotr.evaluation.limits import LIMITS
 from dotr.evaluation.triples.index import TripleIndex
 from dotr.instant.datalog.background.knowledge import Knowledge
-from dotr.instant.datalog.closure.delta_positions import DeltaPosition
-from dotr.instant.datalog.closure.delta_rules import bind_schema, general_delta_rule, keyed_delta_rule, routed_delta_rule
+from dotr.instant.datalog.closure.delta_rules import DeltaPosition, bind_schema, general_delta_rule, keyed_delta_rule, routed_delta_rule
 from dotr.instant.queries import shared_joins as together
 from dotr.instant.stage_one import StageOne
 from dotr.languages.rules import compile_rules

@@ -16,8 +16,8 @@ from dotr.evaluation.limits import Limits
 from dotr.model.algebra import Call, Const, Var
 from dotr.model.terms import XSD, literal
 from dotr.model.time import Clock
+from dotr.temporal.intervals.compile import compile_end, compile_rows
 from dotr.temporal.intervals.conditions import IntervalExpressions
-from dotr.temporal.intervals.ends import compile_end, compile_rows
 from dotr.temporal.intervals.pairs import PairedSearch, Relation
 from dotr.temporal.intervals.patterns import DURATION, UsePolicy
 from dotr.temporal.intervals.solutions import Pairing, Shape

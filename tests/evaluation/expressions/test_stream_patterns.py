@@ -8,7 +8,7 @@ import pytest
 import re2
 
 from dotr.evaluation.expressions import evaluator
-from dotr.evaluation.literal_limits import BOUNDS, LONGEST_TEXT, MOST_TEXT
+from dotr.evaluation.limits import BOUNDS, LONGEST_TEXT, MOST_TEXT
 from dotr.model.algebra import Var
 from dotr.model.places import Document, Span
 from dotr.model.terms import FALSE, TRUE, Term, literal

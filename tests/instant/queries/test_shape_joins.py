@@ -14,7 +14,7 @@ from dotr.instant.stage_one import StageOne
 from dotr.model.algebra import Bgp, Call, Const, Expression, Extend, Filter, Join, Pattern, Select, TriplePattern, Union, Values, Var
 from dotr.model.datalog import DatalogRule
 from dotr.model.rules import FactSource
-from dotr.model.shapes import GraphShape, ShapedTriple
+from dotr.model.templates import GraphShape, ShapedTriple
 from dotr.model.terms import RDF_TYPE, RDFS, XSD, Term, Triple, literal
 from tests.support.properties import examples
 

@@ -59,6 +59,6 @@ def test_queries_over_one_stream_agree_given_small_caches(program: ContinuousPro
     cells at every step."""
     with (
         mock.patch("dotr.languages.continuous.evaluation.shared_closure._MANY_PENDING", 0),
-        mock.patch("dotr.temporal.horizons.views._COMPACT_ABOVE", 0),
+        mock.patch("dotr.temporal.horizons.closure._COMPACT_ABOVE", 0),
     ):
         compare(program, reloaded=False)

@@ -12,7 +12,7 @@ from dotr.evaluation.expressions import evaluator
 from dotr.evaluation.expressions.functions import FUNCTIONS
 from dotr.evaluation.expressions.kinds import TermKind, term_kind
 from dotr.languages.rules import RuleCode, compile_rules
-from dotr.languages.rules.lints.domains import ACCEPTED_KINDS
+from dotr.languages.rules.lints.conditions import ACCEPTED_KINDS
 from dotr.model.algebra import Call, Const, Filter
 from dotr.model.places import Document
 from dotr.model.rules import FactSource

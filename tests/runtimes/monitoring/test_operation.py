@@ -22,12 +22,11 @@ from dotr.commands import main
 from dotr.errors.diagnostics import Refused
 from dotr.model.stream import Reason
 from dotr.runtimes.local.run import run_local
-from dotr.runtimes.monitoring.latest_figures import Figures, LatestFigures
-from dotr.runtimes.monitoring.progress import BatchFigures, InputProgress, RunProgress, StoredCount
+from dotr.runtimes.monitoring.progress import BatchFigures, Figures, InputProgress, LatestFigures, RunProgress, StoredCount
 from dotr.runtimes.monitoring.prometheus import exposition, serve_metrics
 from dotr.runtimes.monitoring.totals import Totals
 from dotr.runtimes.pipeline.build import build
-from dotr.runtimes.pipeline.reading import read_config
+from dotr.runtimes.pipeline.config import read_config
 from dotr.temporal.matching.rule_counts import RuleCounts
 from tests.support.paths import ROOT
 

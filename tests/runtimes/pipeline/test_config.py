@@ -10,7 +10,7 @@ import dotr.runtimes.pipeline
 from dotr.engine.spec import ProgramSpec
 from dotr.errors.diagnostics import Refused
 from dotr.model.places import Document
-from dotr.runtimes.pipeline.reading import Config, read_config
+from dotr.runtimes.pipeline.config import Config, read_config
 from dotr.runtimes.pipeline.sections import schema
 from dotr.syntax.yaml import read_tree
 

@@ -17,8 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from dotr.runtimes.pipeline.output_files import Target
-from dotr.runtimes.pipeline.output_locks import OutputLocks
+from dotr.runtimes.pipeline.output_files import OutputLocks, Target
 from tests.conftest import Project
 from tests.support.paths import ROOT
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from dotr.errors.diagnostics import Refused
-from dotr.runtimes.pipeline.reading import read_config
+from dotr.runtimes.pipeline.config import read_config
 from dotr.syntax.secrets import Secret, reveal_url
 from tests.conftest import Project
 

@@ -13,7 +13,7 @@ pytest.importorskip("pyspark")
 from dotr.commands import main
 from dotr.engine.state.schema import StateSchema, state_schema
 from dotr.runtimes.pipeline.build import build
-from dotr.runtimes.pipeline.reading import read_config
+from dotr.runtimes.pipeline.config import read_config
 from dotr.runtimes.spark.checkpoint.folder import Checkpoint, required_layout
 from dotr.runtimes.spark.planning.planner import InputPosition, Offset
 

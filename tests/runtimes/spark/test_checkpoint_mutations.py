@@ -18,7 +18,7 @@ from dotr.errors.diagnostics import DotrError
 from dotr.runtimes.local.run import run_local
 from dotr.runtimes.monitoring.totals import Totals
 from dotr.runtimes.pipeline.build import build
-from dotr.runtimes.pipeline.reading import read_config
+from dotr.runtimes.pipeline.config import read_config
 
 pytestmark = [pytest.mark.spark, pytest.mark.fallbacks("totals")]
 

@@ -16,12 +16,12 @@ from dotr.model.places import Document
 from dotr.model.stream import DeadLetter, Element, Reason
 from dotr.model.time import Clock
 from dotr.runtimes.monitoring.totals import Totals
-from dotr.runtimes.spark.anchor_dead_letters import cut_rules
 from dotr.runtimes.spark.buckets.worker import BucketCache
 from dotr.runtimes.spark.exchange.rows import RowKind, encode_dead_letters, encode_totals
-from dotr.runtimes.spark.sink import Sink
+from dotr.runtimes.spark.sink import Sink, cut_rules
 from dotr.temporal import stage_two
-from dotr.temporal.matching import event_store, match_buffer
+from dotr.temporal.matching import event_store
+from dotr.temporal.matching import events as match_buffer
 from tests.support.layered_batches import LayeredRun, in_layers
 from tests.support.random_chains import HEADER, ChainMaker
 from tests.support.running import by_time, outputs, run_engine

@@ -21,7 +21,7 @@ from dotr.engine.state.schema import state_schema
 from dotr.runtimes.local.run import run_local
 from dotr.runtimes.monitoring.totals import Totals
 from dotr.runtimes.pipeline.build import Pipeline, build
-from dotr.runtimes.pipeline.reading import read_config
+from dotr.runtimes.pipeline.config import read_config
 from dotr.runtimes.spark.checkpoint.folder import Checkpoint, CheckpointLayout
 from tests.support.outputs import joined
 from tests.support.paths import ROOT

@@ -19,7 +19,7 @@ from dotr.commands import main
 from dotr.errors.diagnostics import Refused
 from dotr.runtimes.monitoring.totals import InputLost, Totals
 from dotr.runtimes.pipeline.build import build
-from dotr.runtimes.pipeline.reading import read_config
+from dotr.runtimes.pipeline.config import read_config
 from dotr.runtimes.spark.planning import index_scans
 from tests.support.kafka_broker import PASSWORD, USER, Broker, Sent
 from tests.support.kafka_inputs import Running, dead_letters, expected, kafka_section, line, run, send, streams, write_config, written

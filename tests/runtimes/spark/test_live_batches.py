@@ -19,7 +19,7 @@ from dotr.runtimes.spark.tasks.inputs import admit
 from dotr.streams.formats.segments import SPOOL_END
 from dotr.streams.merge.feeds import FilesFeed, InputPoint, OneFile
 from dotr.streams.merge.journal import NAME, Journal, SpooledInput
-from dotr.streams.merge.rate_limits import NoRateLimit
+from dotr.streams.merge.paces import NoRateLimit
 from dotr.streams.records import Format, InputFile, Record
 from tests.oracle.arrivals import Ends, Input, Outcome, Step, outcome
 from tests.support.scripts import ScriptedFeed, Stopped, World, record_of, worlds

@@ -18,7 +18,7 @@ import pytest
 from dotr.model.stream import Reason
 from dotr.runtimes.local.run import run_local
 from dotr.runtimes.pipeline.build import Pipeline, build
-from dotr.runtimes.pipeline.reading import read_config
+from dotr.runtimes.pipeline.config import read_config
 from tests.support.outputs import joined
 from tests.support.paths import ROOT
 

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dotr.model.time import LAST_MICRO, Micros
-from dotr.runtimes.spark.exchange.keys import bucket_keys, hash_partition
+from dotr.runtimes.spark.exchange.names import bucket_keys, hash_partition
 from dotr.runtimes.spark.planning.planner import BEGINNING, END, ORDINARY_BYTES, Cut, InputPosition, Offset, plan
 
 Input = list[Micros | None]

@@ -22,7 +22,7 @@ from dotr.model.places import Document
 from dotr.model.stream import FedGraph, Firing, output_order
 from dotr.runtimes.local.run import run_local
 from dotr.runtimes.pipeline.build import build
-from dotr.runtimes.pipeline.reading import read_config
+from dotr.runtimes.pipeline.config import read_config
 from dotr.syntax.turtle.graphs import read_graph
 from tests.runtimes.spark.test_unit_steps import by_one_engine
 from tests.support.layered_batches import Instants, in_layers

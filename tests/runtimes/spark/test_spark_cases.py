@@ -15,7 +15,7 @@ from dotr.evaluation.expressions.values.times import format_time
 from dotr.model.time import UNITS, Clock, Micros
 from dotr.runtimes.local.run import run_local
 from dotr.runtimes.pipeline.build import Pipeline, build
-from dotr.runtimes.pipeline.reading import read_config
+from dotr.runtimes.pipeline.config import read_config
 from tests.cases.test_cases import CONSTRUCTS, FILES, INDEX
 from tests.oracle.cases import CaseFile
 

@@ -18,7 +18,7 @@ from dotr.runtimes.local.run import run_local
 from dotr.runtimes.monitoring.progress import RunProgress
 from dotr.runtimes.monitoring.totals import Totals
 from dotr.runtimes.pipeline.build import build
-from dotr.runtimes.pipeline.reading import read_config
+from dotr.runtimes.pipeline.config import read_config
 from dotr.runtimes.spark.checkpoint.folder import Checkpoint, required_layout
 from tests.runtimes.spark.test_spark_run import WHOLE, pipeline, results, write_inputs
 from tests.support.stored_program import HOME

@@ -11,7 +11,7 @@ import pytest
 
 from dotr.runtimes.local.run import run_local
 from dotr.runtimes.pipeline.build import build
-from dotr.runtimes.pipeline.reading import read_config
+from dotr.runtimes.pipeline.config import read_config
 from tests.support.faults import PATCHES
 from tests.support.paths import ROOT
 

@@ -17,7 +17,7 @@ from dotr.commands import main
 from dotr.runtimes.local.run import run_local
 from dotr.runtimes.monitoring.totals import Totals
 from dotr.runtimes.pipeline.build import Pipeline, build
-from dotr.runtimes.pipeline.reading import read_config
+from dotr.runtimes.pipeline.config import read_config
 from tests.runtimes.spark.test_spark_watch import RULES, until
 
 pytestmark = pytest.mark.spark

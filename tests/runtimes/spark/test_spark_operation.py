@@ -28,7 +28,7 @@ from dotr.model.time import LAST_MICRO
 from dotr.runtimes.monitoring.progress import RunProgress
 from dotr.runtimes.monitoring.totals import Totals
 from dotr.runtimes.pipeline.build import build
-from dotr.runtimes.pipeline.reading import read_config
+from dotr.runtimes.pipeline.config import read_config
 from tests.support.paths import ROOT
 
 pytestmark = pytest.mark.spark

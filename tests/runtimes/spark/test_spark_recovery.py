@@ -24,13 +24,13 @@ from dotr.model.stream import DeadLetter, Reason
 from dotr.model.time import Clock
 from dotr.runtimes.monitoring.totals import RunFailed, Totals
 from dotr.runtimes.pipeline.build import build
-from dotr.runtimes.pipeline.reading import read_config
+from dotr.runtimes.pipeline.config import read_config
 from dotr.runtimes.spark import query
 from dotr.runtimes.spark.checkpoint.standard_input_spool import NEXT, copied_lines, spooling
-from dotr.runtimes.spark.display_paths import DisplayPaths
 from dotr.runtimes.spark.exchange.errors import encode_diagnostics
 from dotr.runtimes.spark.exchange.rows import RowKind, encode_totals
 from dotr.runtimes.spark.planning.planner import Offset
+from dotr.runtimes.spark.run import DisplayPaths
 from dotr.runtimes.spark.sink import Sink
 from dotr.runtimes.spark.start.session import _silence_python
 from dotr.streams.formats.lines import standard_bytes

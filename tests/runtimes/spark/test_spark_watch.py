@@ -18,7 +18,7 @@ import pytest
 from dotr.errors.diagnostics import Refused
 from dotr.runtimes.monitoring.totals import Totals
 from dotr.runtimes.pipeline.build import build
-from dotr.runtimes.pipeline.reading import read_config
+from dotr.runtimes.pipeline.config import read_config
 from tests.support.paths import ROOT
 
 pytestmark = pytest.mark.spark

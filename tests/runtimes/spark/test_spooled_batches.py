@@ -22,7 +22,7 @@ from dotr.streams.formats.messages import message_decoder
 from dotr.streams.formats.segments import Segments
 from dotr.streams.lateness import Lateness
 from dotr.streams.merge.feeds import InputPoint, SegmentsFeed
-from dotr.streams.merge.rate_limits import NoRateLimit
+from dotr.streams.merge.paces import NoRateLimit
 from dotr.streams.records import ElementMap, Format, InputFile, Message
 from tests.support.properties import examples
 

@@ -9,7 +9,7 @@ import pytest
 
 from dotr.runtimes.local.run import run_local
 from dotr.runtimes.pipeline.build import Pipeline, build
-from dotr.runtimes.pipeline.reading import read_config
+from dotr.runtimes.pipeline.config import read_config
 
 pytestmark = pytest.mark.spark
 

@@ -14,7 +14,7 @@ from dotr.commands.status.text import status
 from dotr.runtimes.local.run import run_local
 from dotr.runtimes.monitoring.totals import Totals
 from dotr.runtimes.pipeline.build import Pipeline, build
-from dotr.runtimes.pipeline.reading import read_config
+from dotr.runtimes.pipeline.config import read_config
 
 pytestmark = pytest.mark.spark
 

@@ -12,9 +12,9 @@ from typing import Final, NamedTuple, get_args
 import pytest
 
 from dotr.errors.diagnostics import Diagnostic, Refused
+from dotr.runtimes.pipeline.config import Config, read_config
 from dotr.runtimes.pipeline.inputs import open_topics, read_inputs
 from dotr.runtimes.pipeline.outputs import read_outputs
-from dotr.runtimes.pipeline.reading import Config, read_config
 from dotr.runtimes.pipeline.sections import InputSection, OutputSection
 from dotr.streams.connectors.registry import CONNECTORS, TRANSPORTS, Transport
 from tests.support.paths import ROOT

@@ -19,7 +19,7 @@ from dotr.model.time import Clock
 from dotr.streams.lateness import Lateness
 from dotr.streams.merge.bounded import RecordSource, instants, merged
 from dotr.streams.records import Format, InputFile, Record
-from dotr.streams.sinks.dead_letters import dead_letter_line
+from dotr.streams.sinks.events import dead_letter_line
 from dotr.streams.sinks.files import BatchFile, FileSink, WriteFailed, check_new
 
 pytestmark = pytest.mark.core

@@ -9,8 +9,7 @@ import pytest
 from dotr.streams.lateness import Lateness
 from dotr.streams.merge.feeds import FilesFeed, OneFile
 from dotr.streams.merge.live import Channel
-from dotr.streams.merge.paces import EventClock, PacedFeed
-from dotr.streams.merge.rate_limits import RateLimit
+from dotr.streams.merge.paces import EventClock, PacedFeed, RateLimit
 from dotr.streams.records import Format, InputFile
 
 pytestmark = pytest.mark.core

@@ -11,8 +11,7 @@ import pytest
 from dotr.model.stream import DeadLetter, Firing, Reason
 from dotr.model.time import Clock
 from dotr.streams.formats.writing import StreamFormat
-from dotr.streams.sinks.dead_letters import DeadLetterFiles
-from dotr.streams.sinks.events import FileBatches, OutputTerms, TableFormat, open_file
+from dotr.streams.sinks.events import DeadLetterFiles, FileBatches, OutputTerms, TableFormat, open_file
 
 pytestmark = pytest.mark.core
 

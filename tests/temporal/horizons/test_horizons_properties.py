@@ -13,10 +13,9 @@ from dotr.evaluation.joins.order import JoinItem
 from dotr.evaluation.triples.index import TripleIndex
 from dotr.model.algebra import Call, Const, Slot, TriplePattern, Var
 from dotr.model.datalog import Bind, DatalogRule, FilterItem, Not, RelationAtom
-from dotr.temporal.horizons.closure import HorizonClosure
+from dotr.temporal.horizons.closure import ClosureView, HorizonClosure
 from dotr.temporal.horizons.facts import StaticFacts
 from dotr.temporal.horizons.rules import FOREVER, Atom, FactChanges, WindowFact, WindowRule
-from dotr.temporal.horizons.views import ClosureView
 from tests.oracle.horizons import FOREVER as NO_END
 from tests.oracle.horizons import WindowOracle
 from tests.support.properties import examples
@@ -189,7 +188,7 @@ def test_closure_of_datalog_rules_with_free_predicates(seed: int) -> None:
 @given(st.integers(0, 10**9))
 @examples(100)
 def test_views_that_compact_at_every_step(seed: int) -> None:
-    with mock.patch("dotr.temporal.horizons.views._COMPACT_ABOVE", 0):
+    with mock.patch("dotr.temporal.horizons.closure._COMPACT_ABOVE", 0):
         run(Random(seed, negation=seed % 2 == 0, relations=True))
 
 

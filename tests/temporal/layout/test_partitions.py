@@ -24,7 +24,7 @@ from dotr.model.stream import Firing, Instant, output_order
 from dotr.model.terms import Triple
 from dotr.model.time import Clock
 from dotr.runtimes.pipeline.build import build
-from dotr.runtimes.pipeline.reading import read_config
+from dotr.runtimes.pipeline.config import read_config
 from dotr.streams.merge.bounded import merged
 from dotr.temporal.layout.keys import AnyPartition, KeyedPartitions, SinglePartition
 from dotr.temporal.matching.state import State

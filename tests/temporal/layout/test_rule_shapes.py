@@ -12,7 +12,7 @@ from dotr.engine.spec import ProgramSpec
 from dotr.languages.rules import compile_rules
 from dotr.model.places import Document
 from dotr.model.rules import Rule
-from dotr.temporal.layout.rule_shapes import shape_of
+from dotr.temporal.layout.bindings import shape_of
 from dotr.temporal.matching.rule_templates import group_rules
 from tests.support.properties import examples
 from tests.temporal.matching.test_rule_templates import HEADER, rules_of_one_template

@@ -22,7 +22,7 @@ from dotr.evaluation.limits import Limits
 from dotr.model.places import Document
 from dotr.model.stream import Element, Reason
 from dotr.model.time import LAST_MICRO, Clock, Micros
-from dotr.runtimes.spark.anchor_dead_letters import one_letter_per_anchor
+from dotr.runtimes.spark.sink import one_letter_per_anchor
 from dotr.temporal.layout.layers import lay_out
 from dotr.temporal.layout.stages import BindingStream
 from dotr.temporal.matching import operator

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dotr.temporal.matching.events import Match, StoredEvent
-from dotr.temporal.matching.match_buffer import MatchBuffer
+from dotr.temporal.matching.events import Match, MatchBuffer, StoredEvent
 
 pytestmark = pytest.mark.core
 
@@ -14,7 +13,7 @@ ANCHORS: list[StoredEvent] = [(0, number, ()) for number in range(5)]
 
 @pytest.fixture(autouse=True)
 def _small_buffer(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dotr.temporal.matching.match_buffer.FLUSH_SIZE", 3)
+    monkeypatch.setattr("dotr.temporal.matching.events.FLUSH_SIZE", 3)
 
 
 def match(rule: int, ordinal: int) -> Match:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 import pytest
 
 from dotr.evaluation.expressions import condition
-from dotr.evaluation.literal_limits import DIGITS
+from dotr.evaluation.limits import DIGITS
 from dotr.model.algebra import Call, Var
 from dotr.model.stream import Element
 from dotr.model.terms import RDF_TYPE, XSD, Term, Triple, literal

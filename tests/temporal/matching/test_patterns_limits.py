@@ -22,7 +22,7 @@ from dotr.model.places import Document
 from dotr.model.stream import DeadLetter, Element, Firing, Reason, output_order
 from dotr.model.terms import literal
 from dotr.model.time import LAST_MICRO, Clock
-from dotr.temporal.matching import match_buffer as found_module
+from dotr.temporal.matching import events as found_module
 from dotr.temporal.matching.matcher import compile as matcher_module
 from tests.oracle.cases import world
 from tests.oracle.program import Result, run

@@ -10,7 +10,7 @@ from __future__ import annotations
 from decimal import Context, Decimal, DecimalException, DivisionByZero, Inexact, InvalidOperation, Overflow, Subnormal
 from typing import Final
 
-from dotr.evaluation.literal_limits import DIGITS
+from dotr.evaluation.limits import DIGITS
 
 EXACT: Final = Context(prec=DIGITS, Emin=-DIGITS, Emax=DIGITS, traps=[Inexact, InvalidOperation, Overflow, Subnormal, DivisionByZero])
 

@@ -31,7 +31,7 @@ from dotr.evaluation.expressions.values.datetimes import (
     read_year_month,
 )
 from dotr.evaluation.expressions.values.decimals import plain
-from dotr.evaluation.literal_limits import fits, fits_digits
+from dotr.evaluation.limits import fits, fits_digits
 from dotr.model.terms import FALSE, TRUE, XSD, Term, literal, literal_parts, triple_parts
 
 

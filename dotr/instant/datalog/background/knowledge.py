@@ -19,8 +19,7 @@ from typing import TYPE_CHECKING, Final, cast
 
 from dotr.errors.diagnostics import Diagnostic, Refused, refuse
 from dotr.evaluation.joins.compile import Row, compile_join
-from dotr.evaluation.limits import LimitExceeded
-from dotr.evaluation.literal_limits import BOUNDS, LONGEST_TEXT, MOST_TEXT_OF_BACKGROUND
+from dotr.evaluation.limits import BOUNDS, LONGEST_TEXT, MOST_TEXT_OF_BACKGROUND, LimitExceeded
 from dotr.evaluation.triples.index import TripleIndex
 from dotr.instant.datalog.closure.bulk import HIDDEN_TRIPLES, BulkCloser
 from dotr.instant.datalog.closure.closed_instant import Closure, Contradiction, InstantCloser, LowestStratum, contradictions
@@ -30,7 +29,7 @@ from dotr.instant.datalog.closure.safety import check_safety
 from dotr.instant.datalog.strata.stratification import is_nonmonotonic, strata
 from dotr.model.algebra import Const, Slot, TriplePattern
 from dotr.model.datalog import DatalogRule
-from dotr.model.shapes import GraphShape
+from dotr.model.templates import GraphShape
 from dotr.model.terms import Term, Triple, Variable, can_be_subject, is_iri
 from dotr.model.traverse import free_variables
 

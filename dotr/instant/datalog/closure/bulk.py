@@ -28,9 +28,10 @@ from typing import Any, Final, NamedTuple, TypeAlias, cast
 
 from dotr.evaluation.limits import LimitExceeded
 from dotr.evaluation.triples.index import Ends, TripleIndex, fill, is_hidden
-from dotr.instant.datalog.closure.delta_positions import DeltaPosition, Dispatch
 from dotr.instant.datalog.closure.delta_rules import (
     NO_CONCLUSIONS,
+    DeltaPosition,
+    Dispatch,
     SubjectConclusions,
     bind_schema,
     general_delta_rule,

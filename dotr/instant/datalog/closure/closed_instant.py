@@ -1,7 +1,7 @@
 """Closed instants, and the interface of their closers.
 
-Three closers implement it: by rules alone (`dotr.instant.datalog.closure.instant`), with equal names
-(`dotr.instant.datalog.same_as.closure`), and with NOT and AGGREGATE
+Three closers implement it: by rules alone (`dotr.instant.datalog.closure.instant`), with equal
+names (`dotr.instant.datalog.same_as.closure`), and with NOT and AGGREGATE
 (`dotr.instant.datalog.strata.delete_and_rederive`).
 """
 
@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import ClassVar, NamedTuple
 
 from dotr.evaluation.triples.index import TripleIndex
-from dotr.instant.datalog.closure.delta_positions import Dispatch
+from dotr.instant.datalog.closure.delta_rules import Dispatch
 from dotr.instant.datalog.closure.derivations import ConstraintViolation
 from dotr.instant.datalog.closure.lower_strata import LowerModel
 from dotr.model.datalog import DatalogRule

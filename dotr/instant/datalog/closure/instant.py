@@ -5,7 +5,7 @@ Idea: a queue starts with the instant's triples. A triple that is popped and is 
 background nor in the delta is added to the delta, and every delta rule of its route is applied to
 it; conclusions are appended to the queue. A route is the triple's predicate, then its object. A
 rule that applies to nearly every triple unless the schema restricts it
-(`dotr.instant.datalog.closure.delta_positions`) is routed by the predicates and classes for which
+(`dotr.instant.datalog.closure.delta_rules`) is routed by the predicates and classes for which
 the background has that schema.
 
 Invariant: when a triple has been popped, all matches of all rules within background and delta have
@@ -33,14 +33,18 @@ from dotr.evaluation.joins.order import JoinItem
 from dotr.evaluation.limits import LIMITS, LimitExceeded
 from dotr.evaluation.triples.index import NO_ENDS, TripleIndex, is_hidden
 from dotr.instant.datalog.closure.closed_instant import Closure, InstantCloser, contradictions
-from dotr.instant.datalog.closure.delta_positions import DeltaPosition, Dispatch, SchemaSplit, delta_positions, split_schema
 from dotr.instant.datalog.closure.delta_rules import (
+    DeltaPosition,
     DeltaRule,
+    Dispatch,
+    SchemaSplit,
     bind_schema,
+    delta_positions,
     general_delta_rule,
     keyed_delta_rule,
     routed_delta_rule,
     schema_rows,
+    split_schema,
 )
 from dotr.instant.datalog.closure.derivations import ConstraintViolation, Push
 from dotr.instant.datalog.closure.transitive import Transitive, is_first, transitive_predicate

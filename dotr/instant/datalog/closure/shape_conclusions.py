@@ -18,12 +18,11 @@ from typing import NamedTuple
 from dotr.evaluation.joins.order import JoinItem
 from dotr.evaluation.triples.index import TripleIndex
 from dotr.instant.datalog.closure.closed_instant import InstantCloser
-from dotr.instant.datalog.closure.delta_positions import Dispatch
-from dotr.instant.datalog.closure.delta_rules import bind_schema
+from dotr.instant.datalog.closure.delta_rules import Dispatch, bind_schema
 from dotr.instant.datalog.closure.instant import computes_terms
 from dotr.model.algebra import Const
 from dotr.model.datalog import FilterItem
-from dotr.model.shapes import GraphShape, ShapedTriple
+from dotr.model.templates import GraphShape, ShapedTriple
 from dotr.model.terms import Term, Variable
 
 

@@ -24,7 +24,7 @@ from weakref import ref
 
 from dotr.evaluation.limits import LimitExceeded
 from dotr.evaluation.triples.index import NO_ENDS, NO_TERMS, TripleIndex
-from dotr.instant.datalog.closure.delta_positions import DeltaPosition, split_schema
+from dotr.instant.datalog.closure.delta_rules import DeltaPosition, split_schema
 from dotr.instant.datalog.closure.derivations import ConstraintViolation, Push
 from dotr.model.algebra import Const, Slot, TriplePattern, Var
 from dotr.model.terms import Term, Triple

@@ -27,7 +27,7 @@ from dotr.evaluation.triples.index import HIDDEN, NO_ENDS, NO_TERMS, TripleIndex
 from dotr.instant.datalog.closure.closed_instant import Closure, Contradiction, InstantCloser
 from dotr.instant.datalog.closure.instant import Closer, RuleDispatch
 from dotr.instant.datalog.entailment import Entailment, rule_set
-from dotr.instant.datalog.entailment.irreflexive import REFLEXIVE
+from dotr.instant.datalog.entailment.rule_sets import REFLEXIVE
 from dotr.instant.datalog.same_as.classes import SAME, MergedClasses, NameClasses
 from dotr.instant.datalog.same_as.contradictions import DIFFERENT, LIST_ROWS, different_names, representative_contradictions
 from dotr.instant.datalog.same_as.expand import expanded_index

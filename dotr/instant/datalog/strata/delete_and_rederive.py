@@ -35,8 +35,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from dotr.evaluation.joins.compile import Row
-from dotr.evaluation.limits import LIMITS, LimitExceeded
-from dotr.evaluation.literal_limits import BOUNDS
+from dotr.evaluation.limits import BOUNDS, LIMITS, LimitExceeded
 from dotr.evaluation.triples.index import TripleIndex
 from dotr.evaluation.triples.masked_index import MaskedIndex
 from dotr.instant.datalog.closure.closed_instant import Closure, Contradiction, InstantCloser, LowestStratum, contradictions

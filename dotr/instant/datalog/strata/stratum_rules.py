@@ -16,7 +16,7 @@ from typing import Final, TypeAlias
 
 from dotr.evaluation.limits import LIMITS
 from dotr.evaluation.triples.index import TripleIndex, is_hidden
-from dotr.instant.datalog.closure.delta_positions import DeltaPosition
+from dotr.instant.datalog.closure.delta_rules import DeltaPosition
 from dotr.instant.datalog.closure.derivations import ConstraintViolation, Derivation, Push, bindings_of, derivation, support
 from dotr.instant.datalog.closure.instant import Closer, RuleDispatch
 from dotr.instant.datalog.closure.lower_strata import LowerModel

@@ -15,19 +15,17 @@ from functools import cached_property, partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from dotr.evaluation.expressions.values.times import time_term
-from dotr.evaluation.limits import LimitExceeded, Limits
-from dotr.evaluation.literal_limits import BOUNDS
+from dotr.evaluation.limits import BOUNDS, LimitExceeded, Limits
 from dotr.evaluation.triples.index import TripleIndex
 from dotr.instant.datalog.closure.closed_instant import Contradiction
 from dotr.instant.datalog.content_entailment import ContentCloser, ContentEntailment
 from dotr.instant.queries.graph import Graph
 from dotr.instant.queries.operators import EMPTY
 from dotr.instant.queries.window_operators import ReportGraph
-from dotr.languages.continuous.evaluation.joint_closure import are_joined
 from dotr.languages.continuous.evaluation.maintained_matches import maintained_matches
 from dotr.languages.continuous.evaluation.maintained_solutions import GraphAtReport, MaintainedSolutions, SolutionChanges
 from dotr.languages.continuous.evaluation.match_blocks import MatchedItem, MatchedTriple, MatchEvaluator
-from dotr.languages.continuous.evaluation.shared_closure import MaintainedWindow, WindowChanges
+from dotr.languages.continuous.evaluation.shared_closure import MaintainedWindow, WindowChanges, are_joined
 from dotr.languages.continuous.evaluation.window_closures import MaintainedItems, StratifiedWindow, tracked_graphs
 from dotr.languages.continuous.model import AskForm, ContinuousQuery, ContinuousWindow, EntailmentLevel, Level, StreamLevel
 from dotr.languages.continuous.windows.content import TimedElement, WindowContent, WindowView

@@ -17,7 +17,7 @@ from typing import Final, NamedTuple, Protocol, assert_never
 from dotr.engine.gaps import Gap, gap_letter
 from dotr.engine.unit_runs import UnitArrivals, UnitResult, UnitRun
 from dotr.errors.fallbacks import FallbackKind, error_line, reraise_in_tests
-from dotr.evaluation.limits import LimitExceeded
+from dotr.evaluation.limits import BOUNDS, LimitExceeded, Limits
 from dotr.languages.continuous.evaluation.last_solutions import LastSolutions
 from dotr.languages.continuous.evaluation.match_blocks import MatchedTriple
 from dotr.languages.continuous.evaluation.report import ClosedItems, ReportAnswer, ReportEvaluator, SolutionRow, WindowAtReport
@@ -33,8 +33,7 @@ from dotr.model.time import Micros
 from dotr.temporal.items import graph_row, row_graph
 from dotr.temporal.matching.events import StoredEvent
 from dotr.temporal.matching.operator import Arrival
-from dotr.temporal.names import digest_of, match_text
-from dotr.temporal.templates import CompiledTemplate, compile_template
+from dotr.temporal.templates import CompiledTemplate, compile_template, digest_of, match_text
 
 _NOTHING: Final = UnitResult([])
 SHARES: Final = "shares"
@@ -432,3 +431,66 @@ def row_graphs(
             seed = digest_of(label.encode(), match_text(time, [(label, time, row)], ordinal)) if template.has_fresh_names else b""
             triples, missing = template.instantiate(row, seed)
             yield row, triples, missing
+
+
+# Graphs of a CONSTRUCT whose solutions come from several buckets
+# (`dotr.languages.continuous.unit`).
+
+
+class GraphRun(UnitRun):
+    """A unit that makes one graph of all solutions of a moment; it has no state."""
+
+    acts_alone = False
+
+    def __init__(self, query: ContinuousQuery, attributes: Sequence[Variable], limits: Limits) -> None:
+        self._query: Final = query
+        self._limits: Final = limits
+        assert isinstance(query.form, ConstructForm), "its solutions make a graph"
+        self._label = query.label
+        self._names = query.query.projection
+        self._places = [attributes.index(name) for name in self._names]
+        self._template = compile_template(query.form.template, self._names)
+
+    def begin(self, time: Micros) -> None:
+        """Without effect: only arrivals make events."""
+
+    def end(self, last: Micros, *, is_fed: bool) -> Sequence[DeadLetter]:
+        """Without effect."""
+        return ()
+
+    def next_due(self) -> Micros | None:
+        """None: only arrivals make events."""
+        return None
+
+    @property
+    def is_under_way(self) -> bool:
+        """False: only arrivals make events."""
+        return False
+
+    @property
+    def is_over(self) -> bool:
+        """False: further solutions may arrive."""
+        return False
+
+    def step(self, time: Micros, arrivals: UnitArrivals, *, is_fed: bool = False) -> UnitResult:
+        """The graph of the solutions that arrive."""
+        rows = [tuple([row[place] for place in self._places]) for _, row in arrivals.get(0, ())]
+        BOUNDS.start(self._limits.literal, self._limits.text)
+        try:
+            return UnitResult([merged_graph(self._label, self._template, self._names, time, rows)] if rows else [])
+        except LimitExceeded as error:
+            return UnitResult([], [report_over_limit(self._query, time, error)])
+
+    @property
+    def event_counts(self) -> Sequence[int]:
+        """No solution is stored."""
+        return (0,)
+
+    def to_json(self) -> str:
+        """The empty state."""
+        return "[]"
+
+    def restore(self, text: str, entries: Sequence[Sequence[StoredEvent]]) -> None:
+        """Check that the state is empty; raises ValueError if it is not."""
+        if text != "[]":
+            raise ValueError("a unit of graphs keeps nothing")

@@ -40,11 +40,10 @@ from dotr.languages.continuous.windows.extents import TimeSeries
 from dotr.model.datalog import DatalogRule
 from dotr.model.terms import Term, Triple
 from dotr.model.time import Micros
-from dotr.temporal.horizons.closure import HorizonClosure
+from dotr.temporal.horizons.closure import ClosureView, HorizonClosure
 from dotr.temporal.horizons.facts import NOW, StaticFacts
 from dotr.temporal.horizons.index import HeldIndex
 from dotr.temporal.horizons.rules import CONTRADICTION, FOREVER, NEVER, FactChanges, FactRow, WindowFact
-from dotr.temporal.horizons.views import ClosureView
 
 
 def is_kept(rules: Iterable[DatalogRule], level: EntailmentLevel) -> bool:

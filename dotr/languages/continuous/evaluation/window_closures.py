@@ -20,8 +20,14 @@ from typing import Final, TypeVar
 from dotr.evaluation.triples.index import TripleIndex
 from dotr.instant.datalog.closure.closed_instant import Contradiction
 from dotr.instant.datalog.content_entailment import ContentCloser
-from dotr.languages.continuous.evaluation.joint_closure import JoinedClosure, are_joined
-from dotr.languages.continuous.evaluation.shared_closure import MaintainedWindow, SharedClosure, WindowChanges, WindowEnds
+from dotr.languages.continuous.evaluation.shared_closure import (
+    JoinedClosure,
+    MaintainedWindow,
+    SharedClosure,
+    WindowChanges,
+    WindowEnds,
+    are_joined,
+)
 from dotr.languages.continuous.evaluation.window_closure import ItemEntailment, WindowClosure, WindowClosureView, is_kept
 from dotr.languages.continuous.model import ContinuousQuery, ContinuousWindow, EntailmentLevel, StreamLevel
 from dotr.languages.continuous.windows.content import WindowContent

@@ -25,8 +25,7 @@ from dotr.instant.queries.operators import EMPTY
 from dotr.languages.continuous.evaluation.report import SolutionRow
 from dotr.languages.continuous.evaluation.run import row_graphs
 from dotr.languages.continuous.explanation.dataset import ProvenGraph, ReportDataset
-from dotr.languages.continuous.explanation.records import RecordedReport
-from dotr.languages.continuous.explanation.window_elements import WindowElements
+from dotr.languages.continuous.explanation.records import RecordedReport, WindowElements
 from dotr.languages.continuous.model import AskForm, ConstructForm, RelationToStream, SelectForm
 from dotr.model.terms import Label, Term, Triple, Variable
 from dotr.model.time import Micros

@@ -16,11 +16,12 @@ from dotr.explanations.text.tree import JsonValue, ReasonKind, WhyTree
 from dotr.languages.continuous.evaluation.match_blocks import EventMapping
 from dotr.languages.continuous.explanation.dataset import ReportDataset
 from dotr.languages.continuous.explanation.reasons import MOST_SOLUTIONS, names_of, used_elements
-from dotr.languages.continuous.explanation.window_text import window_at
-from dotr.languages.continuous.model import AskForm, ConstructForm
+from dotr.languages.continuous.model import AskForm, ConstructForm, ElementsExtent, LandmarkExtent, NowExtent, RangeExtent, TriplesExtent
+from dotr.languages.continuous.windows.extents import landmark_at, range_at
 from dotr.model.terms import Label, Term, Triple, Variable
 from dotr.model.time import Micros
 from dotr.model.units import MadeGraphs
+from dotr.syntax.rendering import TermWriter
 from dotr.temporal.layout.units import StreamQuery
 
 _MOST_SHOWN: Final = 5
@@ -282,3 +283,32 @@ def _counted(number: int, noun: str) -> str:
 
 def _times(number: int) -> str:
     return "once" if number == 1 else f"{number:,} times"
+
+
+# Text of the windows of a report.
+
+
+def window_at(dataset: ReportDataset, number: int, replay: Replay, terms: TermWriter) -> str:
+    """A window of a query with the times of its content at a report: `<w> (0, 4]`."""
+    window = dataset.query.windows[number]
+    name = "the default window" if window.name is None else terms.text(window.name)
+    return f"{name} {_extent_at(dataset, number, replay)}"
+
+
+def _extent_at(dataset: ReportDataset, number: int, replay: Replay) -> str:
+    extent, origin, time, clock = dataset.query.windows[number].extent, replay.program.spec.origin, dataset.report.time, replay.clock
+    match extent:
+        case RangeExtent():
+            low, high = range_at(extent, origin, time)
+            return f"({format_time(low, clock)}, {format_time(high, clock)}]"
+        case LandmarkExtent():
+            begin = landmark_at(extent, origin, time)
+            return f"({'…' if begin is None else format_time(begin, clock)}, {format_time(time, clock)}]"
+        case ElementsExtent(count, _):
+            return f"ELEMENTS {count}"
+        case TriplesExtent(count, _):
+            return f"TRIPLES {count}"
+        case NowExtent():
+            return f"at {format_time(time, clock)}"
+        case _:
+            assert_never(extent)

@@ -21,7 +21,7 @@ from typing import Final
 from dotr.evaluation.expressions.values.times import format_time
 from dotr.evaluation.limits import LimitExceeded, Limits
 from dotr.evaluation.triples.index import TripleIndex
-from dotr.explanations.evidence.conditions import truth_in
+from dotr.explanations.evidence.evaluations import truth_in
 from dotr.explanations.evidence.proofs import program_rules
 from dotr.explanations.missing.partial_joins import (
     ClosedGraph,
@@ -35,19 +35,25 @@ from dotr.explanations.missing.partial_joins import (
 )
 from dotr.explanations.missing.stop_text import StopText, datalog_rules
 from dotr.explanations.missing.vocabulary import StreamVocabulary
-from dotr.explanations.replay.cached_replay import CachedReplay
 from dotr.explanations.replay.firings import FiringRecorder, UnitFiring
-from dotr.explanations.replay.stream import Replay
+from dotr.explanations.replay.stream import CachedReplay, Replay, WindowElement
 from dotr.explanations.text.pattern_text import part_text, pattern_text
 from dotr.explanations.why_not.rule import Question, counted
+from dotr.instant.queries.evaluate import AlgebraCompiler
 from dotr.instant.queries.graph import Graph
+from dotr.instant.queries.operators import EMPTY
 from dotr.instant.queries.window_operators import ReportGraph
 from dotr.languages.continuous.explanation.dataset import ReportDataset
-from dotr.languages.continuous.explanation.records import QueryRecord, RecordedReport
-from dotr.languages.continuous.explanation.report_changes import change_that_fires
-from dotr.languages.continuous.explanation.window_elements import WindowElements
-from dotr.languages.continuous.explanation.window_text import window_at
-from dotr.languages.continuous.model import LandmarkExtent, RangeExtent, RelationToStream
+from dotr.languages.continuous.explanation.records import QueryRecord, RecordedReport, WindowElements
+from dotr.languages.continuous.explanation.text import window_at
+from dotr.languages.continuous.model import (
+    ContinuousQuery,
+    ContinuousWindow,
+    EntailmentLevel,
+    LandmarkExtent,
+    RangeExtent,
+    RelationToStream,
+)
 from dotr.languages.continuous.windows.extents import closes_of
 from dotr.model.algebra import Call, Const, TriplePattern, Var, WindowBlock
 from dotr.model.stream import FedGraph
@@ -55,8 +61,7 @@ from dotr.model.terms import Term
 from dotr.model.time import LAST_MICRO, Micros
 from dotr.model.traverse import walk
 from dotr.model.units import FedGraphs
-from dotr.syntax.rendering import duration_text
-from dotr.syntax.term_writer import TermWriter
+from dotr.syntax.rendering import TermWriter, duration_text
 from dotr.temporal.intervals.patterns import plain_groups
 from dotr.temporal.layout.units import StreamQuery
 
@@ -164,7 +169,7 @@ def why_no_report(replay: Replay, unit: StreamQuery, question: Question | None =
         unit: a query of the program.
         question: the requested reports, and the attributes of their events; None: all.
 
-    >>> from dotr.commands.why.replays import open_replays
+    >>> from dotr.commands.why.questions import open_replays
     >>> [replay] = open_replays("tests/explanations/queries.yaml", "1")
     >>> print(why_no_report(replay, replay.program.queries[0]).lines()[0])
     Hot: 4 reports, 8 events
@@ -411,3 +416,69 @@ def _sample(silent: Sequence[RecordedReport]) -> Sequence[RecordedReport]:
 def _is_of_match(stop: QueryStop) -> bool:
     """True if the stop is a MATCH without a mapping."""
     return isinstance(stop, OperatorStop) and stop.operator == "MATCH"
+
+
+# Changes of a continuous query with which a report has a solution, each verified.
+#
+# Idea: first a stronger entailment level, then a longer RANGE. If the query has a solution with all
+# earlier elements of a window, bisection finds the least number of the latest ones that suffices.
+# Cost: one evaluation of the report for each trial; some ten trials.
+
+_MOST_EARLIER = 10_000
+"""Maximum number of earlier elements for which a longer RANGE is tried."""
+
+
+def change_that_fires(dataset: ReportDataset, replay: Replay) -> str:
+    """A change of one window with which the report has a solution, as in the query; empty: none is
+    found.
+    """
+    query = dataset.query
+    for number, window in enumerate(query.windows):
+        less = window.block_level in (EntailmentLevel.NONE, EntailmentLevel.SNAPSHOT)
+        if less and _fires(dataset, _with(query, number, replace(window, level=EntailmentLevel.GRAPH)), dataset.contents):
+            return "ENTAILMENT GRAPH"
+    for number, window in enumerate(query.windows):
+        if isinstance(window.extent, RangeExtent) and (text := _longer_range(dataset, number, window.extent, replay)):
+            return text
+    return ""
+
+
+def _longer_range(dataset: ReportDataset, number: int, extent: RangeExtent, replay: Replay) -> str:
+    """The shortest RANGE of a window with a solution, as in the query; empty: there is none."""
+    earlier = dataset.earlier(number)
+    if not earlier or len(earlier) > _MOST_EARLIER:
+        return ""
+
+    def fires(count: int) -> bool:
+        contents = list(dataset.contents)
+        contents[number] = [*earlier[len(earlier) - count :], *contents[number]]
+        return _fires(dataset, dataset.query, contents)
+
+    if not fires(len(earlier)):
+        return ""
+    low, high = 0, len(earlier)  # invariant: no solution with the latest `low` elements, one with the latest `high`
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if fires(middle) else (middle, high)
+    oldest = earlier[len(earlier) - high].time
+    close = closes_of(extent, replay.program.spec.origin).at_or_after(dataset.report.time)
+    unit = replay.clock.unit.value
+    width = ((close - oldest) // unit + 1) * unit
+    if extent.lag:
+        return f"FROM NOW-{duration_text(width)} TO NOW-{duration_text(extent.lag)} STEP {duration_text(extent.step)}"
+    return f"RANGE {duration_text(width)} STEP {duration_text(extent.step)}"
+
+
+def _with(query: ContinuousQuery, number: int, window: ContinuousWindow) -> ContinuousQuery:
+    windows = list(query.windows)
+    windows[number] = window
+    return replace(query, windows=tuple(windows))
+
+
+def _fires(dataset: ReportDataset, query: ContinuousQuery, contents: Sequence[Sequence[WindowElement]]) -> bool:
+    """True if a query has a solution over some contents."""
+    changed = dataset.changed(query, contents)
+    try:
+        return bool(AlgebraCompiler().compile(query.query).solutions(changed.graph, EMPTY, EMPTY))
+    except LimitExceeded:
+        return False

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from dotr.evaluation.expressions.values.times import time_term
-from dotr.explanations.evidence.conditions import term_in
+from dotr.explanations.evidence.evaluations import term_in
 from dotr.explanations.evidence.reasons import FactReason, IntervalReason, PartReason
 from dotr.explanations.text.reason_text import with_values
 from dotr.explanations.text.tree import JsonValue, ReasonKind, WhyTree

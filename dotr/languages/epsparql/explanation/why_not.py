@@ -15,10 +15,9 @@ from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
 from dotr.evaluation.expressions.values.times import format_time
-from dotr.explanations.evidence.conditions import truth_in
-from dotr.explanations.replay.cached_replay import CachedReplay
+from dotr.explanations.evidence.evaluations import truth_in
 from dotr.explanations.replay.firings import FiringRecorder, UnitFiring
-from dotr.explanations.replay.stream import Replay
+from dotr.explanations.replay.stream import CachedReplay, Replay
 from dotr.explanations.why_not.rule import Question, counted
 from dotr.languages.epsparql.component import IntervalComponent
 from dotr.languages.epsparql.explanation.interval_records import RecordedInterval
@@ -26,9 +25,8 @@ from dotr.languages.epsparql.unit import IntervalUnit
 from dotr.model.algebra import Call, Const, Var
 from dotr.model.terms import Label, Term, Variable
 from dotr.model.time import LAST_MICRO, Micros
-from dotr.syntax.rendering import duration_text
+from dotr.syntax.rendering import TermWriter, duration_text
 from dotr.syntax.scan import one_line
-from dotr.syntax.term_writer import TermWriter
 from dotr.temporal.intervals.patterns import (
     Alternatives,
     Chain,
@@ -105,7 +103,7 @@ def why_no_interval(replay: Replay, unit: StreamUnit, label: Label, question: Qu
         label: the label of its events.
         question: the requested times, and the attributes of the events; None: all.
 
-    >>> from dotr.commands.why.replays import open_replays
+    >>> from dotr.commands.why.questions import open_replays
     >>> [replay] = open_replays("tests/explanations/temporal.yaml", "1")
     >>> unit = next(each for each in replay.program.units if each.name == "Crowd")
     >>> print(why_no_interval(replay, unit, "Crowd").lines()[0])

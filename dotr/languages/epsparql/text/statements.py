@@ -12,15 +12,14 @@ from typing import Final
 from dotr.errors.diagnostics import Diagnostic, Refused, did_you_mean
 from dotr.languages.epsparql.codes import TemporalCode
 from dotr.languages.epsparql.text.chains import ChainReader
-from dotr.languages.epsparql.text.columns import ColumnSyntax, read_columns
 from dotr.languages.epsparql.text.expressions import NO_SET_HINT, IntervalReader, tokens_of
 from dotr.languages.epsparql.text.keywords import BACKGROUND, FUNCTIONS, MODIFIERS
 from dotr.languages.epsparql.text.lexemes import UnitCursor, UnreadablePart, clipped
 from dotr.languages.epsparql.text.operands import ChainPlaces, ParsedOperand
-from dotr.model.algebra import Select
+from dotr.model.algebra import Expression, Select
 from dotr.model.places import Span
 from dotr.model.templates import Fresh, Template, leaves
-from dotr.model.terms import Label, unescaped
+from dotr.model.terms import Label, Variable, unescaped
 from dotr.syntax.sparql import grammar, parse_tokens
 from dotr.syntax.sparql.grammar import ParseNode
 from dotr.syntax.sparql.keywords import AGGREGATES
@@ -28,6 +27,71 @@ from dotr.syntax.sparql.queries import QueryReader
 from dotr.syntax.sparql.tokens import TokenScan
 from dotr.syntax.turtle.parser import parse_template
 from dotr.temporal.intervals.patterns import UsePolicy
+
+# The SELECT line of a QUERY: `*`, or variables and `(expression AS ?variable)`.
+
+_HINT: Final = "The SELECT line is *, or variables and values: SELECT ?c (?p * 2 AS ?double) WHERE …"
+
+
+@dataclass(frozen=True, slots=True)
+class SelectedColumn:
+    """A column of a SELECT line; `expression` is None for a variable of the pattern."""
+
+    name: Variable
+    expression: Expression | None
+    name_span: Span
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnSyntax:
+    """A SELECT line; `columns` is None for `*`. `is_complete`: it has no error."""
+
+    columns: tuple[SelectedColumn, ...] | None
+    is_complete: bool
+
+
+def read_columns(line: UnitCursor) -> ColumnSyntax:
+    """Read the SELECT line, all lexemes of the cursor; problems are recorded in its scan."""
+    problems = line.scan.problems
+    before = len(problems)
+    if line.is_mark("*") and line.position + 1 == line.end:
+        return ColumnSyntax(None, is_complete=True)
+    columns: list[SelectedColumn] = []
+    try:
+        while line.position < line.end:
+            column = _column(line)
+            columns += [column] if column is not None else []
+        if not columns and len(problems) == before:
+            raise line.unexpected("* or variables", _HINT)
+    except UnreadablePart as unreadable:
+        problems.append(unreadable.diagnostic)
+    return ColumnSyntax(tuple(columns), is_complete=len(problems) == before)
+
+
+def _column(line: UnitCursor) -> SelectedColumn | None:
+    lexeme = line.here
+    if lexeme.group == "variable":
+        line.position += 1
+        place = line.span_of(lexeme)
+        return SelectedColumn(lexeme.text[1:], None, place, place)
+    if not line.is_mark("("):
+        raise line.unexpected("* or a variable, or (expression AS ?variable)", _HINT)
+    opened = line.position
+    closed = line.closing(opened)
+    line.position = closed + 1
+    span = line.span_between(opened, closed + 1)
+    for part in line.lexemes[opened:closed]:
+        if part.group == "word" and part.text.upper() in AGGREGATES:
+            hint = f"A QUERY of one plain group may have aggregates. {NO_SET_HINT}"
+            line.report(TemporalCode.NO_SET, f"{part.text.upper()} of a chain", line.span_of(part), hint)
+            return None
+    found = ChainReader(line).named_expression(opened, closed, span)
+    if found is None:
+        return None
+    name, name_span, parsed = found
+    return SelectedColumn(name, parsed.whole, name_span, span)
+
 
 EXAMPLE: Final = "REGISTER QUERY Fall AS SELECT ?c WHERE { ?c :price ?p } SEQ { ?c :price ?q } FILTER(?q < ?p) WITHIN 10 s"
 _STREAM: Final = "REGISTER STREAM Up AS CONSTRUCT { ?c :rose ?q } WHERE { ?c :price ?p } SEQ { ?c :price ?q } WITHIN 10 s"

@@ -36,12 +36,11 @@ from typing import cast
 
 from dotr.evaluation.joins.order import JoinItem
 from dotr.evaluation.triples.index import TripleIndex
-from dotr.languages.lars.closure.lars_origins import AtomOrigins
 from dotr.languages.lars.closure.relations import LarsRules, RelationKind, ReportedRows
 from dotr.languages.lars.closure.rows import rows_of_atom
 from dotr.languages.lars.closure.runs import RunRelations
 from dotr.languages.lars.closure.tuples import TupleRelations
-from dotr.languages.lars.closure.windows import WindowRelations
+from dotr.languages.lars.closure.windows import AtomOrigins, WindowRelations
 from dotr.languages.lars.model import (
     Always,
     At,

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from dotr.explanations.evidence.conditions import term_in
+from dotr.explanations.evidence.evaluations import term_in
 from dotr.explanations.evidence.event_reasons import ReasonFinder
 from dotr.explanations.evidence.reasons import LarsEventReason, LarsNode, PointAtom, SourceReason
 from dotr.explanations.replay.firings import UnitFiring

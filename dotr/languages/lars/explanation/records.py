@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from dotr.engine.program import CompiledProgram
 from dotr.evaluation.expressions.values.times import time_term
-from dotr.evaluation.literal_limits import BOUNDS
+from dotr.evaluation.limits import BOUNDS
 from dotr.languages.lars.closure.atoms import NO_ATOMS, PointAtoms
 from dotr.languages.lars.closure.maintained import LarsClosure
 from dotr.languages.lars.closure.rules import rules_of_file

@@ -15,10 +15,9 @@ from typing import Final
 
 from dotr.evaluation.expressions.values.times import format_time
 from dotr.evaluation.limits import LimitExceeded
-from dotr.explanations.evidence.conditions import truth_in
-from dotr.explanations.replay.cached_replay import CachedReplay
+from dotr.explanations.evidence.evaluations import truth_in
 from dotr.explanations.replay.firings import FiringRecorder, UnitFiring
-from dotr.explanations.replay.stream import Replay
+from dotr.explanations.replay.stream import CachedReplay, Replay
 from dotr.explanations.text.reason_text import with_values
 from dotr.explanations.why_not.rule import Question, counted
 from dotr.languages.lars.closure.rows import rows_of_atom
@@ -42,9 +41,8 @@ from dotr.model.algebra import Call, Const, Expression, Var
 from dotr.model.datalog import Bind, FilterItem
 from dotr.model.terms import Label, Term, Variable
 from dotr.model.time import Micros
-from dotr.syntax.rendering import brief_text
+from dotr.syntax.rendering import TermWriter, brief_text
 from dotr.syntax.scan import one_line
-from dotr.syntax.term_writer import TermWriter
 from dotr.temporal.horizons.rules import Point
 
 _MOST_RULES: Final = 5
@@ -124,7 +122,7 @@ def why_no_point(replay: Replay, unit: LarsUnit, label: Label, question: Questio
         label: the label of one of its REPORTs.
         question: the requested points, and the attributes of their events; None: all.
 
-    >>> from dotr.commands.why.replays import open_replays
+    >>> from dotr.commands.why.questions import open_replays
     >>> [replay] = open_replays("tests/explanations/temporal.yaml", "1")
     >>> [unit] = [each for each in replay.program.units if isinstance(each, LarsUnit)]
     >>> print(why_no_point(replay, unit, "Recent").lines()[0])

@@ -3,17 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
+from typing import Final, assert_never
 
 from dotr.errors.diagnostics import Diagnostic, did_you_mean
 from dotr.languages.rules.codes import RuleCode
-from dotr.languages.rules.program import ProgramDraft, RoleOrigin, RuleDraft, warning
+from dotr.languages.rules.program import ProgramDraft, RoleDraft, RoleOrigin, RuleDraft, warning
 from dotr.languages.rules.resolution.attributes import did_you_mean_variable
-from dotr.languages.rules.syntax import AggregateSyntax, ChooseSyntax
+from dotr.languages.rules.syntax import (
+    AggregateSyntax,
+    BetweenSyntax,
+    ChooseSyntax,
+    DurationSyntax,
+    IntervalSyntax,
+    Lexical,
+    Quantities,
+    TicksSyntax,
+    Word,
+)
 from dotr.model.algebra import Var
+from dotr.model.places import Span
 from dotr.model.templates import Template, leaves
-from dotr.model.terms import Label, Variable
+from dotr.model.terms import XSD, Label, Prefixes, Variable
+from dotr.model.time import Interval, Micros, Unit
 from dotr.model.traverse import free_variables
 from dotr.syntax import scan
+from dotr.syntax.quantities import InvalidDuration, duration_of, lexical_duration
 
 FUNCTIONS = ("count", "sum", "avg", "min", "max")
 
@@ -91,3 +106,132 @@ def _attributes_read(program: ProgramDraft) -> dict[Label, frozenset[Variable]]:
                 if isinstance(clause, AggregateSyntax) and clause.argument is not None:
                     names.add(clause.argument[1].text)
     return {label: frozenset(names) for label, names in read_by_event.items()}
+
+
+# Pass 8: computes the windows of clauses, the periods of ticks and the delays of anchors, in µs.
+#
+# Before: `within 5 min from R`. After: the interval (0, 300000000].
+# Invariant: durations are exact; one that is not a whole number of microseconds is an error.
+
+_LONG_ABOVE: Final[Micros] = 30 * Unit.DAY.value
+
+
+def resolve_windows(program: ProgramDraft) -> ProgramDraft:
+    """Give every role its interval, period or delay; reports D301 to D304, D310 and D312."""
+    problems: list[Diagnostic] = []
+    rules = tuple(replace(rule, roles=_roles(rule, problems)) for rule in program.rules)
+    return replace(program, rules=rules).with_problems(problems)
+
+
+def _roles(rule: RuleDraft, problems: list[Diagnostic]) -> tuple[RoleDraft, ...]:
+    anchor, *roles = rule.roles
+    return (_with_timer(anchor, rule, problems), *(_with_interval(role, rule.prefixes, problems) for role in roles))
+
+
+def _with_timer(anchor: RoleDraft, rule: RuleDraft, problems: list[Diagnostic]) -> RoleDraft:
+    """The anchor with its period or delay in µs; zero is an error."""
+    try:
+        if isinstance(anchor.syntax, TicksSyntax):
+            period = duration_micros(anchor.syntax.period, rule.prefixes)
+            if period == 0:
+                hint = "Ticks come at each multiple of the period: write a length like 10 min."
+                problems.append(Diagnostic(RuleCode.NO_TIMER, "a period of no length", anchor.syntax.period.span, hint))
+            return replace(anchor, period=period)
+        if (delay := rule.syntax.delay) is not None:
+            micros = duration_micros(delay.length, rule.prefixes)
+            if micros == 0:
+                hint = "Write how long to wait, or leave `delayed by` out."
+                problems.append(Diagnostic(RuleCode.NO_TIMER, "a delay of no length", delay.length.span, hint))
+            if micros > _LONG_ABOVE:
+                problems.append(_long_warning(micros, "delay", "every event of the anchor until then", delay.length.span))
+            return replace(anchor, delay=micros)
+    except _InvalidDuration as error:
+        problems.append(error.diagnostic)
+    return anchor
+
+
+def _with_interval(role: RoleDraft, prefixes: Prefixes, problems: list[Diagnostic]) -> RoleDraft:
+    if isinstance(role.scope, BetweenSyntax):
+        return role
+    if role.scope is None:
+        hint = "Add a window and its reference event: within 5 min from …"
+        problems.append(Diagnostic(RuleCode.NO_WINDOW, f"{role.label.text} has no window", role.label.span, hint))
+        return role
+    extent = role.scope.extent
+    try:
+        match extent:
+            case IntervalSyntax(low, high, low_closed, high_closed):
+                interval = Interval(duration_micros(low, prefixes), duration_micros(high, prefixes), low_closed, high_closed)
+            case Quantities() | Lexical():
+                interval = Interval(0, duration_micros(extent, prefixes), low_closed=False, high_closed=True)
+            case _:
+                assert_never(extent)
+    except _InvalidDuration as error:
+        problems.append(error.diagnostic)
+        return role
+    problems += _interval_problems(interval, extent.span)
+    return replace(role, interval=interval)
+
+
+def _interval_problems(interval: Interval, span: Span) -> list[Diagnostic]:
+    least, greatest = interval.bounds
+    if least > greatest:
+        if interval.low > interval.high:
+            hint = "The nearer bound comes first: [0, 5 min] reaches from the event itself to 5 minutes before it."
+        else:
+            hint = "`within D` is (0, D]. For the same instant write [0, 0]; time is counted in whole microseconds."
+        return [Diagnostic(RuleCode.EMPTY_INTERVAL, "no time lies in this interval", span, hint)]
+    if greatest > _LONG_ABOVE:
+        return [_long_warning(greatest, "window", "what lies in its windows", span)]
+    return []
+
+
+def _long_warning(time: Micros, subject: str, retained: str, span: Span) -> Diagnostic:
+    hint = f"It is {time // Unit.DAY.value} days, and a rule keeps {retained}. Is the unit right?"
+    return warning(RuleCode.LONG_WINDOW, f"a suspiciously long {subject}", span, hint)
+
+
+class _InvalidDuration(Exception):
+    """Raised for an invalid duration, with its diagnostic."""
+
+    def __init__(self, code: RuleCode, message: str, span: Span, hint: str) -> None:
+        super().__init__(message)
+        self.diagnostic = Diagnostic(code, message, span, hint)
+
+
+def duration_micros(duration: DurationSyntax, prefixes: Prefixes) -> Micros:
+    """The duration in µs; `prefixes` resolve its datatype. Raises `_InvalidDuration`."""
+    try:
+        match duration:
+            case Quantities(parts):
+                return duration_of([(amount.text, None if unit is None else unit.text) for amount, unit in parts])
+            case Lexical(value, datatype):
+                if datatype is not None:
+                    _check_datatype(datatype, prefixes)
+                return lexical_duration(value.text)
+            case _:
+                assert_never(duration)
+    except InvalidDuration as error:
+        raise _InvalidDuration(_code(error), str(error), _place(duration, error), error.hint) from None
+
+
+def _code(error: InvalidDuration) -> RuleCode:
+    return RuleCode.UNKNOWN_UNIT if error.unit else RuleCode.NO_DURATION
+
+
+def _place(duration: DurationSyntax, error: InvalidDuration) -> Span:
+    """The place of the error: the unknown unit, or the whole duration."""
+    if isinstance(duration, Quantities):
+        return next((unit.span for _, unit in duration.parts if error.unit and unit is not None and unit.text == error.unit), duration.span)
+    return duration.span if error.is_general else duration.value.span
+
+
+def _check_datatype(word: Word, prefixes: Prefixes) -> None:
+    if word.text.startswith("<"):
+        iri = word.text[1:-1]
+    else:
+        prefix, local = word.text.split(":", 1)
+        iri = prefixes.get(prefix, XSD if prefix == "xsd" else "") + local
+    if iri not in (XSD + "duration", XSD + "dayTimeDuration"):
+        hint = 'Write "PT5M"^^xsd:duration, or 5 min.'
+        raise _InvalidDuration(RuleCode.NO_DURATION, f"{word.text} is no type of duration", word.span, hint)

@@ -9,16 +9,18 @@ the syntax error is reported.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from typing import Final
 
 from dotr.errors.diagnostics import Diagnostic, did_you_mean
 from dotr.languages.rules.codes import RuleCode
 from dotr.languages.rules.program import ProgramDraft, RoleDraft, RoleOrigin, warning
-from dotr.languages.rules.syntax import ByLabel, Word
+from dotr.languages.rules.syntax import ByLabel, DocumentSyntax, Word
 from dotr.languages.unit_codes import UnitCode
-from dotr.model.places import Span
-from dotr.model.terms import Label
+from dotr.model.places import Document, Span
+from dotr.model.terms import Label, Prefixes, unescaped
 
 
 def resolve_names(program: ProgramDraft) -> ProgramDraft:
@@ -94,3 +96,39 @@ def _ambiguous_labels(queries: dict[Label, Word], events: dict[Label, Word]) -> 
         if label in events:
             hint = f"A rule defines the event {label} at {location_text(events[label].span)}. Rename the query or the event."
             yield Diagnostic(RuleCode.QUERY_AND_EVENT, f"{label} is a shared query and an event", query.span, hint)
+
+
+# Pass 2: resolves the prefixes of each file: its own, or the configuration's if it declares none.
+#
+# Before: `PREFIX : <http://e/>  query A = […]`.
+# After: the draft of A has the prefixes {"": "http://e/"}.
+
+_ABSOLUTE: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*:")
+
+
+def resolve_prefixes(program: ProgramDraft) -> ProgramDraft:
+    """Give every query and rule its file's prefixes; reports D215 and D216."""
+    problems: list[Diagnostic] = []
+    by_file: dict[int, Prefixes] = {id(file.document): _declared(file, problems) or program.default_prefixes for file in program.files}
+
+    def prefixes_of(document: Document) -> Prefixes:
+        return by_file[id(document)]
+
+    return replace(
+        program,
+        queries=tuple(replace(q, prefixes=prefixes_of(q.syntax.text.document)) for q in program.queries),
+        rules=tuple(replace(r, prefixes=prefixes_of(r.syntax.span.document)) for r in program.rules),
+    ).with_problems(problems)
+
+
+def _declared(file: DocumentSyntax, problems: list[Diagnostic]) -> Prefixes:
+    declared: dict[str, str] = {}
+    for declaration in file.prefixes:
+        name, iri = declaration.name.text, unescaped(declaration.iri.text)
+        if not _ABSOLUTE.match(iri):
+            hint = "Write the IRI in full: <http://…>."
+            problems.append(Diagnostic(RuleCode.RELATIVE_PREFIX, f"the prefix {name}: has a relative IRI", declaration.iri.span, hint))
+        if declared.setdefault(name, iri) != iri:
+            hint = f"It is <{declared[name]}> before. Declare a prefix once in a file."
+            problems.append(Diagnostic(RuleCode.PREFIX_TWICE, f"the prefix {name}: is declared twice", declaration.name.span, hint))
+    return declared

@@ -9,12 +9,13 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from functools import lru_cache
 from itertools import accumulate, chain, count, repeat
-from typing import TypeAlias
+from typing import Protocol, TypeAlias
 
 from dotr.engine.driver import PartitionTicks, PortArrivals, moments, partition_ticks
 from dotr.engine.gaps import gaps_of, skipped_ticks, stretches, tick_letters
 from dotr.engine.state.bucket import BucketContext
 from dotr.engine.state.pages import MAX_DECODED, PagedState
+from dotr.engine.state.segments import SegmentMap
 from dotr.model.stream import DeadLetter, Firing
 from dotr.model.terms import Term
 from dotr.model.time import LAST_MICRO, Micros
@@ -301,3 +302,16 @@ class _BucketRun:
     def lines(self) -> list[SparkRow]:
         """The results as rows."""
         return [*self._results.lines(self._stage.rule_counts(self._counter)), *self._waiting]
+
+
+# The stored state of one bucket, as the operator hands it to the engine's code.
+
+
+class BucketStore(SegmentMap, Protocol):
+    """The stored state of one bucket: a value beside the segments."""
+
+    def value(self) -> tuple[bytes, bytes] | None:
+        """The digest and the text or manifest; None where there is no state yet."""
+
+    def set_value(self, digest: bytes, written: bytes) -> None:
+        """Replace the digest and the text or manifest."""

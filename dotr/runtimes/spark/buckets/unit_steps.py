@@ -19,8 +19,7 @@ from dotr.engine.state.units import UnitPart, UnitsValue, has_segments, write_un
 from dotr.engine.unit_layer import UnitEnd, UnitPort, unit_steps
 from dotr.engine.unit_runs import UnitContext, engine_unit
 from dotr.model.time import LAST_MICRO, Micros
-from dotr.runtimes.spark.buckets.bucket_steps import BucketResults, closed_by, in_order, instants_of, spans_of
-from dotr.runtimes.spark.buckets.bucket_store import BucketStore
+from dotr.runtimes.spark.buckets.bucket_steps import BucketResults, BucketStore, closed_by, in_order, instants_of, spans_of
 from dotr.runtimes.spark.buckets.under_way import UnderWay, unit_rows
 from dotr.runtimes.spark.exchange.job import Job
 from dotr.runtimes.spark.exchange.rows import BucketSize, RowKind, SparkRow, encode_inconsistencies, encode_size

@@ -8,8 +8,7 @@ from typing import TypeAlias
 from dotr.engine.state.bucket import LoadedBucket, load_bucket, write_bucket
 from dotr.engine.state.pages import MAX_DECODED
 from dotr.model.time import LAST_MICRO, Micros
-from dotr.runtimes.spark.buckets.bucket_steps import bucket_context, closed_by, passed_by, step_bucket
-from dotr.runtimes.spark.buckets.bucket_store import BucketStore
+from dotr.runtimes.spark.buckets.bucket_steps import BucketStore, bucket_context, closed_by, passed_by, step_bucket
 from dotr.runtimes.spark.buckets.unit_steps import process_units
 from dotr.runtimes.spark.checkpoint.state_moves import initial_state, unreadable_state
 from dotr.runtimes.spark.exchange.job import Job

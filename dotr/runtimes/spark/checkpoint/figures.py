@@ -17,6 +17,7 @@ from typing import Final
 
 from dotr.errors.fallbacks import FallbackKind, record_fallback, reraise_in_tests
 from dotr.evaluation.files.private_files import replace_file
+from dotr.model.time import Micros
 from dotr.runtimes.monitoring.totals import Totals
 from dotr.runtimes.spark.exchange.rows import BucketSize, decode_totals, encode_totals
 
@@ -113,3 +114,40 @@ def write_totals(folder: Path, totals: StoredTotals) -> None:
     }
     with suppress(OSError):
         replace_file(folder / NAME, [json.dumps(data).encode()])
+
+
+# Watermarks of growing inputs: a small file beside the checkpoint's, written by the planner's
+# process.
+#
+# An offset has the end of a batch only; the records scanned beyond it show which input delays the
+# others.
+
+INPUTS: Final = "inputs.json"
+
+EVERY_SECONDS: Final = 1.0
+
+
+def write_watermarks(folder: Path, found: Sequence[tuple[str, Micros, bool]], connections: Mapping[str, bool] | None = None) -> None:
+    """Write the inputs `found`, each as its name, its watermark (µs) and True if it has ended, and
+    the `connections` by name, True if the broker answers. Errors of writing are ignored."""
+    written: list[object] = [*found, dict(connections)] if connections else [*found]
+    with suppress(OSError):
+        replace_file(folder / INPUTS, [json.dumps(written).encode()])
+
+
+def read_watermarks(folder: Path) -> list[tuple[str, Micros, bool]]:
+    """The watermarks written last; empty where there are none."""
+    try:
+        written = json.loads((folder / INPUTS).read_bytes())
+        return [(str(each[0]), int(each[1]), bool(each[2])) for each in written if isinstance(each, list)]
+    except (OSError, ValueError, TypeError, IndexError):
+        return []
+
+
+def read_connections(folder: Path) -> dict[str, bool]:
+    """The connections by name as written last: True if the broker of the input answered."""
+    try:
+        written = json.loads((folder / INPUTS).read_bytes())
+        return {str(name): bool(value) for each in written if isinstance(each, dict) for name, value in each.items()}
+    except (OSError, ValueError, TypeError):
+        return {}

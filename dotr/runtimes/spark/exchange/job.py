@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from dotr.model.time import Clock, Micros, Unit
-from dotr.runtimes.spark.exchange.keys import bucket_keys
+from dotr.runtimes.spark.exchange.names import bucket_keys
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,9 +37,8 @@ from dotr.runtimes.monitoring.progress import (
     stored_events,
 )
 from dotr.runtimes.monitoring.totals import ReportActivity, Totals
-from dotr.runtimes.spark.checkpoint.figures import PortTotals, StoredTotals, read_totals, write_totals
+from dotr.runtimes.spark.checkpoint.figures import PortTotals, StoredTotals, read_connections, read_totals, read_watermarks, write_totals
 from dotr.runtimes.spark.checkpoint.folder import Checkpoint, CheckpointLayout
-from dotr.runtimes.spark.checkpoint.watermarks import read_connections, read_watermarks
 from dotr.runtimes.spark.exchange.jvm_errors import JVM_ERRORS
 from dotr.runtimes.spark.exchange.rows import BucketSize
 from dotr.runtimes.spark.planning.planner import END, Offset

@@ -23,7 +23,7 @@ from dotr.runtimes.spark.checkpoint.figures import StoredTotals, read_totals
 from dotr.runtimes.spark.checkpoint.folder import Checkpoint, CheckpointLayout
 from dotr.runtimes.spark.checkpoint.standard_input_spool import copied_lines
 from dotr.runtimes.spark.checkpoint.state_moves import moved_states
-from dotr.runtimes.spark.exchange.keys import bucket_keys
+from dotr.runtimes.spark.exchange.names import bucket_keys
 from dotr.runtimes.spark.figures.progress import progress_of
 from dotr.runtimes.spark.planning.planner import END, InputPosition
 from dotr.streams.connectors.kafka.topics import PartitionJournal
@@ -161,7 +161,7 @@ def stored_summary(status: CheckpointStatus) -> StoredSummary:
     from pyspark import SparkContext
     from pyspark.errors import PySparkException
 
-    from dotr.runtimes.spark.checkpoint.stored_state import StoredState
+    from dotr.runtimes.spark.checkpoint.state_moves import StoredState
     from dotr.runtimes.spark.start.session import start
 
     logging.getLogger("py4j").setLevel(logging.CRITICAL)

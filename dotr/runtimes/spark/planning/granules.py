@@ -27,8 +27,7 @@ from typing import Final, NamedTuple
 
 from dotr.model.time import Micros
 from dotr.runtimes.spark.planning.planner import BEGINNING, ORDINARY_BYTES
-from dotr.streams.formats.gzip_bytes import MAGIC
-from dotr.streams.formats.lines import DAMAGED
+from dotr.streams.formats.lines import DAMAGED, MAGIC
 from dotr.streams.formats.rdf.logs import is_log
 from dotr.streams.formats.reading import Reader
 from dotr.streams.records import Format, InputFile, Position, Record

@@ -23,7 +23,7 @@ from dotr.streams.connectors.kafka.feed import KafkaFeed
 from dotr.streams.lateness import Lateness
 from dotr.streams.merge.feeds import Feed, InputPoint
 from dotr.streams.merge.live import Channel, combined_watermark
-from dotr.streams.merge.rate_limits import NoRateLimit, RateLimit
+from dotr.streams.merge.paces import NoRateLimit, RateLimit
 
 _CHUNK: Final = 1_024
 _WAIT_SECONDS: Final = 0.01

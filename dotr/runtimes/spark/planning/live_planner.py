@@ -10,7 +10,7 @@ from pathlib import Path
 from threading import Condition, Thread
 from typing import Final
 
-from dotr.runtimes.spark.checkpoint.watermarks import EVERY_SECONDS, write_watermarks
+from dotr.runtimes.spark.checkpoint.figures import EVERY_SECONDS, write_watermarks
 from dotr.runtimes.spark.exchange.job import Job
 from dotr.runtimes.spark.exchange.task import PathsOfInput
 from dotr.runtimes.spark.exchange.worker_cache import input_of
@@ -21,8 +21,7 @@ from dotr.streams.formats.segments import RECEIVED, SPOOL, Segments, spool_folde
 from dotr.streams.merge.feeds import Feed, FilesFeed, InputPoint, OneFile, SegmentsFeed
 from dotr.streams.merge.folders import GrowingInput
 from dotr.streams.merge.journal import Journal, JournaledFiles, SpooledInput
-from dotr.streams.merge.paces import EventClock, PacedFeed
-from dotr.streams.merge.rate_limits import NoRateLimit, RateLimit
+from dotr.streams.merge.paces import EventClock, NoRateLimit, PacedFeed, RateLimit
 
 _PAUSE_SECONDS: Final = 0.01
 _OBJECTS: Final = 50_000

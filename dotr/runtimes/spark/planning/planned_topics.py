@@ -22,8 +22,7 @@ from dotr.streams.connectors.kafka.cluster import Cluster, TopicWatch, check_ide
 from dotr.streams.connectors.kafka.feed import KafkaFeed
 from dotr.streams.connectors.kafka.reader import TopicReader
 from dotr.streams.connectors.kafka.topics import KafkaInput, LostRange, Partition, PartitionJournal
-from dotr.streams.merge.paces import EventClock, PacedFeed
-from dotr.streams.merge.rate_limits import NoRateLimit, RateLimit
+from dotr.streams.merge.paces import EventClock, NoRateLimit, PacedFeed, RateLimit
 
 
 class PlannedTopics:

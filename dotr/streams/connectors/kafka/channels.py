@@ -1,5 +1,5 @@
-"""Kafka inputs in process: each partition, also a later one, is a channel of the merge of a run, or a
-file of a replay."""
+"""Kafka inputs in process: each partition, also a later one, is a channel of the merge of a run, or
+a file of a replay."""
 
 from __future__ import annotations
 
@@ -17,8 +17,7 @@ from dotr.streams.connectors.kafka.topics import LATEST, KafkaInput, LostRange, 
 from dotr.streams.failures import InputFailed
 from dotr.streams.lateness import Lateness
 from dotr.streams.merge.live import Channel
-from dotr.streams.merge.paces import EventClock, PacedFeed
-from dotr.streams.merge.rate_limits import NoRateLimit, RateLimit
+from dotr.streams.merge.paces import EventClock, NoRateLimit, PacedFeed, RateLimit
 from dotr.streams.records import InputFile, Record
 
 _AHEAD = 10_000

@@ -34,7 +34,7 @@ from dotr.streams.formats.csv.map import check_columns, compile_map
 from dotr.streams.formats.lines import DAMAGED, LINE_END, STANDARD_INPUT, bounded_lines, damage, damaged, open_lines
 from dotr.streams.lateness import EVERY_TIME, TimeFilter
 from dotr.streams.records import START, InputFile, Message, Position, Record, beginning, limit_reason
-from dotr.streams.time_formats import ParseTime, time_parser
+from dotr.streams.times import ParseTime, time_parser
 
 _BOM: Final = b"\xef\xbb\xbf"
 _QUOTE: Final = ord('"')

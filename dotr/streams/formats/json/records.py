@@ -27,7 +27,7 @@ from dotr.streams.formats.json.paths import JsonPath, parse_path
 from dotr.streams.formats.lines import DAMAGED, STANDARD_INPUT, damage, damaged, open_lines
 from dotr.streams.lateness import EVERY_TIME, TimeFilter
 from dotr.streams.records import START, InputFile, Message, Position, Record, beginning, limit_reason
-from dotr.streams.time_formats import ParseTime, time_parser
+from dotr.streams.times import ParseTime, time_parser
 from dotr.syntax.turtle.nesting import OPENING, TextLimitExceeded, check_json_nesting
 
 _BOM: Final = "\ufeff"

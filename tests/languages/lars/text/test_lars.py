@@ -23,7 +23,7 @@ from dotr.languages.lars.model import (
     TupleWindow,
 )
 from dotr.languages.lars.reading import compile_lars
-from dotr.languages.lars.text.lars_strata import strata
+from dotr.languages.lars.text.checks import strata
 from dotr.model.algebra import Const, TriplePattern, Var
 from dotr.model.datalog import Bind, FilterItem, RelationAtom
 from dotr.model.places import Document
