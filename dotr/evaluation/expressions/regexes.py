@@ -178,12 +178,12 @@ def _escape(char: str, rest: str, *, inside: bool) -> str:
     return f"\\{char}"
 
 
-def regex(text: Value, pattern: Value, flags: Value = "", compile: Callable[[str, str], Any] = _matcher) -> bool | None:
+def regex(text: Value, pattern: Value, flags: Value = "", find_matcher: Callable[[str, str], Any] = _matcher) -> bool | None:
     """REGEX: tests whether the pattern matches somewhere in the text."""
     subject = text_of(text)
     if subject is None or type(pattern) is not str or type(flags) is not str:
         return None
-    matcher = compile(pattern, flags)
+    matcher = find_matcher(pattern, flags)
     return None if matcher is None else matcher.search(subject) is not None
 
 
@@ -198,7 +198,7 @@ def replace_of_program(text: Value, pattern: Value, replacement: Value, flags: V
 
 
 def replace(
-    text: Value, pattern: Value, replacement: Value, flags: Value = "", compile: Callable[[str, str], Any] = _matcher
+    text: Value, pattern: Value, replacement: Value, flags: Value = "", find_matcher: Callable[[str, str], Any] = _matcher
 ) -> StringValue | None:
     r"""REPLACE of every match; `$1` is a group, `$0` the match, `\$` and `\\` are literal.
 
@@ -210,7 +210,7 @@ def replace(
     subject = text_of(text)
     if subject is None or type(pattern) is not str or type(replacement) is not str or type(flags) is not str:
         return None
-    matcher = compile(pattern, flags)
+    matcher = find_matcher(pattern, flags)
     if matcher is None or matcher.search("") is not None:
         return None
     template = [replacement] if "q" in flags else _replacement_parts(replacement, matcher.groups)
