@@ -80,7 +80,7 @@ def find_damage(query: Path, message: str) -> Refused | None:
         budget -= size
         if budget < 0:
             break
-    for sums in sorted((query / "state").glob("*/_*/**/.*.crc")):  # Spark does not say which of these files it misses
+    for sums in sorted((query / "state").rglob(".*.crc")):  # Spark does not always say which file it misses, and removes both together
         path = sums.with_name(sums.name.removeprefix(".").removesuffix(".crc"))
         if not path.name.startswith(".") and not path.exists():
             return _refused(path, "is missing", _sentence(_START_OVER))
