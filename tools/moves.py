@@ -6,7 +6,7 @@ names that a removed `__init__` passes on are imported from their own module. Li
 Table: `files` has a row for each module, `folders` the folder of anything else and of names in prose, `rooms` the sentence of each new
 folder, `edits` texts that no rule can find. A new module without a row moves with its neighbours if these have one folder in common;
 otherwise the script names it and changes nothing.
-The result is staged, and no commit is made. The files of `tools/prepared` are put in place by `python tools/moves.py --prepared`.
+The result is staged, and no commit is made. A branch that began before the move runs the script on itself, and is merged then.
 """
 
 from __future__ import annotations
@@ -29,7 +29,6 @@ _UNTOUCHED: Final = (
     "CHANGELOG.md",
     "tools/moves.py",
     "tools/moves.toml",
-    "tools/prepared/",
     "tests/checkpoints/",
     "benchmarks/results/profile/",
 )
@@ -210,8 +209,6 @@ def main() -> int:
         sys.stderr.write("The work tree has changes: commit them first.\n")
         return 2
     table = tomllib.loads(TABLE.read_text(encoding="utf-8"))
-    if "--prepared" in sys.argv:
-        return _put_in_place(table["prepared"])
     if (ROOT / "dotr/commands").exists():
         sys.stderr.write("The files are moved already.\n")
         return 2
@@ -316,21 +313,6 @@ def _changed(path: str, moves: Moves, edits: list[tuple[str, str]]) -> str | Non
 
 def _is_text(path: str) -> bool:
     return not path.startswith(_UNTOUCHED) and PurePosixPath(path).suffix in _TEXTS
-
-
-def _put_in_place(prepared: Mapping[str, str]) -> int:
-    """Writes the files of `tools/prepared` over those that they replace; of a page, the sections between two headings."""
-    for name, target in prepared.items():
-        text = (ROOT / "tools/prepared" / name).read_text(encoding="utf-8")
-        path, _, bounds = target.partition(" from ")
-        if bounds:
-            begin, _, end = bounds.partition(" to ")
-            whole = (ROOT / path).read_text(encoding="utf-8")
-            first, last = whole.index(f"{begin}\n"), whole.index(f"\n{end}\n") + 1
-            text = whole[:first] + text + "\n" + whole[last:]
-        (ROOT / path).write_text(text, encoding="utf-8")
-    _git("add", "-A")
-    return 0
 
 
 def _remove_empty_folders() -> None:
