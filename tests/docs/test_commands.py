@@ -13,6 +13,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -159,8 +160,13 @@ def test_commands_of_the_page_on_operation(checkout: Path) -> None:
     shutil.rmtree(checkout / "out")
     port = str(free_port())
     started = cluster.commands.replace("7077", port)
-    run(f"{started}trap 'kill $(jobs -p)' EXIT\n{packed.commands}", checkout)
+    run(f"{started}trap 'kill $(jobs -p); wait' EXIT\n{packed.commands}", checkout)
     assert len(list((checkout / "out/city/events.ndjson").iterdir())) > 0
+    left = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        with suppress(OSError):  # the process has ended since
+            left += [path.read_bytes()] if port.encode() in path.read_bytes() else []
+    assert not left, "`kill $(jobs -p)` ends master and workers"
     run(report.commands, checkout)
     assert (checkout / "report.html").exists()
     assert "triples" in run(knowledge.commands, checkout)
