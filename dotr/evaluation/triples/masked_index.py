@@ -94,7 +94,10 @@ class _MaskedTable(dict[Key, list[Item]]):
         return (key for key in self._base if key in self)
 
     def __bool__(self) -> bool:
-        """True if a key is left; found without counting the keys, which takes time in a base that holds them by a horizon."""
+        """True if a key is left.
+
+        The keys are not counted, which takes time in a base that holds them by a horizon.
+        """
         return any(True for _ in self)
 
     def __len__(self) -> int:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Set
 
 from dotr.errors.diagnostics import Diagnostic, did_you_mean
+from dotr.instant.datalog.closure.safety import length_problems
 from dotr.languages.lars.codes import LarsCode
 from dotr.languages.lars.model import (
     Always,
@@ -36,7 +37,6 @@ from dotr.model.places import Span
 from dotr.model.terms import Variable
 from dotr.model.time import Micros
 from dotr.model.traverse import free_variables
-from dotr.syntax.datalog.lengths import length_problems
 
 
 def rule_problems(syntax: LarsRuleSyntax, file: LarsFile, derived: Set[LarsPredicate]) -> Iterator[Diagnostic]:
