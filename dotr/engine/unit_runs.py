@@ -191,7 +191,7 @@ class UnitRun(ABC):
 
 
 class SharedParts:
-    """What units of one program share, one part of each class; their language puts it there.
+    """Parts that units of one program share, one of each class; their language puts them there.
 
     >>> shared = SharedParts()
     >>> shared.part(list, list) is shared.part(list, list)
@@ -237,7 +237,7 @@ class UnitContext:
 
 
 class UnitMeaning(NamedTuple):
-    """What decides whether stored state is that of a unit.
+    """Digest and noun by which stored state is recognised as that of a unit.
 
     - `noun`: the kind of unit, in messages on its state.
     - `text`: the parsed text, whose written form is digested with the streams that the unit reads.
@@ -281,7 +281,7 @@ class EngineUnit(ABC):
         return False
 
     def warnings(self, knowledge: Knowledge, limits: Limits, static: Collection[Select]) -> Iterator[Diagnostic]:
-        """What needs the compiled background; `static` are the queries of the program that the
+        """Warnings that need the compiled background; `static` are the queries of the program that the
         background alone answers."""
         return iter(())
 

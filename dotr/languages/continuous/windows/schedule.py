@@ -19,7 +19,7 @@ from dotr.languages.continuous.windows.reports import WindowReports
 from dotr.model.time import Micros
 
 SeenContents: TypeAlias = tuple[tuple[ContentRange, int], ...]
-"""What a report sees of each window: its content, and the begin of its history, as positions."""
+"""Content of each window at a report, and the begin of its history, as positions."""
 
 _EMPTY: Final = ContentRange(0, 0)
 
@@ -45,7 +45,7 @@ class ReportSchedule:
         self._timed = [(each, each.times) for each in windows if each.times is not None]
 
     def seen(self, time: Micros) -> SeenContents:
-        """What a report at a time sees."""
+        """Content of the windows at the time of a report."""
         return tuple([(each.content.range_at(time), each.content.history_from(time)) for each in self._windows])
 
     def next(self, after: Micros, reported: SeenContents | None) -> Micros | None:

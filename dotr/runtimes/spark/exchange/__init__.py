@@ -1,1 +1,1 @@
-"""What processes of Spark send to each other: jobs, tasks, rows and errors."""
+"""Messages between processes of Spark: jobs, tasks, rows and errors."""
