@@ -106,7 +106,7 @@ def checkout(tmp_path: Path) -> Path:
 
 
 def run(commands: str, folder: Path, codes: tuple[int, ...] = (0,)) -> str:
-    """What the commands of a block print; each has to succeed, the last one with one of some exit codes."""
+    """Output of the commands of a block; each has to succeed, the last one with one of some exit codes."""
     path = os.pathsep.join([str(folder / ".venv/bin"), os.environ["PATH"]])
     given = clean_environment({"PATH": path, "XDG_CACHE_HOME": str(folder / "cache")})
     done = subprocess.run(

@@ -380,7 +380,7 @@ _COMPACT_ABOVE: Final = 4096
 
 
 class ViewedClosure(Protocol):
-    """What a view reads of its closure."""
+    """Part of a closure that a view reads."""
 
     point: Point | None
     may_lose: bool

@@ -44,7 +44,7 @@ class EnteringBinding(NamedTuple):
 
 
 SearchStart: TypeAlias = StoredEvent | EnteringBinding
-"""What a search of matches begins with: an anchor, or a binding that enters a stage."""
+"""Start of a search of matches: an anchor, or a binding that enters a stage."""
 
 
 def anchor_of(start: SearchStart) -> StoredEvent:

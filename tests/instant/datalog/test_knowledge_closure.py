@@ -345,6 +345,6 @@ def test_endless_background_is_refused() -> None:
 
 
 def test_knowledge_asks_no_closer_for_its_class() -> None:
-    """What closers do differently is in their methods (`InstantCloser`)."""
+    """Differences between closers are in their methods (`InstantCloser`)."""
     found = asked(ast.parse(inspect.getsource(knowledge_module)))
     assert not found.keys() & {*CLOSERS, "InstantCloser"}

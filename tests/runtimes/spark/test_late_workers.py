@@ -17,7 +17,7 @@ from tests.conftest import Project
 from tests.support.spark_starts import AT_ONCE, turn
 
 DELAYED = ("python_streaming_source_runner", "transform_with_state_driver_worker")
-"""What Spark starts by itself, and waits ten seconds for: the planner, and the driver's worker of the state."""
+"""Processes that Spark starts by itself, and waits ten seconds for: the planner, and the driver's worker of the state."""
 PYTHON = """\
 #!/bin/sh
 case "$*" in

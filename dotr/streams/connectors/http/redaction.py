@@ -18,7 +18,7 @@ MASK: Final = "***"
 
 _NAMED: Final = {'"': "quot", "&": "amp", "'": "apos", "<": "lt", ">": "gt"}
 _BETWEEN: Final = r"[\s\0\ufffd]*"
-"""What may stand between two characters: white space, or what is left of UTF-16."""
+"""Pattern of the text that may stand between two characters: white space, or what is left of UTF-16."""
 
 
 class Redaction:
