@@ -9,11 +9,13 @@ definition, or if its first results differ, where a case has the expected ones.
 from __future__ import annotations
 
 import json
+import signal
 import subprocess
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -231,7 +233,9 @@ def measure(case: Case, say: Callable[[str], None]) -> list[Measured]:
         try:
             for name, start in case.systems().items():
                 try:
-                    running.append(participant := Participant(name, start(), Path(folder), case.rows))
+                    command = start()
+                    with _interrupts_deferred():
+                        running.append(participant := Participant(name, command, Path(folder), case.rows))
                 except Missing as missing:
                     results[name] = Measured(name, f"missing: {missing}")
                     continue
@@ -252,6 +256,20 @@ def measure(case: Case, say: Callable[[str], None]) -> list[Measured]:
     return found
 
 
+@contextmanager
+def _interrupts_deferred() -> Iterator[None]:
+    """Signals SIGINT and SIGTERM that come within the block take effect at its end: a process that is being started is known by then."""
+    arrived: list[int] = []
+    handlers = {number: signal.signal(number, lambda came, _: arrived.append(came)) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+        for came in arrived:
+            signal.raise_signal(came)
+
+
 def _warm(participant: Participant, case: Case) -> None:
     participant.wait_until_ready()
     participant.warm(case.expected, case.effort)
@@ -261,8 +279,8 @@ def _try(participant: Participant, running: list[Participant], results: dict[str
     try:
         do(participant)
     except _Wrong as wrong:
-        running.remove(participant)
         participant.stop()
+        running.remove(participant)
         results[participant.name] = participant.measured(str(wrong))
 
 

@@ -23,7 +23,8 @@ SLEEPING = """
 import json, sys, time
 print(json.dumps({"ready": "1"}), flush=True)
 for line in sys.stdin:
-    time.sleep(600)
+    break
+time.sleep(600)
 """
 
 
@@ -75,13 +76,19 @@ def test_a_registry_that_does_not_answer_is_told(
     assert str(missing.value).startswith(told), program
 
 
-def test_a_kill_ends_the_systems_and_leaves_no_result(tmp_path: Path) -> None:
+@pytest.mark.parametrize("start", ["", "time.sleep(2)"], ids=["while it works", "while it is started"])
+def test_a_kill_ends_the_systems_and_leaves_no_result(start: str, tmp_path: Path) -> None:
     script = f"""
-import sys
+import sys, time
 import benchmarks.field.__main__ as command
 from benchmarks.field import measuring, results, works
 from tests.benchmarks.test_command import SLEEPING
 from pathlib import Path
+class Started(measuring.subprocess.Popen):
+    def __init__(self, *words, **options):
+        super().__init__(*words, **options)
+        {start or "pass"}
+measuring.subprocess.Popen = Started
 asleep = measuring.Case("asleep", {{}}, "event", 1, 1, ())
 measuring.Case.systems = lambda self: {{"sleeper": lambda: measuring.Command((sys.executable, "-c", SLEEPING))}}
 results.RESULTS = Path({str(tmp_path)!r})
@@ -89,18 +96,17 @@ command.works = lambda: {{"w": works.Work("w", "W", ("dotr",), 1, lambda scale, 
 sys.argv = ["benchmarks/run", "all"]
 sys.exit(command.main())
 """
-    running = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True, cwd=ROOT)
-    assert running.stdout is not None
-    lines = [running.stdout.readline(), running.stdout.readline()]
-    assert "asleep" in lines[1]
-    children = _wait_for_child(running.pid)
-    running.send_signal(signal.SIGTERM)
-    rest = running.stdout.read()
-    assert running.wait(30) == 130
-    assert "stopped: " in rest
-    assert [*tmp_path.iterdir()] == []
-    assert not [pid for pid in children if _is_running(pid)]
-    running.stdout.close()
+    with subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True, cwd=ROOT) as running:
+        assert running.stdout is not None
+        lines = [running.stdout.readline(), running.stdout.readline()]
+        assert "asleep" in lines[1]
+        children = _wait_for_child(running.pid)
+        running.send_signal(signal.SIGTERM)
+        rest = running.stdout.read()
+        assert running.wait(30) == 130
+        assert "stopped: " in rest
+        assert [*tmp_path.iterdir()] == []
+        assert not [pid for pid in children if _is_running(pid)]
 
 
 def _wait_for_child(pid: int) -> list[int]:
