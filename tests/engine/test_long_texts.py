@@ -92,7 +92,8 @@ RULE = (
 )
 STREAM = "REGISTER STREAM E%d AS CONSTRUCT { ?x :r ?v } WHERE EVENT E%d(?x, ?v)\n"
 STREAMS = "PREFIX : <http://e/>\nREGISTER STREAM E0 AS CONSTRUCT { ?x :r ?v } WHERE { ?x :v ?v }\n"
-RSPQL = "PREFIX : <http://e/>\n"
+GROUPS = "REGISTER STREAM E%d AS CONSTRUCT { ?x :p%d ?v } WHERE { ?x :q%d ?v } SEQ { ?x :r ?v } WITHIN 9 s\n"
+PREFIX = "PREFIX : <http://e/>\n"
 QUERY = (
     "REGISTER RSTREAM <E%d> AS CONSTRUCT { ?s :v ?v } FROM NAMED WINDOW <w> ON %s [RANGE 4s STEP 2s] WHERE { WINDOW <w> { ?s :v ?v } }\n"
 )
@@ -107,8 +108,18 @@ def _streams(n: int) -> Document:
     return Document("a.epsparql", STREAMS + "".join(STREAM % (i, i - 1) for i in range(1, n)))
 
 
+def _groups(n: int) -> Document:
+    return Document("a.epsparql", PREFIX + "".join(GROUPS % (i, i, i) for i in range(n)))
+
+
+def _readers(n: int) -> Document:
+    return Document(
+        "a.epsparql", PREFIX + "".join(GROUPS % (i, 0, i) for i in range(n)) + "REGISTER QUERY Q AS SELECT ?x WHERE { ?x :p0 1 }"
+    )
+
+
 def _queries(n: int) -> Document:
-    return Document("a.rspql", RSPQL + "".join(QUERY % (i, f"<E{i - 1}>" if i else ":in") for i in range(n)))
+    return Document("a.rspql", PREFIX + "".join(QUERY % (i, f"<E{i - 1}>" if i else ":in") for i in range(n)))
 
 
 def _lars(n: int) -> Document:
@@ -136,7 +147,7 @@ def _calls(document: Document) -> int:
     return count
 
 
-@pytest.mark.parametrize("text", [_rules, _streams, _queries, _lars, _reports])
+@pytest.mark.parametrize("text", [_rules, _streams, _groups, _readers, _queries, _lars, _reports])
 def test_chain_is_compiled_in_linear_work(text: Callable[[int], Document]) -> None:
     _calls(text(3))  # imports and caches
     short, middle, long = (_calls(text(n)) for n in (20, 60, 140))

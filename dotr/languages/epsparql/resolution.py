@@ -9,7 +9,7 @@ Source: ep-sparql.md, sections 2.1, 4 and 5.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from typing import Final, assert_never
 
@@ -17,9 +17,10 @@ from dotr.evaluation.expressions import query_with_lengths
 from dotr.evaluation.joins.scope import certain
 from dotr.languages.epsparql.interval_spread import OperandInput
 from dotr.languages.epsparql.unit import IntervalUnit
-from dotr.model.algebra import Attribute, Call, Const, Expression, Select, TimeOf
+from dotr.model.algebra import Attribute, Call, Const, Expression, Select, TimeOf, Var
 from dotr.model.graphs import least_fixpoint
 from dotr.model.rules import EventSource, FactSource, Rule, SharedQuery
+from dotr.model.templates import TemplateSlot
 from dotr.model.terms import Label, Variable
 from dotr.model.units import IntervalEvents, UnitEvents
 from dotr.temporal.intervals.patterns import (
@@ -58,8 +59,9 @@ def resolve_intervals(queries: Sequence[TemporalQuery], labels: ProgramLabels) -
     """The units of `.epsparql` files, in the order of `queries`; the label of each EVENT must be
     known."""
     whole = _with_certain(queries, labels)
-    made = {query.label: query for query in whole}
-    return [_Resolver(made, labels).unit(query) for query in whole]
+    graphs = _MadeGraphs(whole)
+    made = {query.label for query in whole}
+    return [_Resolver(made, graphs, labels).unit(query) for query in whole]
 
 
 # --- variables that every event binds ---
@@ -167,15 +169,40 @@ def _filled_pattern(pattern: IntervalPattern, known: Mapping[Label, frozenset[Va
 # --- reads ---
 
 
+class _MadeGraphs:
+    """The templates of all STREAMs, by the constant predicates of their triples: a group with one
+    constant predicate is compared with the templates of this predicate, not with all.
+    """
+
+    def __init__(self, queries: Sequence[TemporalQuery]) -> None:
+        self._templates = {query.label: query.form.template for query in queries if isinstance(query.form, ConstructedGraphs)}
+        self._labels: dict[TemplateSlot | None, dict[Label, int]] = {}
+        for number, (label, template) in enumerate(self._templates.items()):
+            for _, predicate, _ in template.triples:
+                self._labels.setdefault(None if isinstance(predicate, Var) else predicate, {})[label] = number
+
+    def readable(self, group: InstantGroup) -> list[Label]:
+        """The labels of the STREAMs whose graphs a group may read, in the order of the program."""
+        predicate = next((triple.predicate for triple in group.triples if isinstance(triple.predicate, Const)), None)
+        if predicate is None:
+            found: Iterable[Label] = self._templates
+        else:
+            numbers = self._labels.get(predicate, {}) | self._labels.get(None, {})
+            found = sorted(numbers, key=numbers.__getitem__)
+        return [label for label in found if may_read(group, self._templates[label])]
+
+
 class _Resolver:
     """The reads of one unit. A stream is one read for each way of reading: at the same moment
     (`now`), or strictly in the past.
     """
 
-    def __init__(self, made: Mapping[Label, TemporalQuery], labels: ProgramLabels) -> None:
+    def __init__(self, made: Set[Label], graphs: _MadeGraphs, labels: ProgramLabels) -> None:
         self._made = made
+        self._graphs = graphs
         self._labels = labels
-        self._reads: dict[UnitRead, int] = {}
+        self._reads: list[UnitRead] = []
+        self._numbers: dict[tuple[object, bool], int] = {}
 
     def unit(self, query: TemporalQuery) -> IntervalUnit:
         """The unit of a query."""
@@ -187,17 +214,18 @@ class _Resolver:
         return IntervalUnit(query, tuple(self._reads), operands)
 
     def _number(self, read: UnitRead) -> int:
-        same = next((number for each, number in self._reads.items() if each[:2] == read[:2]), None)
-        return self._reads.setdefault(read, len(self._reads)) if same is None else same
+        number = self._numbers.setdefault((read.stream, read.now), len(self._reads))
+        if number == len(self._reads):
+            self._reads.append(read)
+        return number
 
     def _inputs(self, operand: InstantGroup | EventRead, now: bool) -> Iterator[OperandInput]:
         if isinstance(operand, InstantGroup):
             names = tuple(sorted(operand.visible))
             facts = _facts(query_with_lengths(operand.query), names)
             yield OperandInput(self._number(UnitRead(facts, now, operand.span)), tuple(range(len(names))), False)
-            for label, other in self._made.items():
-                if isinstance(other.form, ConstructedGraphs) and may_read(operand, other.form.template):
-                    yield OperandInput(self._number(UnitRead(IntervalEvents(label, None), now, operand.span)), None, True)
+            for label in self._graphs.readable(operand):
+                yield OperandInput(self._number(UnitRead(IntervalEvents(label, None), now, operand.span)), None, True)
             return
         attribute_of = {variable: attribute for attribute, variable in operand.attributes}
         label = operand.label
