@@ -5,7 +5,8 @@
 --kill: the broker is killed and started again half-way.
 
 Both inputs have the same times, so that each waits for the other. There is a line of output each quarter of a minute: elements so far, and
-the resident memory of the run and its children (Spark's JVM and workers) in MiB. It ends with 1 where an output lacks an event.
+the resident memory of Spark's JVM and of the Python processes of the run in MiB. The JVM has 512 MiB of heap: it fills them before it
+frees any, so memory is flat from then on, or it is not. The run ends with 1 where an output lacks an event.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ import threading
 import time
 from http.client import HTTPConnection, HTTPException
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from aiohttp import web
 
@@ -49,7 +50,7 @@ output:
   - {{ format: ndjson, kafka: {{ bootstrap.servers: "{servers}", topic: {topic}-out, delivery: at_least_once }} }}
   - {{ format: ndjson, http: {{ url: "http://127.0.0.1:{post}/out" }} }}
 dead_letter: dead.ndjson
-spark: {{ master: "local[2]", checkpoint: checkpoint, conf: {{ spark.ui.enabled: false }} }}
+spark: {{ master: "local[2]", checkpoint: checkpoint, conf: {{ spark.ui.enabled: false, spark.driver.memory: 512m }} }}
 """
 
 
@@ -98,15 +99,23 @@ def send(port: int, body: bytes, run: subprocess.Popen[bytes]) -> None:
         time.sleep(0.1)
 
 
-def resident(pid: int) -> float:
-    """Resident memory of a process and its children, in MiB."""
-    pages = 0
+class Resident(NamedTuple):
+    """Resident memory in MiB: of Spark's JVM, and of all Python processes."""
+
+    jvm: float
+    python: float
+
+
+def resident(pid: int) -> Resident:
+    """The memory of a process and its children."""
+    pages = {True: 0, False: 0}
     for each in processes(pid):
         try:
-            pages += int(Path(f"/proc/{each}/statm").read_text().split()[1])
+            is_java = Path(f"/proc/{each}/comm").read_text().startswith("java")
+            pages[is_java] += int(Path(f"/proc/{each}/statm").read_text().split()[1])
         except OSError:
             continue
-    return pages * os.sysconf("SC_PAGE_SIZE") / (1 << 20)
+    return Resident(*(pages[is_java] * os.sysconf("SC_PAGE_SIZE") / (1 << 20) for is_java in (True, False)))
 
 
 def load(folder: Path, broker: Broker, seconds: float, engine: str, each: int, *, kill: bool) -> int:
@@ -121,14 +130,15 @@ def load(folder: Path, broker: Broker, seconds: float, engine: str, each: int, *
         run = subprocess.Popen(command, cwd=folder, stderr=log, env=environment, start_new_session=True)
     begun = shown = time.monotonic()
     at, killed = 0, not kill
-    show(" seconds   elements   posted out   MiB")
+    show(" seconds   elements   posted out   MiB of the JVM, of Python")
     while (now := time.monotonic()) < begun + seconds and run.poll() is None:
         at += 1
         broker.produce(topic, [Sent(element(at, 2 * (at * each + number)).encode()) for number in range(each)])
         send(listen, "\n".join(element(at, 2 * (at * each + number) + 1) for number in range(each)).encode(), run)
         if now >= shown:
             shown += 15
-            show(f"{now - begun:8.0f} {2 * at * each:10,} {sum(server.lines.values()):12,} {resident(run.pid):5.0f}")
+            memory = resident(run.pid)
+            show(f"{now - begun:8.0f} {2 * at * each:10,} {sum(server.lines.values()):12,} {memory.jvm:12.0f} {memory.python:11.0f}")
         if not killed and now >= begun + seconds / 2:
             killed = True
             broker.restart()
