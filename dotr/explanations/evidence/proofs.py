@@ -24,6 +24,7 @@ from dotr.explanations.evidence.rule_matches import Bindings, ProvingRules, Rule
 from dotr.explanations.replay.stream import ElementPlace, ReplayedInstant, StatedPlace
 from dotr.instant.datalog.closure.lower_strata import LowerModel, matches
 from dotr.instant.instants import merge
+from dotr.instant.queries.evidence import ComputedTerm, HeldFilter
 from dotr.model.algebra import AggregateCall, Const, Expression, Slot, TriplePattern
 from dotr.model.datalog import Bind, DatalogRule, FilterItem, GroupAggregate, Not
 from dotr.model.stream import Instant
@@ -86,23 +87,6 @@ class ContradictionProof:
     rule: DatalogRule
     premises: tuple[TripleProof, ...]
     conditions: tuple[RuleCondition, ...] = ()
-
-
-class HeldFilter(NamedTuple):
-    """A FILTER that holds, and the terms of its variables."""
-
-    expression: Expression
-    bindings: Bindings
-
-
-class ComputedTerm(NamedTuple):
-    """A BIND: the variable, the expression, its term, and the terms of the expression's
-    variables."""
-
-    variable: Variable
-    expression: Expression
-    term: Term
-    bindings: Bindings
 
 
 class UnmatchedAtoms(NamedTuple):
