@@ -110,6 +110,11 @@ def test_patterns_without_a_match_are_evidence() -> None:
     assert proof("?x WHERE { ?x :in ?y FILTER EXISTS { ?y :at ?w } }", FACTS, {"x": "a"}) == ["a in b", "b at y"]
 
 
+def test_an_existing_pattern_is_evidence_with_the_conditions_on_terms_from_outside() -> None:
+    query = "?x WHERE { ?x :in ?y FILTER EXISTS { ?z :at ?w FILTER(?z = ?y) } }"
+    assert proof(query, FACTS, {"x": "a"}) == ["a in b", "b at y", "?z = ?y ['y', 'z']"]
+
+
 def test_groups_have_members_and_computed_terms_their_values() -> None:
     query = "?x (COUNT(?y) AS ?n) WHERE { ?x :near ?y } GROUP BY ?x HAVING(COUNT(?y) > 1)"
     two = '"2"^^<http://www.w3.org/2001/XMLSchema#integer>'

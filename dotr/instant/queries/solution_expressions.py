@@ -50,7 +50,7 @@ class _Argument:
     def evidence(self, graph: Graph, solution: Solution, outer: Bindings) -> Evidence:
         """The evidence of the first solution of the EXISTS."""
         assert self.pattern is not None
-        return next((evidence for _, evidence in self.pattern.traced(graph, self._inside(solution, outer), {})), ())
+        return next((evidence for _, evidence in self.pattern.traced(graph, {}, self._inside(solution, outer))), ())
 
     def _inside(self, solution: Solution, outer: Bindings) -> Bindings:
         """The terms that EXISTS substitutes into its pattern."""
