@@ -22,7 +22,6 @@ from dotr.explanations.missing.partial_joins import (
     Part,
     QueryStop,
     UnionStop,
-    conjunction,
 )
 from dotr.explanations.missing.vocabulary import StreamVocabulary
 from dotr.explanations.text.event_text import place_text
@@ -44,7 +43,7 @@ from dotr.model.datalog import DatalogRule
 from dotr.model.places import Span
 from dotr.model.terms import RDF_TYPE, Term, Triple, Variable
 from dotr.model.time import Clock
-from dotr.model.traverse import walk
+from dotr.model.traverse import joined_parts, walk
 from dotr.syntax.datalog import parse_datalog
 from dotr.syntax.rendering import TermWriter
 
@@ -145,7 +144,7 @@ class StopText:
         """The triples of a match of NOT EXISTS or MINUS for a row; empty unless its triple patterns
         match.
         """
-        items = [part for part in conjunction(pattern) if isinstance(part, TriplePattern)]
+        items = [part for part in joined_parts(pattern) if isinstance(part, TriplePattern)]
         found = next(matches(self._closed.graph(), tuple(items), row, EMPTY), None)
         if found is None or not items:
             return ""

@@ -18,7 +18,7 @@ from typing import Final
 from dotr.evaluation.joins.branch_loops import AnswerRow
 from dotr.evaluation.joins.branches import Unplannable, branches
 from dotr.evaluation.joins.deltas import Conjunction, bag_difference
-from dotr.evaluation.joins.scope import NOTHING, Reads, Variables, certain, possible, union_of_reads, variables_of
+from dotr.evaluation.joins.scope import NOTHING, Reads, Variables, possible, union_of_reads, variables_of
 from dotr.evaluation.limits import NO_LIMITS, LimitExceeded, Limits
 from dotr.evaluation.triples.index import TripleIndex
 from dotr.instant.queries.evaluate import AlgebraCompiler
@@ -28,6 +28,7 @@ from dotr.instant.queries.matching import Bindings, Solution
 from dotr.instant.queries.operators import EMPTY, AlgebraOperator, JoinOperator
 from dotr.model.algebra import Bgp, BgpItem, Join, Pattern, Select, TermPattern, TriplePattern, Values
 from dotr.model.terms import Variable
+from dotr.model.traverse import certain
 
 MAX_STATIC_ROWS: Final = 1_000
 """A part of a query with more static answers is evaluated in full instead of cached."""

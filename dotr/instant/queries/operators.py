@@ -20,13 +20,14 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import Final
 
-from dotr.evaluation.joins.scope import NOTHING, Reads, Variables, can_look_up, certain, possible, reads, union_of_reads, variables_of
+from dotr.evaluation.joins.scope import NOTHING, Reads, Variables, can_look_up, possible, reads, union_of_reads, variables_of
 from dotr.instant.queries.evidence import ComputedTerm, TracedSolution, Unmatchable, matched, terms_of, unmatched
 from dotr.instant.queries.graph import Graph
 from dotr.instant.queries.matching import Bindings, Solution, expected_matches, matches, most_selective_first
 from dotr.instant.queries.solution_expressions import CompiledCondition, CompiledExpression
 from dotr.model.algebra import BgpItem, Extend, Pattern, Values, Var, is_hidden
 from dotr.model.terms import Term, Variable
+from dotr.model.traverse import certain
 
 EMPTY: Final[Solution] = {}
 _FEW: Final = 16

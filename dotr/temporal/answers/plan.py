@@ -17,7 +17,7 @@ from typing import Final, NamedTuple, assert_never
 from dotr.errors.diagnostics import DotrError
 from dotr.evaluation.joins.branch_loops import AnswerRow
 from dotr.evaluation.joins.branches import Unplannable, branches
-from dotr.evaluation.joins.scope import Reads, Variables, certain, possible, reads_of, union_of_reads
+from dotr.evaluation.joins.scope import Reads, Variables, possible, reads_of, union_of_reads
 from dotr.evaluation.limits import Limits
 from dotr.evaluation.triples.index import TripleIndex
 from dotr.instant.queries.evaluate import AlgebraCompiler
@@ -48,7 +48,7 @@ from dotr.model.algebra import (
     is_hidden,
 )
 from dotr.model.terms import Variable
-from dotr.model.traverse import expressions_in, has_exists, walk
+from dotr.model.traverse import certain, expressions_in, has_exists, walk
 from dotr.temporal.answers.changes import NO_TRIPLES, GraphChanges, GraphName, ReportWork, RowChanges
 from dotr.temporal.answers.groups import MaintainedGroups
 from dotr.temporal.answers.joins import MaintainedJoin, MaintainedLookup
