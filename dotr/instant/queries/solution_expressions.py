@@ -45,16 +45,14 @@ class _Argument:
     def evaluate(self, graph: Graph, solution: Solution, outer: Bindings) -> Term | None:
         if self.pattern is None:
             return solution.get(self._name) or outer.get(self._name)
-        return TRUE if self.pattern.has_solution(graph, self._inside(solution, outer)) is not self._negated else FALSE
+        inner = {name: value for name in self._names if (value := solution.get(name) or outer.get(name)) is not None}
+        return TRUE if self.pattern.has_solution(graph, inner) is not self._negated else FALSE
 
-    def evidence(self, graph: Graph, solution: Solution, outer: Bindings) -> Evidence:
-        """The evidence of the first solution of the EXISTS."""
+    def evidence(self, graph: Graph, bindings: Bindings) -> Evidence:
+        """The evidence of the first solution of the EXISTS, for the terms of a solution."""
         assert self.pattern is not None
-        return next((evidence for _, evidence in self.pattern.traced(graph, {}, self._inside(solution, outer))), ())
-
-    def _inside(self, solution: Solution, outer: Bindings) -> Bindings:
-        """The terms that EXISTS substitutes into its pattern."""
-        return {name: value for name in self._names if (value := solution.get(name) or outer.get(name)) is not None}
+        inner = {name: bindings[name] for name in self._names if name in bindings}
+        return next((evidence for _, evidence in self.pattern.traced(graph, {}, inner)), ())
 
 
 class _Expression:
@@ -93,15 +91,16 @@ class CompiledCondition(_Expression):
 
     def evidence(self, graph: Graph, solution: Solution, outer: Bindings) -> Iterator[EvidenceItem]:
         """The evidence of the condition, which holds: that of each operand of its `&&`."""
+        bindings = {**outer, **solution}
         for part in conjuncts(self._expression):
             match part:
                 case (Exists() as exists) | Call("!", (Exists() as exists,)):
                     if exists.negated is isinstance(part, Exists):
-                        yield unmatched(Unmatchable.NOT_EXISTS, exists.pattern, {**outer, **solution})
+                        yield unmatched(Unmatchable.NOT_EXISTS, exists.pattern, bindings)
                     else:
-                        yield from next(each for each in self._arguments if each.parameter == exists).evidence(graph, solution, outer)
+                        yield from next(each for each in self._arguments if each.parameter == exists).evidence(graph, bindings)
                 case _:
-                    yield HeldFilter(part, terms_of(part, {**outer, **solution}))
+                    yield HeldFilter(part, terms_of(part, bindings))
 
 
 class CompiledExpression(_Expression):
