@@ -6,7 +6,7 @@ part with solutions, and each pattern set aside removes all of them. Patterns th
 the instant are joined first, since the other ones may have solutions over the background alone.
 Other operators are examined from the outside in: the innermost one without a row is the stop.
 
-Invariant: the rows of a stop are the SPARQL solutions of its joined part.
+Invariant: the rows of a stop are the SPARQL solutions of its joined part, by full evaluation.
 Cost: one query for each pattern of the conjunction.
 """
 
@@ -260,7 +260,7 @@ def _passed(pattern: Pattern, of_part: Callable[[Part], int]) -> int:
     EXISTS.
     """
     parts = joined_parts(pattern)
-    if parts == [pattern]:
+    if parts == [pattern]:  # a WINDOW block counts nothing
         parts = [] if isinstance(pattern, WindowBlock) else [*subpatterns(pattern)[:1]]
     return sum(map(of_part, parts)) + (len(pattern.conditions) if isinstance(pattern, Filter) else 0)
 
