@@ -31,10 +31,9 @@ from dotr.model.algebra import (
     Slot,
     TermPattern,
     TriplePattern,
-    Var,
 )
 from dotr.model.terms import Term, Triple, Variable
-from dotr.model.traverse import parameters_of
+from dotr.model.traverse import free_variables
 
 
 class UsedTriple(NamedTuple):
@@ -143,8 +142,7 @@ def unmatched(operator: Unmatchable, pattern: Pattern, solution: Bindings) -> Un
 
 def terms_of(expression: Expression, solution: Bindings) -> Bindings:
     """The terms of the variables of an expression outside EXISTS, in order of appearance."""
-    names = [part.name for part in parameters_of([expression]) if isinstance(part, Var)]
-    return {name: solution[name] for name in names if name in solution}
+    return {name: solution[name] for name in free_variables(expression) if name in solution}
 
 
 # --- basic graph patterns ---
