@@ -19,15 +19,8 @@ from dotr.model.algebra import (
     Bgp,
     BgpItem,
     Const,
-    Extend,
-    Filter,
-    Group,
     Inverse,
-    Join,
-    LeftJoin,
     Link,
-    MatchPattern,
-    Minus,
     Negated,
     Path,
     PathPattern,
@@ -37,13 +30,12 @@ from dotr.model.algebra import (
     TermPattern,
     TriplePattern,
     Union,
-    Values,
-    WindowBlock,
 )
 from dotr.model.algebra import Sequence as PathSequence
 from dotr.model.datalog import DatalogRule
 from dotr.model.stream import Element
 from dotr.model.terms import RDF_TYPE, Term, is_iri
+from dotr.model.traverse import required_parts
 
 MOST_TERMS: Final = 1_000
 """Limit of the recorded predicates and classes."""
@@ -247,24 +239,12 @@ def _terms_in(pattern: Pattern) -> Iterator[Term]:
 
 def _missing_terms(pattern: Pattern, available: Callable[[Term], bool]) -> frozenset[Term]:
     """The unavailable terms without which a pattern has no solution; empty if it may have one."""
-    match pattern:
-        case Bgp(items):
-            return frozenset().union(*[_missing_of_item(item, available) for item in items])
-        case Join(left, right):
-            return _missing_terms(left, available) | _missing_terms(right, available)
-        case Union(left, right):
-            one, other = _missing_terms(left, available), _missing_terms(right, available)
-            return one | other if one and other else frozenset()
-        case LeftJoin(left, _, _) | Minus(left, _):
-            return _missing_terms(left, available)
-        case Group(inner, keys, _):
-            return _missing_terms(inner, available) if keys else frozenset()
-        case Filter(inner, _) | Extend(inner, _, _) | Select(_, inner) | WindowBlock(_, inner):
-            return _missing_terms(inner, available)
-        case Values() | MatchPattern():
-            return frozenset()
-        case _:
-            assert_never(pattern)
+    if isinstance(pattern, Bgp):
+        return frozenset().union(*[_missing_of_item(item, available) for item in pattern.patterns])
+    if isinstance(pattern, Union):
+        one, other = _missing_terms(pattern.left, available), _missing_terms(pattern.right, available)
+        return one | other if one and other else frozenset()
+    return frozenset().union(*[_missing_terms(part, available) for part in required_parts(pattern)])
 
 
 def _missing_of_item(item: BgpItem, available: Callable[[Term], bool]) -> frozenset[Term]:

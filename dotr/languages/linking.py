@@ -17,7 +17,6 @@ from typing import NamedTuple, Protocol
 
 from dotr.engine.spec import ProgramSpec
 from dotr.errors.diagnostics import Diagnostic, Severity, did_you_mean
-from dotr.evaluation.joins.scope import certain
 from dotr.languages.continuous.model import AskForm, ContinuousQuery, SelectForm, StreamName
 from dotr.languages.rules import RuleCode
 from dotr.languages.unit_codes import UnitCode
@@ -25,6 +24,7 @@ from dotr.model.places import Span
 from dotr.model.rules import EventSource, FactSource, Rule, SharedQuery, facts_of
 from dotr.model.stream import InputStream
 from dotr.model.terms import Label, Prefixes, Variable
+from dotr.model.traverse import certain
 from dotr.model.units import FedGraphs, GraphStream, MadeGraphs, UnitEvents
 from dotr.syntax.scan import RESERVED
 from dotr.temporal.layout.units import StreamQuery, StreamUnit, refused_cycles

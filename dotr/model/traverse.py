@@ -54,6 +54,9 @@ from dotr.model.terms import Variable
 
 AlgebraNode: TypeAlias = Expression | Pattern | BgpItem | Path | BodyItem
 
+Naming: TypeAlias = Callable[[Variable], Variable]
+"""A function from the name of a variable to its new name."""
+
 # --- expressions; EXISTS is a leaf of them ---
 
 
@@ -220,6 +223,48 @@ def subpatterns(pattern: Pattern) -> tuple[Pattern, ...]:
             assert_never(pattern)
 
 
+def joined_parts(pattern: Pattern) -> list[BgpItem | Pattern]:
+    """Return the parts of a conjunction: items of basic graph patterns, and other patterns.
+
+    >>> one, two = (TriplePattern(Var("x"), Const(f"<{p}>"), Var("y")) for p in "pq")
+    >>> joined_parts(Join(Bgp((one,)), Bgp((two,)))) == [one, two]
+    True
+    """
+    match pattern:
+        case Bgp(items):
+            return list(items)
+        case Join(left, right):
+            return joined_parts(left) + joined_parts(right)
+        case _:
+            return [pattern]
+
+
+def required_parts(pattern: Pattern) -> tuple[Pattern, ...]:
+    """Return the patterns inside a pattern that all have a solution if the pattern has one.
+
+    >>> one, other = Bgp(()), Values(("x",), ())
+    >>> required_parts(LeftJoin(one, other, None)) == (one,), required_parts(Union(one, other))
+    (True, ())
+    """
+    match pattern:
+        case Union() | Group(_, ()):
+            return ()
+        case LeftJoin(left, _, _) | Minus(left, _):
+            return (left,)
+        case _:
+            return subpatterns(pattern)
+
+
+def grouping(pattern: Pattern) -> Group | None:
+    """Return the GROUP BY below the computed columns, HAVING and VALUES of a query, or None."""
+    while True:
+        match pattern:
+            case Extend(inner, _, _) | Filter(inner, _) | Join(inner, Values()):
+                pattern = inner
+            case _:
+                return pattern if isinstance(pattern, Group) else None
+
+
 def expressions_in(pattern: Pattern) -> tuple[Expression, ...]:
     """Return the expressions of a pattern, without those of the patterns inside it."""
     match pattern:
@@ -268,22 +313,36 @@ def with_changed_expressions(pattern: Pattern, change: Callable[[Expression], Ex
     match pattern:
         case Bgp() | Values() | MatchPattern():
             return pattern
+        case _:
+            return _rebuilt(pattern, recurse, changed, lambda name: name)
+
+
+def _rebuilt(
+    pattern: Join | LeftJoin | Union | Minus | Filter | Extend | Group | Select | WindowBlock,
+    inner: Callable[[Pattern], Pattern],
+    changed: Callable[[Expression], Expression],
+    name: Naming,
+) -> Pattern:
+    """Return a pattern with other patterns, expressions and variables, made in the order of the
+    text."""
+    match pattern:
         case Join(left, right) | Union(left, right) | Minus(left, right):
-            return replace(pattern, left=recurse(left), right=recurse(right))
+            return type(pattern)(inner(left), inner(right))
         case LeftJoin(left, right, condition):
-            return LeftJoin(recurse(left), recurse(right), None if condition is None else changed(condition))
-        case Filter(inner, conditions):
-            return Filter(recurse(inner), tuple(map(changed, conditions)))
-        case Extend(inner, variable, expression):
-            return Extend(recurse(inner), variable, changed(expression))
-        case WindowBlock(window, inner):
-            return WindowBlock(window, recurse(inner))
-        case Group(inner, keys, aggregates):
-            calls = [(name, call if call.argument is None else replace(call, argument=changed(call.argument))) for name, call in aggregates]
-            return Group(recurse(inner), tuple([(name, changed(key)) for name, key in keys]), tuple(calls))
-        case Select():
-            order = tuple([replace(key, expression=changed(key.expression)) for key in pattern.order])
-            return replace(pattern, pattern=recurse(pattern.pattern), order=order)
+            return LeftJoin(inner(left), inner(right), None if condition is None else changed(condition))
+        case Filter(filtered, conditions):
+            return Filter(inner(filtered), tuple(map(changed, conditions)))
+        case Extend(extended, variable, expression):
+            return Extend(inner(extended), name(variable), changed(expression))
+        case WindowBlock(window, content):
+            return WindowBlock(window, inner(content))
+        case Group(grouped, keys, aggregates):
+            members, by = inner(grouped), tuple([(name(variable), changed(key)) for variable, key in keys])
+            calls = [(name(v), replace(call, argument=changed(call.argument)) if call.argument else call) for v, call in aggregates]
+            return Group(members, by, tuple(calls))
+        case Select(projection, selected, distinct, order, offset, limit):
+            names, where = tuple(map(name, projection)), inner(selected)
+            return Select(names, where, distinct, tuple([OrderKey(changed(key.expression), key.direction) for key in order]), offset, limit)
         case _:
             assert_never(pattern)
 
@@ -350,10 +409,38 @@ def in_scope(pattern: Pattern) -> dict[Variable, None]:
             assert_never(pattern)
 
 
-# --- renaming ---
+def certain(pattern: Pattern) -> frozenset[Variable]:
+    """Return the variables that every solution of a pattern binds: a part of those in scope.
 
-Naming: TypeAlias = Callable[[Variable], Variable]
-"""A function from the name of a variable to its new name."""
+    >>> a, b = (Bgp((TriplePattern(Var(s), Const("<p>"), Var(o)),)) for s, o in ("ab", "bc"))
+    >>> sorted(certain(LeftJoin(a, b, None))), sorted(certain(Union(a, b)))
+    (['a', 'b'], ['b'])
+    """
+    match pattern:
+        case Bgp() | MatchPattern():
+            return frozenset(in_scope(pattern))
+        case Join(left, right):
+            return certain(left) | certain(right)
+        case Union(left, right):
+            return certain(left) & certain(right)
+        case LeftJoin(inner, _, _) | Minus(inner, _) | Filter(inner, _) | WindowBlock(_, inner):
+            return certain(inner)
+        case Extend(inner, variable, expression):
+            bound = certain(inner)
+            same = isinstance(expression, Const) or (isinstance(expression, Var) and expression.name in bound)
+            return bound | {variable} if same else bound
+        case Values(variables, rows):
+            return frozenset(v for i, v in enumerate(variables) if all(row[i] is not None for row in rows))
+        case Group(inner, keys, _):
+            bound = certain(inner)
+            return frozenset(name for name, key in keys if isinstance(key, Var) and key.name in bound)
+        case Select(projection, inner):
+            return certain(inner) & frozenset(projection)
+        case _:
+            assert_never(pattern)
+
+
+# --- renaming ---
 
 
 @overload
@@ -392,34 +479,12 @@ def rename(node: Expression | Pattern | BgpItem, name: Naming) -> Expression | P
             return TermPattern(Var(name(term.name)), rename(subject, name), rename(predicate, name), rename(object, name))
         case Bgp(patterns):
             return Bgp(tuple([rename(item, name) for item in patterns]))
-        case Join(left, right):
-            return Join(rename(left, name), rename(right, name))
-        case LeftJoin(left, right, condition):
-            return LeftJoin(rename(left, name), rename(right, name), None if condition is None else rename(condition, name))
-        case Union(left, right):
-            return Union(rename(left, name), rename(right, name))
-        case Minus(left, right):
-            return Minus(rename(left, name), rename(right, name))
-        case Filter(inner, conditions):
-            return Filter(rename(inner, name), tuple([rename(condition, name) for condition in conditions]))
-        case Extend(inner, variable, expression):
-            return Extend(rename(inner, name), name(variable), rename(expression, name))
         case Values(variables, rows):
             return Values(tuple(map(name, variables)), rows)
-        case WindowBlock(window, inner):
-            return WindowBlock(window, rename(inner, name))
         case MatchPattern(number, variables):
             return MatchPattern(number, tuple(map(name, variables)))
-        case Group(inner, keys, aggregates):
-            return Group(
-                rename(inner, name),
-                tuple([(name(variable), rename(key, name)) for variable, key in keys]),
-                tuple([(name(variable), _renamed_call(call, name)) for variable, call in aggregates]),
-            )
-        case Select(projection, inner, distinct, order, offset, limit):
-            projected, pattern = tuple(map(name, projection)), rename(inner, name)
-            keys_ = tuple([OrderKey(rename(key.expression, name), key.direction) for key in order])
-            return Select(projected, pattern, distinct, keys_, offset, limit)
+        case Join() | LeftJoin() | Union() | Minus() | Filter() | Extend() | WindowBlock() | Group() | Select():
+            return _rebuilt(node, lambda part: rename(part, name), lambda part: rename(part, name), name)
         case _:
             assert_never(node)
 
@@ -433,8 +498,3 @@ def _renamed_leaf(part: Expression, name: Naming) -> Expression:
             return Exists(rename(pattern, name), negated)
         case _:
             return part
-
-
-def _renamed_call(call: AggregateCall, name: Naming) -> AggregateCall:
-    argument = None if call.argument is None else rename(call.argument, name)
-    return AggregateCall(call.function, call.distinct, argument, call.separator)

@@ -12,10 +12,8 @@ from dotr.engine.spec import ProgramSpec
 from dotr.explanations.evidence.proofs import (
     AggregatedGroup,
     BackgroundTriple,
-    ComputedTerm,
     ContradictionProof,
     DerivedTriple,
-    HeldFilter,
     InstantProofs,
     RuleCondition,
     StatedTriple,
@@ -25,6 +23,7 @@ from dotr.explanations.evidence.proofs import (
 )
 from dotr.explanations.replay.stream import ElementPlace, ReplayedInstant
 from dotr.instant.datalog.entailment import Entailment
+from dotr.instant.queries.evidence import ComputedTerm, HeldFilter
 from dotr.model.algebra import Const, TriplePattern
 from dotr.model.places import Document
 from dotr.model.terms import OWL, RDFS, Triple

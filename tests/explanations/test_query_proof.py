@@ -7,9 +7,18 @@ from collections.abc import Iterator
 import pytest
 
 from dotr.evaluation.triples.index import TripleIndex
-from dotr.explanations.evidence.proofs import ComputedTerm, HeldFilter
-from dotr.explanations.evidence.query_proof import Evidence, SolutionGroup, UnmatchedPattern, UsedPath, UsedTriple, prove_fact, used_triples
-from dotr.instant.queries.evaluate import evaluate
+from dotr.explanations.evidence.query_proof import prove_fact
+from dotr.instant.queries.evaluate import AlgebraCompiler, evaluate
+from dotr.instant.queries.evidence import (
+    ComputedTerm,
+    Evidence,
+    HeldFilter,
+    SolutionGroup,
+    UnmatchedPattern,
+    UsedPath,
+    UsedTriple,
+    used_triples,
+)
 from dotr.instant.queries.graph import Graph
 from dotr.model.places import Document, Span
 from dotr.model.terms import Triple
@@ -37,6 +46,15 @@ def test_every_answer_of_a_random_query_has_a_proof() -> None:
         if query.projection and missing not in answers:
             assert prove_fact(query, dict(zip(query.projection, missing, strict=True)), Graph(background, delta), lambda triple: 0) is None
     assert proved > 400
+
+
+def test_traced_solutions_are_those_of_the_evaluation() -> None:
+    for seed in range(600):
+        author = Author(seed, monotone=False)
+        query, graph = author.query(), author.graph()
+        over, operator = Graph(TripleIndex(graph[::2]), TripleIndex(graph[1::2])), AlgebraCompiler().compile(query)
+        traced = {frozenset(solution.items()) for solution, _ in operator.traced(over, {}, {})}
+        assert traced == {frozenset(solution.items()) for solution in operator.solutions(over, {}, {})}, (seed, query)
 
 
 def proof(query: str, facts: list[Triple], attributes: dict[str, str]) -> list[str]:
@@ -90,6 +108,11 @@ def test_patterns_without_a_match_are_evidence() -> None:
     assert proof("?x WHERE { ?x :in ?y MINUS { ?y :at ?w } }", FACTS, {"x": "b"}) == ["b in c", "MINUS ['y']"]
     assert proof("?x WHERE { ?x :in ?y FILTER NOT EXISTS { ?y :at ?w } }", FACTS, {"x": "b"}) == ["b in c", "NOT EXISTS ['y']"]
     assert proof("?x WHERE { ?x :in ?y FILTER EXISTS { ?y :at ?w } }", FACTS, {"x": "a"}) == ["a in b", "b at y"]
+
+
+def test_an_existing_pattern_is_evidence_with_the_conditions_on_terms_from_outside() -> None:
+    query = "?x WHERE { ?x :in ?y FILTER EXISTS { ?z :at ?w FILTER(?z = ?y) } }"
+    assert proof(query, FACTS, {"x": "a"}) == ["a in b", "b at y", "?z = ?y ['y', 'z']"]
 
 
 def test_groups_have_members_and_computed_terms_their_values() -> None:

@@ -8,11 +8,11 @@ from collections.abc import Sequence
 from hypothesis import given
 
 from dotr.explanations.evidence.event_reasons import ProofsByTime
-from dotr.explanations.evidence.query_proof import used_triples
 from dotr.explanations.evidence.reasons import FactReason, FiringReason
 from dotr.explanations.replay.stream import CachedReplay
 from dotr.explanations.text.tree import ReasonKind, WhyTree
 from dotr.explanations.why import UnitReasons, WhyExplainer
+from dotr.instant.queries.evidence import used_triples
 from dotr.model.algebra import Bgp
 from dotr.model.rules import FactSource
 from dotr.model.stream import Element

@@ -1,8 +1,8 @@
 """Variable scope of a pattern (SPARQL 1.1, section 18.2.1), and the kinds of triples that the
 pattern reads.
 
-Invariant: `certain(p) <= possible(p) <= mentioned(p)`; every solution of `p` binds all of
-`certain(p)` and no variable outside `possible(p)`.
+Invariant: `certain(p) <= possible(p) <= mentioned(p)` (`certain`: `dotr.model.traverse`); every
+solution of `p` binds all of `certain(p)` and no variable outside `possible(p)`.
 """
 
 from __future__ import annotations
@@ -13,20 +13,12 @@ from typing import Final, TypeAlias, assert_never
 from dotr.model.algebra import (
     Alternative,
     Attribute,
-    Bgp,
     BgpItem,
     Const,
     Exists,
     Expression,
-    Extend,
-    Filter,
-    Group,
     Inverse,
-    Join,
-    LeftJoin,
     Link,
-    MatchPattern,
-    Minus,
     Negated,
     Path,
     PathPattern,
@@ -37,10 +29,7 @@ from dotr.model.algebra import (
     TermPattern,
     TimeOf,
     TriplePattern,
-    Union,
-    Values,
     Var,
-    WindowBlock,
     slots_of,
 )
 from dotr.model.terms import Term, Variable
@@ -77,42 +66,12 @@ def variables_of(patterns: Iterable[BgpItem]) -> Variables:
 def possible(pattern: Pattern) -> Variables:
     """The variables that a solution may bind: those in scope.
 
-    >>> from dotr.model.algebra import Const
+    >>> from dotr.model.algebra import Bgp, LeftJoin, Minus
     >>> left, right = (Bgp((TriplePattern(Var("x"), Const("<p>"), Var(v)),)) for v in "yz")
-    >>> sorted(possible(LeftJoin(left, right, None))), sorted(certain(LeftJoin(left, right, None)))
+    >>> sorted(possible(LeftJoin(left, right, None))), sorted(possible(Minus(left, right)))
     (['x', 'y', 'z'], ['x', 'y'])
-    >>> sorted(possible(Minus(left, right)))
-    ['x', 'y']
     """
     return frozenset(in_scope(pattern))
-
-
-def certain(pattern: Pattern) -> Variables:
-    """The variables that every solution binds."""
-    match pattern:
-        case Bgp(patterns):
-            return variables_of(patterns)
-        case Join(left, right):
-            return certain(left) | certain(right)
-        case Union(left, right):
-            return certain(left) & certain(right)
-        case LeftJoin(inner, _, _) | Minus(inner, _) | Filter(inner, _) | WindowBlock(_, inner):
-            return certain(inner)
-        case MatchPattern(_, variables):
-            return frozenset(variables)
-        case Extend(inner, variable, expression):
-            bound = certain(inner)
-            same = isinstance(expression, Const) or (isinstance(expression, Var) and expression.name in bound)
-            return bound | {variable} if same else bound
-        case Values(variables, rows):
-            return frozenset(v for i, v in enumerate(variables) if all(row[i] is not None for row in rows))
-        case Group(inner, keys, _):
-            bound = certain(inner)
-            return frozenset(name for name, key in keys if isinstance(key, Var) and key.name in bound)
-        case Select(projection, inner):
-            return certain(inner) & frozenset(projection)
-        case _:
-            assert_never(pattern)
 
 
 # --- expressions ---
@@ -160,7 +119,7 @@ def mentioned(pattern: Pattern) -> Variables:
 def reads(pattern: Pattern) -> Reads | None:
     """The kinds of triples that the pattern's solutions can depend on; None for any triple.
 
-    >>> from dotr.model.algebra import Const
+    >>> from dotr.model.algebra import Bgp
     >>> sorted(reads(Bgp((TriplePattern(Var("x"), Const("<p>"), Var("y")), TriplePattern(Var("y"), Const("<q>"), Const("<c>"))))) or ())
     [('<p>', None), ('<q>', '<c>')]
     >>> reads(Bgp((TriplePattern(Var("x"), Var("p"), Var("y")),))) is None

@@ -13,13 +13,14 @@ from dataclasses import dataclass
 from dotr.engine.driver import close_instant
 from dotr.explanations.evidence.evaluations import AnchorEvaluation, Binding, ClauseEvaluation, ConsumedEvents
 from dotr.explanations.evidence.proofs import InstantProofs, TripleProof, program_rules
-from dotr.explanations.evidence.query_proof import prove_fact, used_triples
+from dotr.explanations.evidence.query_proof import prove_fact
 from dotr.explanations.evidence.reasons import FactReason, FiringReason, SourceReason, UnitReason
 from dotr.explanations.evidence.rule_evaluation import RuleEvaluator
 from dotr.explanations.evidence.rule_matches import ProvingRules
 from dotr.explanations.replay.firings import AnyFiring, FiringRecorder, NamedFiring
 from dotr.explanations.replay.history import RecordedEvent
 from dotr.explanations.replay.stream import CachedReplay, ReplayedInstant
+from dotr.instant.queries.evidence import used_triples
 from dotr.instant.queries.graph import Graph
 from dotr.model.rules import FactSource, Role, Rule
 from dotr.model.terms import Label

@@ -24,7 +24,8 @@ from dotr.explanations.evidence.rule_matches import Bindings, ProvingRules, Rule
 from dotr.explanations.replay.stream import ElementPlace, ReplayedInstant, StatedPlace
 from dotr.instant.datalog.closure.lower_strata import LowerModel, matches
 from dotr.instant.instants import merge
-from dotr.model.algebra import AggregateCall, Const, Expression, Slot, TriplePattern
+from dotr.instant.queries.evidence import ComputedTerm, HeldFilter, terms_of
+from dotr.model.algebra import AggregateCall, Const, Slot, TriplePattern
 from dotr.model.datalog import Bind, DatalogRule, FilterItem, GroupAggregate, Not
 from dotr.model.stream import Instant
 from dotr.model.terms import Term, Triple, Variable
@@ -86,23 +87,6 @@ class ContradictionProof:
     rule: DatalogRule
     premises: tuple[TripleProof, ...]
     conditions: tuple[RuleCondition, ...] = ()
-
-
-class HeldFilter(NamedTuple):
-    """A FILTER that holds, and the terms of its variables."""
-
-    expression: Expression
-    bindings: Bindings
-
-
-class ComputedTerm(NamedTuple):
-    """A BIND: the variable, the expression, its term, and the terms of the expression's
-    variables."""
-
-    variable: Variable
-    expression: Expression
-    term: Term
-    bindings: Bindings
 
 
 class UnmatchedAtoms(NamedTuple):
@@ -289,9 +273,9 @@ def conditions_of(of: RuleMatch, closed: RoundsClosure) -> Iterator[RuleConditio
             case TriplePattern():
                 pass
             case FilterItem(condition):
-                yield HeldFilter(condition, _restricted(bindings, condition))
+                yield HeldFilter(condition, terms_of(condition, bindings))
             case Bind(expression, variable):
-                yield ComputedTerm(variable, expression, bindings[variable], _restricted(bindings, expression))
+                yield ComputedTerm(variable, expression, bindings[variable], terms_of(expression, bindings))
             case Not(body):
                 yield UnmatchedAtoms(tuple(_instantiated(atom, bindings) for atom in body))
             case GroupAggregate(_, keys, results):
@@ -300,10 +284,6 @@ def conditions_of(of: RuleMatch, closed: RoundsClosure) -> Iterator[RuleConditio
                 yield AggregatedGroup(group, computed, tuple(_members(item, group, closed.delta.models[of.rule.stratum])))
             case _:
                 assert_never(item)
-
-
-def _restricted(bindings: Bindings, expression: Expression) -> Bindings:
-    return {name: bindings[name] for name in free_variables(expression) if name in bindings}
 
 
 def _instantiated(pattern: TriplePattern, bindings: Bindings) -> TriplePattern:

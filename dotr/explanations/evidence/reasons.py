@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from dotr.explanations.evidence.evaluations import AnchorEvaluation, ClauseEvaluation, ConditionOutcome
 from dotr.explanations.evidence.proofs import TripleProof
-from dotr.explanations.evidence.query_proof import Evidence
 from dotr.explanations.replay.firings import NamedFiring, UnitFiring
 from dotr.explanations.replay.history import RecordedEvent
+from dotr.instant.queries.evidence import Evidence
 from dotr.languages.continuous.evaluation.match_blocks import EventMapping
 from dotr.languages.continuous.explanation.dataset import ReportDataset
 from dotr.model.places import Span

@@ -6,7 +6,7 @@ part with solutions, and each pattern set aside removes all of them. Patterns th
 the instant are joined first, since the other ones may have solutions over the background alone.
 Other operators are examined from the outside in: the innermost one without a row is the stop.
 
-Invariant: the rows of a stop are the SPARQL solutions of its joined part.
+Invariant: the rows of a stop are the SPARQL solutions of its joined part, by full evaluation.
 Cost: one query for each pattern of the conjunction.
 """
 
@@ -30,11 +30,8 @@ from dotr.model.algebra import (
     Call,
     Const,
     Expression,
-    Extend,
     Filter,
-    Group,
     Join,
-    LeftJoin,
     Link,
     MatchPattern,
     Minus,
@@ -50,7 +47,7 @@ from dotr.model.algebra import (
     slots_of,
 )
 from dotr.model.terms import TRUE, Term, Variable
-from dotr.model.traverse import walk
+from dotr.model.traverse import joined_parts, required_parts, subpatterns, walk
 
 Part: TypeAlias = BgpItem | Pattern
 """An operand of a conjunction: an item of a basic graph pattern, or a group with an operator."""
@@ -98,22 +95,6 @@ class PatternSolver:
         if operator is None:
             operator = self._operators[pattern] = AlgebraCompiler().compile(pattern)
         return operator.solutions(closed.graph(), EMPTY, EMPTY)
-
-
-def conjunction(pattern: Pattern) -> list[Part]:
-    """The patterns of a conjunction, in the order of the text.
-
-    >>> one, two = (TriplePattern(Var("x"), Const(f"<{p}>"), Var("y")) for p in "pq")
-    >>> conjunction(Join(Bgp((one,)), Bgp((two,)))) == [one, two]
-    True
-    """
-    match pattern:
-        case Bgp(items):
-            return list(items)
-        case Join(left, right):
-            return conjunction(left) + conjunction(right)
-        case _:
-            return [pattern]
 
 
 def joined_pattern(parts: Iterable[Part]) -> Pattern:
@@ -205,37 +186,34 @@ QueryStop: TypeAlias = JoinStop | FilterStop | OperatorStop | UnionStop
 
 def find_stop(pattern: Pattern, closed: ClosedGraph, solver: PatternSolver) -> QueryStop | None:
     """The stop of a pattern; None if the pattern has a solution. Raises `LimitExceeded`."""
+    parts = joined_parts(pattern)
+    if parts != [pattern]:
+        return _join_stop(parts, closed, solver)
+    if isinstance(pattern, Union):
+        first = find_stop(pattern.left, closed, solver)
+        second = find_stop(pattern.right, closed, solver) if first is not None else None
+        if first is None or second is None:
+            return None
+        firsts, seconds = (each.sides if isinstance(each, UnionStop) else (each,) for each in (first, second))
+        return UnionStop(firsts + seconds)
+    within = closed.window(pattern.window) if isinstance(pattern, WindowBlock) else closed
+    for part in required_parts(pattern):
+        stop = find_stop(part, within, solver)
+        if stop is not None:
+            return stop
     match pattern:
-        case Bgp() | Join():
-            return _join_stop(conjunction(pattern), closed, solver)
-        case Extend(inner, _, _):
-            return find_stop(inner, closed, solver)
-        case WindowBlock(window, inner):
-            return find_stop(inner, closed.window(window), solver)
-        case LeftJoin(left, _, _):
-            return find_stop(left, closed, solver)
         case Filter(inner, conditions):
-            return find_stop(inner, closed, solver) or _filter_stop(inner, conditions, closed, solver)
-        case Group(inner, keys, _):
-            return find_stop(inner, closed, solver) if keys else None
-        case Union(left, right):
-            first = find_stop(left, closed, solver)
-            second = find_stop(right, closed, solver) if first is not None else None
-            if first is None or second is None:
-                return None
-            firsts, seconds = (each.sides if isinstance(each, UnionStop) else (each,) for each in (first, second))
-            return UnionStop(firsts + seconds)
+            return _filter_stop(inner, conditions, closed, solver)
         case Minus(left, _):
-            return find_stop(left, closed, solver) or _operator_stop("MINUS", pattern, left, closed, solver)
+            return _operator_stop("MINUS", pattern, left, closed, solver)
         case Select(_, inner, _, _, offset, limit):
-            name = "LIMIT 0" if limit == 0 else f"OFFSET {offset}"
-            return find_stop(inner, closed, solver) or _operator_stop(name, pattern, inner, closed, solver)
+            return _operator_stop("LIMIT 0" if limit == 0 else f"OFFSET {offset}", pattern, inner, closed, solver)
         case Values(_, rows):
             return None if rows else OperatorStop("VALUES", pattern, ())
         case MatchPattern():
             return _operator_stop("MATCH", pattern, Bgp(()), closed, solver)
         case _:
-            assert_never(pattern)
+            return None
 
 
 def reached(stop: QueryStop) -> int:
@@ -281,15 +259,10 @@ def _passed(pattern: Pattern, of_part: Callable[[Part], int]) -> int:
     """The sum over the parts of a pattern that its solutions satisfy, without OPTIONAL, MINUS and
     EXISTS.
     """
-    match pattern:
-        case Bgp() | Join():
-            return sum(map(of_part, conjunction(pattern)))
-        case Filter(inner, conditions):
-            return of_part(inner) + len(conditions)
-        case Extend(inner, _, _) | Group(inner, _, _) | LeftJoin(inner, _, _) | Minus(inner, _) | Select(_, inner):
-            return of_part(inner)
-        case _:
-            return 0
+    parts = joined_parts(pattern)
+    if parts == [pattern]:  # a WINDOW block counts nothing
+        parts = [] if isinstance(pattern, WindowBlock) else [*subpatterns(pattern)[:1]]
+    return sum(map(of_part, parts)) + (len(pattern.conditions) if isinstance(pattern, Filter) else 0)
 
 
 def _operator_stop(name: str, pattern: Pattern, inner: Pattern, closed: ClosedGraph, solver: PatternSolver) -> QueryStop | None:

@@ -22,14 +22,12 @@ from dotr.explanations.missing.partial_joins import (
     Part,
     QueryStop,
     UnionStop,
-    conjunction,
 )
 from dotr.explanations.missing.vocabulary import StreamVocabulary
 from dotr.explanations.text.event_text import place_text
 from dotr.explanations.text.pattern_text import (
     aggregate_texts,
     failed_condition_text,
-    is_grouped,
     item_text,
     name_bound_blanks,
     part_text,
@@ -44,7 +42,7 @@ from dotr.model.datalog import DatalogRule
 from dotr.model.places import Span
 from dotr.model.terms import RDF_TYPE, Term, Triple, Variable
 from dotr.model.time import Clock
-from dotr.model.traverse import walk
+from dotr.model.traverse import grouping, joined_parts, walk
 from dotr.syntax.datalog import parse_datalog
 from dotr.syntax.rendering import TermWriter
 
@@ -123,7 +121,7 @@ class StopText:
         first = stop.failed[0]
         same = [each.row for each in stop.failed if each.condition == first.condition and each.errs == first.errs]
         self._name_blanks(stop.pattern, same[0])
-        holds = self._holds(pattern_text(stop.pattern, self._writer), len(stop.rows), "group" if is_grouped(stop.pattern) else "")
+        holds = self._holds(pattern_text(stop.pattern, self._writer), len(stop.rows), "" if grouping(stop.pattern) is None else "group")
         place = place_text(self._places.get(first.condition))
         return f"{holds}; {self._failed(stop, same, first)}" + (f"   {place}" if place else "")
 
@@ -137,15 +135,15 @@ class StopText:
                 self._remark(pattern)
                 return text
             case _:
-                name = "HAVING" if is_grouped(stop.pattern) else "FILTER"
-                texts = aggregate_texts(stop.pattern, self._writer)
+                group = grouping(stop.pattern)  # a FILTER over it is a HAVING
+                name, texts = ("FILTER", {}) if group is None else ("HAVING", aggregate_texts(group, self._writer))
                 return failed_condition_text(first.condition, rows, first.errs, self._writer, name, texts)
 
     def _found_in(self, pattern: Pattern, row: Mapping[Variable, Term]) -> str:
         """The triples of a match of NOT EXISTS or MINUS for a row; empty unless its triple patterns
         match.
         """
-        items = [part for part in conjunction(pattern) if isinstance(part, TriplePattern)]
+        items = [part for part in joined_parts(pattern) if isinstance(part, TriplePattern)]
         found = next(matches(self._closed.graph(), tuple(items), row, EMPTY), None)
         if found is None or not items:
             return ""

@@ -224,24 +224,13 @@ def _values_text(values: Values, writer: TermWriter) -> str:
     return f"VALUES ({names}) {{ {' '.join([*(f'({row})' for row in rows), *more])} }}"
 
 
-def is_grouped(pattern: Pattern) -> bool:
-    """True for GROUP BY, also below computed columns; a FILTER over it is a HAVING."""
-    return isinstance(pattern, Group) or (isinstance(pattern, Extend) and is_grouped(pattern.pattern))
-
-
-def aggregate_texts(pattern: Pattern, writer: TermWriter) -> dict[Variable, str]:
+def aggregate_texts(group: Group, writer: TermWriter) -> dict[Variable, str]:
     """The text of each aggregate of a group, by the variable that the parser introduced for it."""
-    match pattern:
-        case Extend(inner, _, _):
-            return aggregate_texts(inner, writer)
-        case Group(_, _, aggregates):
-            texts = {}
-            for name, call in aggregates:
-                argument = "*" if call.argument is None else brief_text(call.argument, writer.prefixes)
-                texts[name] = f"{call.function}({'DISTINCT ' if call.distinct else ''}{argument})"
-            return texts
-        case _:
-            return {}
+    texts = {}
+    for name, call in group.aggregates:
+        argument = "*" if call.argument is None else brief_text(call.argument, writer.prefixes)
+        texts[name] = f"{call.function}({'DISTINCT ' if call.distinct else ''}{argument})"
+    return texts
 
 
 # --- Datalog ---

@@ -10,19 +10,22 @@ from dotr.explanations.evidence.evaluations import ConditionOutcome
 from dotr.explanations.evidence.proofs import (
     AggregatedGroup,
     BackgroundTriple,
-    ComputedTerm,
     ContradictionProof,
     DerivedTriple,
-    HeldFilter,
     RuleCondition,
     StatedTriple,
     TripleProof,
     UnmatchedAtoms,
     parts_of_proofs,
 )
-from dotr.explanations.evidence.query_proof import (
+from dotr.explanations.replay.stream import WindowElement
+from dotr.explanations.text.pattern_text import atom_text, path_text, pattern_text
+from dotr.explanations.text.tree import ReasonKind, WhyTree
+from dotr.instant.queries.evidence import (
+    ComputedTerm,
     Evidence,
     EvidenceItem,
+    HeldFilter,
     SolutionGroup,
     UnmatchedPattern,
     UsedMapping,
@@ -31,9 +34,6 @@ from dotr.explanations.evidence.query_proof import (
     UsedWindow,
     used_triples,
 )
-from dotr.explanations.replay.stream import WindowElement
-from dotr.explanations.text.pattern_text import atom_text, path_text, pattern_text
-from dotr.explanations.text.tree import ReasonKind, WhyTree
 from dotr.model.algebra import AggregateCall, Const, Expression, TriplePattern, Var
 from dotr.model.terms import Term, Triple, Variable
 from dotr.model.traverse import transform

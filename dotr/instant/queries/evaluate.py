@@ -6,12 +6,13 @@ Cost: that of the query over background and instant together.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TypeAlias, assert_never
 
 from dotr.evaluation.expressions import aggregate, sort_key
 from dotr.evaluation.joins.scope import NOTHING, Variables
 from dotr.evaluation.triples.index import TripleIndex
+from dotr.instant.queries.evidence import Evidence, SolutionGroup, TracedSolution
 from dotr.instant.queries.graph import Graph
 from dotr.instant.queries.matching import Bindings, Solution
 from dotr.instant.queries.operators import (
@@ -83,8 +84,8 @@ class AlgebraCompiler:
                 return FilterOperator(
                     pattern, self.compile(inner), tuple(CompiledCondition(each, self.compile_exists) for each in conditions)
                 )
-            case Extend(inner, variable, expression):
-                return ExtendOperator(pattern, self.compile(inner), variable, CompiledExpression(expression, self.compile_exists))
+            case Extend(inner, _, expression):
+                return ExtendOperator(pattern, self.compile(inner), CompiledExpression(expression, self.compile_exists))
             case Values():
                 return ValuesOperator(pattern)
             case Group(inner, _, _):
@@ -155,11 +156,12 @@ class _GroupAggregate:
 class GroupOperator(AlgebraOperator):
     """GROUP BY with its aggregates (section 18.5.1)."""
 
-    __slots__ = ("_aliases", "_inner", "_keys", "_plain", "_summaries")
+    __slots__ = ("_aggregates", "_aliases", "_inner", "_keys", "_plain", "_summaries")
 
     def __init__(self, pattern: Group, inner: AlgebraOperator, compiled: CompileExists) -> None:
         super().__init__(pattern)
         self._inner = inner
+        self._aggregates = pattern.aggregates
         self.is_static_empty = inner.is_static_empty and bool(pattern.keys)
         self._keys = tuple((name, CompiledExpression(key, compiled)) for name, key in pattern.keys)
         self._plain = frozenset(name for name, key in pattern.keys if isinstance(key, Var) and key.name == name)
@@ -183,6 +185,17 @@ class GroupOperator(AlgebraOperator):
             values += [(name, summary.evaluate(graph, members, inside)) for name, summary in self._summaries]
             result.append({name: value for name, value in values if value is not None})
         return self.compatible_with(self.compatible_with(result, bound, self.variables), outer, self._aliases)
+
+    def traced(self, graph: Graph, bound: Bindings, outer: Bindings) -> Iterator[TracedSolution]:
+        inside = {name: value for name, value in outer.items() if name not in self._aliases}
+        pushed = {name: bound[name] for name in self._plain if name in bound}
+        members: dict[tuple[Term | None, ...], list[Evidence]] = {}
+        for solution, evidence in self._inner.traced(graph, pushed, inside):
+            members.setdefault(tuple([key.evaluate(graph, solution, inside) for _, key in self._keys]), []).append(evidence)
+        for row in self.solutions(graph, bound, outer):
+            keys = {name: row[name] for name, _ in self._keys if name in row and not is_hidden(name)}
+            results = tuple((call, row.get(name)) for name, call in self._aggregates)
+            yield row, (SolutionGroup(keys, results, tuple(members.get(tuple(row.get(name) for name, _ in self._keys), ()))),)
 
     def size(self, graph: Graph) -> float:
         return self._inner.size(graph) if self._keys else 1.0
@@ -215,6 +228,15 @@ class SelectOperator(AlgebraOperator):
         if not self._sliced:
             return rows
         return self.compatible_with(rows[select.offset :][: select.limit], bound, self.variables)
+
+    def traced(self, graph: Graph, bound: Bindings, outer: Bindings) -> Iterator[TracedSolution]:
+        names = self._select.projection
+        inside, pushed = ({name: each[name] for name in names if name in each} for each in (outer, bound))
+        rows = self.solutions(graph, bound, outer) if self._sliced else None
+        for solution, evidence in self._inner.traced(graph, pushed, inside):
+            row = {name: solution[name] for name in names if name in solution}
+            if rows is None or row in rows:
+                yield row, evidence
 
     def full_scan_reason(self, bound: Variables) -> str:
         return self._inner.full_scan_reason(NOTHING if self._sliced else bound & self.variables)

@@ -11,22 +11,24 @@ without a variable in common with its input; `AlgebraOperator.full_scan_reason` 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from dotr.evaluation.joins.branch_loops import AnswerRow
 from dotr.evaluation.joins.branches import Unplannable, branches
 from dotr.evaluation.joins.deltas import Conjunction, bag_difference
-from dotr.evaluation.joins.scope import NOTHING, Reads, Variables, certain, possible, union_of_reads, variables_of
+from dotr.evaluation.joins.scope import NOTHING, Reads, Variables, possible, union_of_reads, variables_of
 from dotr.evaluation.limits import NO_LIMITS, LimitExceeded, Limits
 from dotr.evaluation.triples.index import TripleIndex
 from dotr.instant.queries.evaluate import AlgebraCompiler
+from dotr.instant.queries.evidence import TracedSolution
 from dotr.instant.queries.graph import Graph
 from dotr.instant.queries.matching import Bindings, Solution
 from dotr.instant.queries.operators import EMPTY, AlgebraOperator, JoinOperator
 from dotr.model.algebra import Bgp, BgpItem, Join, Pattern, Select, TermPattern, TriplePattern, Values
 from dotr.model.terms import Variable
+from dotr.model.traverse import certain
 
 MAX_STATIC_ROWS: Final = 1_000
 """A part of a query with more static answers is evaluated in full instead of cached."""
@@ -75,6 +77,9 @@ class DeltaScan(AlgebraOperator):
             rows += [row for part in self._parts for join in part.deltas_over_view for row in join(background, delta)]
             return list(map(self._solution, rows))
         return [*self._static_solutions, *(self._solution(row) for join in self._delta_joins for row in join(background, delta))]
+
+    def traced(self, graph: Graph, bound: Bindings, outer: Bindings) -> Iterator[TracedSolution]:
+        return self._general.traced(graph, bound, outer)
 
     def size(self, graph: Graph) -> float:
         return float(len(self._static_solutions) + min(len(graph.delta), 8))

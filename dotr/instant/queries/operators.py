@@ -8,6 +8,8 @@ Invariant of `solutions(graph, bound, outer)`: exactly the solutions, with multi
 pattern with `outer` substituted (EXISTS, section 18.6; empty elsewhere) that are compatible with
 `bound`. `bound` restricts solutions and is not in scope of expressions, which read the solutions of
 their own group and `outer`. A returned solution is never modified.
+`traced` yields the same solutions with evidence; a row that DISTINCT or LIMIT makes of several
+solutions, once for each of them.
 """
 
 from __future__ import annotations
@@ -18,12 +20,14 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import Final
 
-from dotr.evaluation.joins.scope import NOTHING, Reads, Variables, can_look_up, certain, possible, reads, union_of_reads, variables_of
+from dotr.evaluation.joins.scope import NOTHING, Reads, Variables, can_look_up, possible, reads, union_of_reads, variables_of
+from dotr.instant.queries.evidence import ComputedTerm, TracedSolution, Unmatchable, matched, terms_of, unmatched
 from dotr.instant.queries.graph import Graph
 from dotr.instant.queries.matching import Bindings, Solution, expected_matches, matches, most_selective_first
 from dotr.instant.queries.solution_expressions import CompiledCondition, CompiledExpression
-from dotr.model.algebra import BgpItem, Pattern, Values
+from dotr.model.algebra import BgpItem, Extend, Pattern, Values, Var, is_hidden
 from dotr.model.terms import Term, Variable
+from dotr.model.traverse import certain
 
 EMPTY: Final[Solution] = {}
 _FEW: Final = 16
@@ -38,9 +42,10 @@ class AlgebraOperator(ABC):
     triples of these kinds (None: any) leaves the static solutions unchanged.
     """
 
-    __slots__ = ("certain", "is_static_empty", "reads", "variables")
+    __slots__ = ("certain", "is_static_empty", "pattern", "reads", "variables")
 
     def __init__(self, pattern: Pattern) -> None:
+        self.pattern = pattern
         self.variables: frozenset[Variable] = possible(pattern)
         self.certain: frozenset[Variable] = certain(pattern)
         self.is_static_empty = False
@@ -49,6 +54,12 @@ class AlgebraOperator(ABC):
     @abstractmethod
     def solutions(self, graph: Graph, bound: Bindings, outer: Bindings) -> Sequence[Solution]:
         """The bag of solutions, by the module's invariant. Raises `LimitExceeded`."""
+
+    @abstractmethod
+    def traced(self, graph: Graph, bound: Bindings, outer: Bindings) -> Iterator[TracedSolution]:
+        """The solutions, each with its evidence, by the module's invariant. They are made as they
+        are requested; operators over the whole bag, such as LIMIT, evaluate it first.
+        """
 
     @abstractmethod
     def size(self, graph: Graph) -> float:
@@ -71,7 +82,7 @@ class AlgebraOperator(ABC):
         return [s for s in solutions if all(s.get(name, bound[name]) == bound[name] for name in tested)]
 
 
-def are_compatible(left: Solution, right: Solution) -> bool:
+def are_compatible(left: Solution, right: Bindings) -> bool:
     """Compatible solution mappings (section 18.3).
 
     >>> are_compatible({"x": "<a>"}, {"y": "<b>"}), are_compatible({"x": "<a>"}, {"x": "<b>"})
@@ -142,6 +153,10 @@ class BgpOperator(AlgebraOperator):
         graph.limits.check_rows(len(found))
         return found
 
+    def traced(self, graph: Graph, bound: Bindings, outer: Bindings) -> Iterator[TracedSolution]:
+        for solution in self._matches(graph, bound, outer):
+            yield solution, tuple(matched(graph, self.patterns, solution))
+
     def has_solution(self, graph: Graph, outer: Bindings) -> bool:
         return next(self._matches(graph, EMPTY, outer), None) is not None
 
@@ -195,6 +210,11 @@ class JoinOperator(AlgebraOperator):
                 graph.limits.check_rows(len(result))
         return result
 
+    def traced(self, graph: Graph, bound: Bindings, outer: Bindings) -> Iterator[TracedSolution]:
+        for row, evidence in self.left.traced(graph, bound, outer):
+            for right, more in self.right.traced(graph, {**bound, **row}, outer):
+                yield {**row, **right}, evidence + more
+
     def size(self, graph: Graph) -> float:
         return (
             max(self.left.size(graph), self.right.size(graph))
@@ -232,6 +252,18 @@ class LeftJoinOperator(AlgebraOperator):
                 graph.limits.check_rows(len(result))
         return self.compatible_with(result, bound, self.right.variables)
 
+    def traced(self, graph: Graph, bound: Bindings, outer: Bindings) -> Iterator[TracedSolution]:
+        for row, evidence in self.left.traced(graph, bound, outer):
+            found: list[TracedSolution] = []
+            for right, more in self.right.traced(graph, row, outer):
+                merged = {**row, **right}
+                if self.test is None:
+                    found.append((merged, evidence + more))
+                elif self.test.holds(graph, merged, outer):
+                    found.append((merged, (*evidence, *more, *self.test.evidence(graph, merged, outer))))
+            alone = (row, (*evidence, unmatched(Unmatchable.OPTIONAL, self.right.pattern, row)))
+            yield from (each for each in found or [alone] if are_compatible(each[0], bound))
+
     def size(self, graph: Graph) -> float:
         return self.left.size(graph)
 
@@ -252,6 +284,10 @@ class UnionOperator(AlgebraOperator):
 
     def solutions(self, graph: Graph, bound: Bindings, outer: Bindings) -> Sequence[Solution]:
         return [*self.left.solutions(graph, bound, outer), *self.right.solutions(graph, bound, outer)]
+
+    def traced(self, graph: Graph, bound: Bindings, outer: Bindings) -> Iterator[TracedSolution]:
+        yield from self.left.traced(graph, bound, outer)
+        yield from self.right.traced(graph, bound, outer)
 
     def size(self, graph: Graph) -> float:
         return self.left.size(graph) + self.right.size(graph)
@@ -281,6 +317,11 @@ class MinusOperator(AlgebraOperator):
         pairs = partners(self.right, self.left.certain, rows, graph, EMPTY, outer)
         return [row for row, found in pairs if not any(name in row for right in found for name in right)]
 
+    def traced(self, graph: Graph, bound: Bindings, outer: Bindings) -> Iterator[TracedSolution]:
+        for row, evidence in self.left.traced(graph, bound, outer):
+            if not any(name in row for right, _ in self.right.traced(graph, row, outer) for name in right):
+                yield row, (*evidence, unmatched(Unmatchable.MINUS, self.right.pattern, row))
+
     def size(self, graph: Graph) -> float:
         return self.left.size(graph)
 
@@ -308,6 +349,11 @@ class FilterOperator(AlgebraOperator):
             found = [solution for solution in found if test.holds(graph, solution, outer)]
         return found
 
+    def traced(self, graph: Graph, bound: Bindings, outer: Bindings) -> Iterator[TracedSolution]:
+        for solution, evidence in self.inner.traced(graph, bound, outer):
+            if all(test.holds(graph, solution, outer) for test in self.tests):
+                yield solution, (*evidence, *(item for test in self.tests for item in test.evidence(graph, solution, outer)))
+
     def size(self, graph: Graph) -> float:
         return self.inner.size(graph)
 
@@ -315,11 +361,12 @@ class FilterOperator(AlgebraOperator):
 class ExtendOperator(AlgebraOperator):
     """BIND: leaves the variable unbound if the expression errs."""
 
-    __slots__ = ("computed", "inner", "variable")
+    __slots__ = ("computed", "expression", "inner", "variable")
 
-    def __init__(self, pattern: Pattern, inner: AlgebraOperator, variable: Variable, computed: CompiledExpression) -> None:
+    def __init__(self, pattern: Extend, inner: AlgebraOperator, computed: CompiledExpression) -> None:
         super().__init__(pattern)
-        self.inner, self.variable, self.computed = inner, variable, computed
+        self.inner, self.computed = inner, computed
+        self.variable, self.expression = pattern.variable, pattern.expression
         self.is_static_empty = inner.is_static_empty
         if inner.is_static_empty or not computed.has_exists:
             self.reads = inner.reads
@@ -336,6 +383,19 @@ class ExtendOperator(AlgebraOperator):
             result.append(solution if value is None else {**solution, name: value})
         own = frozenset((name,))
         return self.compatible_with(self.compatible_with(result, bound, own), outer, own)
+
+    def traced(self, graph: Graph, bound: Bindings, outer: Bindings) -> Iterator[TracedSolution]:
+        name, expression = self.variable, self.expression
+        inside, without = ({other: value for other, value in each.items() if other != name} for each in (bound, outer))
+        # The copy of an aggregate's value is shown with its group.
+        is_renaming = isinstance(expression, Var) and is_hidden(expression.name)
+        for solution, evidence in self.inner.traced(graph, inside, without):
+            value = self.computed.evaluate(graph, solution, without)
+            if value is None:
+                yield solution, evidence
+            elif bound.get(name, value) == value == outer.get(name, value):
+                computed = ComputedTerm(name, expression, value, terms_of(expression, {**without, **solution}))
+                yield {**solution, name: value}, evidence if is_renaming else (*evidence, computed)
 
     def size(self, graph: Graph) -> float:
         return self.inner.size(graph)
@@ -358,6 +418,9 @@ class ValuesOperator(AlgebraOperator):
 
     def solutions(self, graph: Graph, bound: Bindings, outer: Bindings) -> Sequence[Solution]:
         return self.compatible_with(self.compatible_with(self.rows, bound, self.variables), outer, self.variables)
+
+    def traced(self, graph: Graph, bound: Bindings, outer: Bindings) -> Iterator[TracedSolution]:
+        return ((row, ()) for row in self.solutions(graph, bound, outer))
 
     def size(self, graph: Graph) -> float:
         return float(len(self.rows))

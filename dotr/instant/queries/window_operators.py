@@ -7,14 +7,15 @@ sections 5 and 7).
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from dotr.evaluation.joins.scope import Variables
 from dotr.evaluation.limits import NO_LIMITS, Limits
 from dotr.evaluation.triples.index import TripleIndex
+from dotr.instant.queries.evidence import TracedSolution, UsedMapping, UsedWindow
 from dotr.instant.queries.graph import Graph
 from dotr.instant.queries.matching import Bindings, Solution
-from dotr.instant.queries.operators import AlgebraOperator
+from dotr.instant.queries.operators import AlgebraOperator, are_compatible
 from dotr.model.algebra import Pattern
 from dotr.model.terms import Term
 
@@ -56,6 +57,10 @@ class WindowOperator(AlgebraOperator):
     def solutions(self, graph: Graph, bound: Bindings, outer: Bindings) -> Sequence[Solution]:
         return self._inner.solutions(report_graph(graph).windows[self._window], bound, outer)
 
+    def traced(self, graph: Graph, bound: Bindings, outer: Bindings) -> Iterator[TracedSolution]:
+        for solution, evidence in self._inner.traced(report_graph(graph).windows[self._window], bound, outer):
+            yield solution, (UsedWindow(self._window, evidence),)
+
     def size(self, graph: Graph) -> float:
         return self._inner.size(report_graph(graph).windows[self._window])
 
@@ -74,6 +79,11 @@ class MatchOperator(AlgebraOperator):
 
     def solutions(self, graph: Graph, bound: Bindings, outer: Bindings) -> Sequence[Solution]:
         return self.compatible_with(report_graph(graph).matches[self._number], {**outer, **bound}, self.variables)
+
+    def traced(self, graph: Graph, bound: Bindings, outer: Bindings) -> Iterator[TracedSolution]:
+        for mapping, solution in enumerate(report_graph(graph).matches[self._number]):
+            if are_compatible(solution, {**outer, **bound}):
+                yield solution, (UsedMapping(self._number, mapping),)
 
     def size(self, graph: Graph) -> float:
         return float(len(report_graph(graph).matches[self._number]))

@@ -18,7 +18,7 @@ from dotr.instant.queries.window_operators import ReportGraph
 from dotr.languages.continuous.codes import WindowCode
 from dotr.languages.continuous.keys import query_key
 from dotr.languages.continuous.model import AskForm, ContinuousQuery
-from dotr.model.algebra import Extend, Filter, Group, Join, Pattern, Values
+from dotr.model.traverse import grouping
 from dotr.temporal.layout.units import StreamQuery
 
 
@@ -40,7 +40,8 @@ def query_warnings(queries: Sequence[StreamQuery], knowledge: Knowledge, limits:
 def _answers_without_windows(query: ContinuousQuery, knowledge: Knowledge, limits: Limits) -> bool:
     """True if the background alone has solutions. The one row of an aggregate over no solutions
     does not count."""
-    if _counts_nothing(query.query.pattern) and not isinstance(query.form, AskForm):
+    group = grouping(query.query.pattern)
+    if group is not None and not group.keys and not isinstance(query.form, AskForm):
         return False
     nothing = Graph(TripleIndex(), TripleIndex())
     windows = {window.name: nothing for window in query.windows if window.name is not None}
@@ -49,15 +50,3 @@ def _answers_without_windows(query: ContinuousQuery, knowledge: Knowledge, limit
         return AlgebraCompiler().compile(query.query).has_solution(graph, EMPTY)
     except LimitExceeded:
         return True
-
-
-def _counts_nothing(pattern: Pattern) -> bool:
-    """True for an aggregate without keys, which has one row even over no solutions."""
-    while True:
-        match pattern:
-            case Extend(inner, _, _) | Filter(inner, _) | Join(inner, Values()):
-                pattern = inner
-            case Group(_, keys, _):
-                return not keys
-            case _:
-                return False

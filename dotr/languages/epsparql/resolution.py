@@ -14,7 +14,6 @@ from dataclasses import dataclass, replace
 from typing import Final, assert_never
 
 from dotr.evaluation.expressions import query_with_lengths
-from dotr.evaluation.joins.scope import certain
 from dotr.languages.epsparql.interval_spread import OperandInput
 from dotr.languages.epsparql.unit import IntervalUnit
 from dotr.model.algebra import Attribute, Call, Const, Expression, Select, TimeOf, Var
@@ -22,6 +21,7 @@ from dotr.model.graphs import least_fixpoint
 from dotr.model.rules import EventSource, FactSource, Rule, SharedQuery
 from dotr.model.templates import TemplateSlot
 from dotr.model.terms import Label, Variable
+from dotr.model.traverse import certain
 from dotr.model.units import IntervalEvents, UnitEvents
 from dotr.temporal.intervals.patterns import (
     Alternatives,

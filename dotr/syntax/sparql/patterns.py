@@ -20,7 +20,6 @@ from dotr.model.algebra import (
     Expression,
     Extend,
     Filter,
-    Group,
     Inverse,
     Join,
     LeftJoin,
@@ -37,13 +36,12 @@ from dotr.model.algebra import (
     TriplePattern,
     Union,
     Values,
-    WindowBlock,
     chain,
     fold_balanced,
 )
 from dotr.model.places import Span
 from dotr.model.terms import RDF_TYPE, Term
-from dotr.model.traverse import in_scope
+from dotr.model.traverse import in_scope, subpatterns
 from dotr.syntax.sparql.grammar import ParseNode
 from dotr.syntax.sparql.tokens import SparqlTokenKind, TokenScan
 from dotr.syntax.sparql.triples import TripleReader
@@ -67,17 +65,10 @@ def _steps(path: Path) -> int:
 
 def _joined(pattern: Pattern) -> int:
     """The greatest number of triples that one solution of a pattern joins."""
-    match pattern:
-        case Bgp(items):
-            return len(items)
-        case Join(left, right):
-            return _joined(left) + _joined(right)
-        case Union(left, right) | LeftJoin(left, right) | Minus(left, right):
-            return max(_joined(left), _joined(right))
-        case Filter(inner) | Extend(inner) | Group(inner) | Select(_, inner) | WindowBlock(_, inner):
-            return _joined(inner)
-        case _:
-            return 0
+    if isinstance(pattern, Bgp):
+        return len(pattern.patterns)
+    inside = map(_joined, subpatterns(pattern))
+    return sum(inside) if isinstance(pattern, Join) else max(inside, default=0)
 
 
 class PatternReader(TripleReader):

@@ -16,18 +16,16 @@ from dotr.model.algebra import (
     Extend,
     Filter,
     Group,
-    Join,
     OrderKey,
     Pattern,
     Select,
     TimeOf,
-    Values,
     Var,
     is_hidden,
 )
 from dotr.model.places import Span
 from dotr.model.terms import Variable
-from dotr.model.traverse import free_variables, in_scope, subexpressions, transform
+from dotr.model.traverse import free_variables, grouping, in_scope, subexpressions, transform
 from dotr.syntax.sparql.grammar import ParseNode
 from dotr.syntax.sparql.patterns import PatternReader, join
 
@@ -169,7 +167,7 @@ class QueryReader(PatternReader):
 
         With DISTINCT, GROUP BY, LIMIT or OFFSET they apply to the solutions of the query.
         """
-        if not (query.distinct or _is_grouped(query.pattern) or query.limit is not None or query.offset):
+        if not (query.distinct or grouping(query.pattern) is not None or query.limit is not None or query.offset):
             return
         for condition in conditions:
             if event_references(condition):
@@ -201,17 +199,6 @@ class QueryReader(PatternReader):
 
 _MAX_DIGITS: Final = 18
 """Maximal number of digits of LIMIT and OFFSET."""
-
-
-def _is_grouped(pattern: Pattern) -> bool:
-    """Return whether a query has a Group, possibly under computed columns, HAVING and VALUES."""
-    match pattern:
-        case Group():
-            return True
-        case Extend(inner, _, _) | Filter(inner, _) | Join(inner, Values()):
-            return _is_grouped(inner)
-        case _:
-            return False
 
 
 # References of expressions to other events, and values after grouping (SPARQL 1.1, 18.2.4.1).

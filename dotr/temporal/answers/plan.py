@@ -11,16 +11,17 @@ Invariant: a kept part has the bag of solutions of full evaluation, at every rep
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple, assert_never
 
 from dotr.errors.diagnostics import DotrError
 from dotr.evaluation.joins.branch_loops import AnswerRow
 from dotr.evaluation.joins.branches import Unplannable, branches
-from dotr.evaluation.joins.scope import Reads, Variables, certain, possible, reads_of, union_of_reads
+from dotr.evaluation.joins.scope import Reads, Variables, possible, reads_of, union_of_reads
 from dotr.evaluation.limits import Limits
 from dotr.evaluation.triples.index import TripleIndex
 from dotr.instant.queries.evaluate import AlgebraCompiler
+from dotr.instant.queries.evidence import TracedSolution
 from dotr.instant.queries.graph import Graph
 from dotr.instant.queries.incremental import split_paths
 from dotr.instant.queries.matching import Bindings, Solution
@@ -47,7 +48,7 @@ from dotr.model.algebra import (
     is_hidden,
 )
 from dotr.model.terms import Variable
-from dotr.model.traverse import expressions_in, has_exists, walk
+from dotr.model.traverse import certain, expressions_in, has_exists, walk
 from dotr.temporal.answers.changes import NO_TRIPLES, GraphChanges, GraphName, ReportWork, RowChanges
 from dotr.temporal.answers.groups import MaintainedGroups
 from dotr.temporal.answers.joins import MaintainedJoin, MaintainedLookup
@@ -277,6 +278,9 @@ class MaintainedPart(AlgebraOperator):
         if outer or not self.variables.isdisjoint(bound):
             return self._general.solutions(graph, bound, outer)
         return [self._solutions[row] for row in self._bag.elements()]
+
+    def traced(self, graph: Graph, bound: Bindings, outer: Bindings) -> Iterator[TracedSolution]:
+        return self._general.traced(graph, bound, outer)
 
     def size(self, graph: Graph) -> float:
         return float(len(self._bag))

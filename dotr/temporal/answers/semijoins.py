@@ -23,10 +23,10 @@ from typing import NamedTuple
 from dotr.errors.diagnostics import DotrError
 from dotr.evaluation.expressions import condition
 from dotr.evaluation.joins.branch_loops import AnswerRow
-from dotr.evaluation.joins.scope import Variables, certain
+from dotr.evaluation.joins.scope import Variables
 from dotr.model.algebra import Exists, Expression, Extend, Filter, Group, LeftJoin, MatchPattern, Minus, Pattern, Select, WindowBlock
 from dotr.model.terms import Term, Variable
-from dotr.model.traverse import free_variables, has_exists, walk
+from dotr.model.traverse import certain, free_variables, has_exists, walk
 from dotr.temporal.answers.changes import NO_ROWS, GraphChanges, ReportWork, RowChanges
 from dotr.temporal.answers.joins import RowBag, RowMerge
 from dotr.temporal.answers.operators import MaintainedOperator, over_rows

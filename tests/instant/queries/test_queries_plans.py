@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import pytest
 
-from dotr.evaluation.joins.scope import certain, possible
+from dotr.evaluation.joins.scope import possible
 from dotr.evaluation.limits import Limits
 from dotr.evaluation.triples.index import TripleIndex
 from dotr.evaluation.triples.masked_index import MaskedIndex
@@ -46,6 +46,7 @@ from dotr.model.algebra import (
     Var,
 )
 from dotr.model.terms import XSD, Term, Triple, literal
+from dotr.model.traverse import certain
 from tests.oracle.algebra import select as by_oracle
 
 NODES = ["<n:a>", "<n:b>", "<n:c>", "_:z"]

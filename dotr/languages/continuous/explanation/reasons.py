@@ -16,11 +16,12 @@ from typing import Final, assert_never
 
 from dotr.explanations.evidence.event_reasons import ProofsByTime
 from dotr.explanations.evidence.proofs import StatedTriple, TripleProof, parts_of_proofs
-from dotr.explanations.evidence.query_proof import Evidence, SolutionGroup, UsedMapping, UsedPath, UsedTriple, UsedWindow, prove_solution
+from dotr.explanations.evidence.query_proof import prove_solution
 from dotr.explanations.evidence.reasons import ProofScope, ReportReason, SolutionReason, SolutionStatus, UnitReason
 from dotr.explanations.replay.firings import AnyFiring, FiringRecorder, UnitFiring
 from dotr.explanations.replay.stream import WindowElement
 from dotr.instant.queries.evaluate import AlgebraCompiler
+from dotr.instant.queries.evidence import Evidence, SolutionGroup, UsedMapping, UsedPath, UsedTriple, UsedWindow
 from dotr.instant.queries.operators import EMPTY
 from dotr.languages.continuous.evaluation.report import SolutionRow
 from dotr.languages.continuous.evaluation.run import row_graphs

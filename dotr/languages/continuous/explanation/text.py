@@ -7,12 +7,12 @@ from typing import Final, assert_never
 
 from dotr.evaluation.expressions.values.times import format_time
 from dotr.explanations.evidence.proofs import DerivedTriple, StatedTriple
-from dotr.explanations.evidence.query_proof import Evidence, SolutionGroup, UsedMapping, UsedPath, UsedTriple, UsedWindow
 from dotr.explanations.evidence.reasons import ProofScope, ReportReason, SolutionReason, SolutionStatus, UnitReason
 from dotr.explanations.replay.firings import UnitFiring
 from dotr.explanations.replay.stream import Replay, WindowElement
 from dotr.explanations.text.reason_text import ReasonWriter
 from dotr.explanations.text.tree import JsonValue, ReasonKind, WhyTree
+from dotr.instant.queries.evidence import Evidence, SolutionGroup, UsedMapping, UsedPath, UsedTriple, UsedWindow
 from dotr.languages.continuous.evaluation.match_blocks import EventMapping
 from dotr.languages.continuous.explanation.dataset import ReportDataset
 from dotr.languages.continuous.explanation.reasons import MOST_SOLUTIONS, names_of, used_elements

@@ -13,13 +13,12 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from dotr.errors.diagnostics import Diagnostic, Refused
-from dotr.evaluation.joins.scope import certain
 from dotr.languages.epsparql.codes import TemporalCode
 from dotr.languages.epsparql.text.expressions import NO_GRAPH_HINT, FunctionUses, IntervalReader, report_function, tokens_of
 from dotr.model.algebra import Bgp, Expression, Extend, Filter, Join, Pattern, TriplePattern, is_hidden
 from dotr.model.places import Span
 from dotr.model.terms import Variable
-from dotr.model.traverse import free_variables, has_exists, in_scope
+from dotr.model.traverse import certain, free_variables, has_exists, in_scope
 from dotr.syntax.sparql import grammar, parse_tokens
 from dotr.syntax.sparql.grammar import ParseNode
 from dotr.syntax.sparql.queries import QueryReader

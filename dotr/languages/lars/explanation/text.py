@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
-from dotr.explanations.evidence.proofs import ComputedTerm, DerivedTriple, HeldFilter, StatedTriple, TripleProof
+from dotr.explanations.evidence.proofs import DerivedTriple, StatedTriple, TripleProof
 from dotr.explanations.evidence.reasons import FactReason, LarsEventReason, LarsNode, PointAtom, UnitReason, lars_nodes
 from dotr.explanations.replay.firings import UnitFiring
 from dotr.explanations.replay.stream import ElementPlace, Replay, WindowElement
 from dotr.explanations.text.reason_text import ReasonWriter
 from dotr.explanations.text.tree import JsonValue, ReasonKind, WhyTree
 from dotr.explanations.text.unit_event_writer import UnitEventWriter
+from dotr.instant.queries.evidence import ComputedTerm, HeldFilter
 from dotr.languages.lars.model import EventName, LarsItem, LarsNot, OwnRelation, ReportKind
 from dotr.model.datalog import Bind, FilterItem
 from dotr.model.terms import Term, Variable
