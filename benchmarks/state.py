@@ -45,8 +45,9 @@ from dotr.runtimes.pipeline.config import read_config
 from dotr.runtimes.spark.buckets.worker import BucketCache, process_batch
 from dotr.runtimes.spark.checkpoint.figures import read_totals
 from dotr.runtimes.spark.checkpoint.folder import CheckpointLayout
+from dotr.runtimes.spark.exchange.positions import Offset
 from dotr.runtimes.spark.exchange.task import Task
-from dotr.runtimes.spark.planning.planner import Offset, plan
+from dotr.runtimes.spark.planning.planner import plan
 from dotr.runtimes.spark.run import _job as make_job
 from dotr.runtimes.spark.run import run_spark
 from dotr.runtimes.spark.tasks.inputs import scan_inputs

@@ -26,9 +26,10 @@ from dotr.runtimes.pipeline.config import read_config
 from dotr.runtimes.spark import run
 from dotr.runtimes.spark.buckets.bucket_steps import bucket_context, step_bucket
 from dotr.runtimes.spark.checkpoint.folder import CheckpointLayout
+from dotr.runtimes.spark.exchange.positions import Offset
 from dotr.runtimes.spark.exchange.rows import SparkRow
 from dotr.runtimes.spark.exchange.task import Task
-from dotr.runtimes.spark.planning.planner import Offset, plan
+from dotr.runtimes.spark.planning.planner import plan
 from dotr.runtimes.spark.sink import Sink
 from dotr.runtimes.spark.tasks.inputs import scan_inputs
 from dotr.runtimes.spark.tasks.stage_one_task import task_lines

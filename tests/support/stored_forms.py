@@ -37,9 +37,9 @@ from dotr.runtimes.spark.checkpoint.folder import Checkpoint, CheckpointLayout
 from dotr.runtimes.spark.exchange import rows
 from dotr.runtimes.spark.exchange import spilled_rows as waiting
 from dotr.runtimes.spark.exchange.job import Job
+from dotr.runtimes.spark.exchange.positions import Floor, InputPosition, Offset
 from dotr.runtimes.spark.exchange.rows import BucketSize, RowKind
 from dotr.runtimes.spark.exchange.task import InputRange, Task
-from dotr.runtimes.spark.planning.planner import Floor, InputPosition, Offset
 from dotr.streams.formats import segments
 from dotr.streams.merge import journal
 from dotr.streams.records import ElementMap, Format, InputFile

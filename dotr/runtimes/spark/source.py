@@ -24,11 +24,12 @@ from dotr.runtimes.spark.checkpoint.figures import write_watermarks
 from dotr.runtimes.spark.exchange.errors import carrying_diagnostics
 from dotr.runtimes.spark.exchange.job import Job
 from dotr.runtimes.spark.exchange.names import SOURCE
+from dotr.runtimes.spark.exchange.positions import Cut, Offset
 from dotr.runtimes.spark.exchange.rows import SCHEMA
 from dotr.runtimes.spark.exchange.task import PartitionOfInput, PathsOfInput, Task, no_partition, single_files
 from dotr.runtimes.spark.planning.indexed_plan import ending_at, indexed_plan
 from dotr.runtimes.spark.planning.indexed_topics import IndexedTopics
-from dotr.runtimes.spark.planning.planner import Cut, Offset, plan
+from dotr.runtimes.spark.planning.planner import plan
 
 if TYPE_CHECKING:
     from pyarrow import RecordBatch

@@ -25,9 +25,10 @@ from dotr.runtimes.spark.buckets.bucket_steps import bucket_context
 from dotr.runtimes.spark.buckets.worker import BucketCache, process_batch
 from dotr.runtimes.spark.checkpoint.folder import CheckpointLayout
 from dotr.runtimes.spark.exchange.job import Job
+from dotr.runtimes.spark.exchange.positions import Offset
 from dotr.runtimes.spark.exchange.rows import BucketSize, RowKind, SparkRow, decode_firings, decode_size
 from dotr.runtimes.spark.exchange.task import Task
-from dotr.runtimes.spark.planning.planner import Offset, plan
+from dotr.runtimes.spark.planning.planner import plan
 from dotr.runtimes.spark.tasks.inputs import scan_inputs
 from dotr.runtimes.spark.tasks.stage_one_task import task_lines
 from dotr.temporal.layout.layers import Layer

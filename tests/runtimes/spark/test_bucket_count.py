@@ -15,7 +15,7 @@ from dotr.engine.state.schema import StateSchema, state_schema
 from dotr.runtimes.pipeline.build import build
 from dotr.runtimes.pipeline.config import read_config
 from dotr.runtimes.spark.checkpoint.folder import Checkpoint, required_layout
-from dotr.runtimes.spark.planning.planner import InputPosition, Offset
+from dotr.runtimes.spark.exchange.positions import InputPosition, Offset
 
 pytestmark = pytest.mark.core
 

@@ -13,10 +13,11 @@ import pytest
 
 from dotr.model.stream import DeadLetter, Element
 from dotr.model.time import LAST_MICRO, Micros
+from dotr.runtimes.spark.exchange.positions import END, Cut, InputPosition, Offset
 from dotr.runtimes.spark.exchange.task import Task
 from dotr.runtimes.spark.planning.granules import Granule, Piece, has_ranges, range_starts, records_of_granule, scan_parts, scan_range
 from dotr.runtimes.spark.planning.indexed_plan import ending_at, indexed_plan
-from dotr.runtimes.spark.planning.planner import END, Cut, InputPosition, Offset, plan
+from dotr.runtimes.spark.planning.planner import plan
 from dotr.runtimes.spark.tasks.inputs import admit, range_files
 from dotr.streams.formats.reading import Reader
 from dotr.streams.lateness import TimeFilter

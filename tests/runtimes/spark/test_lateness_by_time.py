@@ -15,8 +15,9 @@ from hypothesis import strategies as st
 from dotr.model.stream import DeadLetter, Element, Reason
 from dotr.model.terms import Triple
 from dotr.model.time import LAST_MICRO, Micros
+from dotr.runtimes.spark.exchange.positions import END, Offset
 from dotr.runtimes.spark.exchange.task import InputRange, Task
-from dotr.runtimes.spark.planning.planner import END, Offset, plan
+from dotr.runtimes.spark.planning.planner import plan
 from dotr.runtimes.spark.tasks.inputs import admit, range_files
 from dotr.streams.formats.csv import rows as csv_rows
 from dotr.streams.formats.csv.map import compile_map

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from dotr.model.stream import DeadLetter, Element
 from dotr.model.time import LAST_MICRO
+from dotr.runtimes.spark.exchange.positions import END, Cut, Offset
 from dotr.runtimes.spark.exchange.task import InputRange, Task
 from dotr.runtimes.spark.planning.live_batches import GrowingPlan, ScannedInput
-from dotr.runtimes.spark.planning.planner import END, Cut, Offset
 from dotr.runtimes.spark.tasks.inputs import admit
 from dotr.streams.formats.segments import SPOOL_END
 from dotr.streams.merge.feeds import FilesFeed, InputPoint, OneFile

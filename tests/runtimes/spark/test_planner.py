@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from dotr.model.time import LAST_MICRO, Micros
 from dotr.runtimes.spark.exchange.names import bucket_keys, hash_partition
-from dotr.runtimes.spark.planning.planner import BEGINNING, END, ORDINARY_BYTES, Cut, InputPosition, Offset, plan
+from dotr.runtimes.spark.exchange.positions import BEGINNING, END, ORDINARY_BYTES, Cut, InputPosition, Offset
+from dotr.runtimes.spark.planning.planner import plan
 
 Input = list[Micros | None]
 

@@ -28,8 +28,8 @@ from dotr.runtimes.pipeline.config import read_config
 from dotr.runtimes.spark import query
 from dotr.runtimes.spark.checkpoint.standard_input_spool import NEXT, copied_lines, spooling
 from dotr.runtimes.spark.exchange.errors import encode_diagnostics
+from dotr.runtimes.spark.exchange.positions import Offset
 from dotr.runtimes.spark.exchange.rows import RowKind, encode_totals
-from dotr.runtimes.spark.planning.planner import Offset
 from dotr.runtimes.spark.run import DisplayPaths
 from dotr.runtimes.spark.sink import Sink
 from dotr.runtimes.spark.start.session import _silence_python

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from dotr.model.places import Document
 from dotr.model.stream import DeadLetter, Element
 from dotr.runtimes.spark.checkpoint.message_spool import MessageSpool
+from dotr.runtimes.spark.exchange.positions import Cut, Offset
 from dotr.runtimes.spark.exchange.task import Task
 from dotr.runtimes.spark.planning.live_batches import GrowingPlan, ScannedInput
-from dotr.runtimes.spark.planning.planner import Cut, Offset
 from dotr.runtimes.spark.tasks.inputs import admit, range_files
 from dotr.streams.connectors.receivers import deliver
 from dotr.streams.formats.messages import message_decoder

@@ -86,8 +86,8 @@ def test_queue_in_process_counts_from_reception() -> None:
 
 def test_tasks_of_spark_read_a_spool_again_as_it_was_received(tmp_path: Path) -> None:
     pytest.importorskip("pyspark")
+    from dotr.runtimes.spark.exchange.positions import END
     from dotr.runtimes.spark.exchange.task import InputRange
-    from dotr.runtimes.spark.planning.planner import END
     from dotr.runtimes.spark.tasks.inputs import admit, range_files
 
     path = tmp_path / "0-1.messages"

@@ -27,7 +27,7 @@ from dotr.evaluation.files.private_files import remove_leftovers, replace_file, 
 from dotr.runtimes.monitoring.totals import RunFailed
 from dotr.runtimes.pipeline.build import Pipeline
 from dotr.runtimes.spark.checkpoint.damage import check_logs
-from dotr.runtimes.spark.planning.planner import BEGINNING, Offset
+from dotr.runtimes.spark.exchange.positions import BEGINNING, Offset
 from dotr.streams.connectors.opening import needs_identity
 from dotr.streams.formats.segments import RECEIVED
 from dotr.streams.merge.folders import GrowingInput

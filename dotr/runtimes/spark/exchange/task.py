@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple, TypeAlias
 
 from dotr.model.time import Micros
-from dotr.runtimes.spark.planning.planner import END, Cut, Floor, Offset
+from dotr.runtimes.spark.exchange.positions import END, Cut, Floor, Offset
 from dotr.streams.connectors.kafka.topics import LostRange
 
 PathsOfInput: TypeAlias = Callable[[int, int, int], tuple[str, ...]]

@@ -19,8 +19,8 @@ from dotr.errors.diagnostics import DotrError, refuse
 from dotr.evaluation.files.private_files import replace_file
 from dotr.runtimes.spark.exchange.errors import CarriedDiagnostics
 from dotr.runtimes.spark.exchange.job import Job
+from dotr.runtimes.spark.exchange.positions import Offset
 from dotr.runtimes.spark.planning.granules import Piece
-from dotr.runtimes.spark.planning.planner import Offset
 
 FOLDER: Final = "index"
 """The folder of the index, inside the checkpoint."""

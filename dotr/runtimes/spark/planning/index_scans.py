@@ -32,12 +32,12 @@ from dotr.runtimes.spark.checkpoint.folder import last_number
 from dotr.runtimes.spark.exchange.errors import CarriedDiagnostics, decode_diagnostics, encode_diagnostics, failure_of
 from dotr.runtimes.spark.exchange.job import Job
 from dotr.runtimes.spark.exchange.jvm_errors import JVM_ERRORS, error_text
+from dotr.runtimes.spark.exchange.positions import BEGINNING, END, ORDINARY_BYTES, InputPosition, Offset
 from dotr.runtimes.spark.exchange.task import RangePartition
 from dotr.runtimes.spark.exchange.worker_cache import input_of, without_garbage_collection
 from dotr.runtimes.spark.planning.granules import Piece, has_ranges, range_starts, records_of_granule, scan_parts, scan_range
 from dotr.runtimes.spark.planning.index_files import BEAT_SECONDS, IndexFiles, index_folder
 from dotr.runtimes.spark.planning.indexed_topics import IndexedTopics, end_of_range, offset_range_starts, piece_of_partition
-from dotr.runtimes.spark.planning.planner import BEGINNING, END, ORDINARY_BYTES, InputPosition, Offset
 from dotr.streams.failures import InputFailed
 from dotr.streams.records import InputFile, Position
 

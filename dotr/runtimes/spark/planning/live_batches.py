@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from dotr.model.time import LAST_MICRO, Micros
-from dotr.runtimes.spark.planning.planner import END, ORDINARY_BYTES, Cut, Floor, InputPosition, Offset
+from dotr.runtimes.spark.exchange.positions import END, ORDINARY_BYTES, Cut, Floor, InputPosition, Offset
 from dotr.streams.connectors.kafka.feed import KafkaFeed
 from dotr.streams.lateness import Lateness
 from dotr.streams.merge.feeds import Feed, InputPoint

@@ -12,11 +12,11 @@ from typing import Final
 
 from dotr.runtimes.spark.checkpoint.figures import EVERY_SECONDS, write_watermarks
 from dotr.runtimes.spark.exchange.job import Job
+from dotr.runtimes.spark.exchange.positions import END, Cut, Offset
 from dotr.runtimes.spark.exchange.task import PathsOfInput
 from dotr.runtimes.spark.exchange.worker_cache import input_of
 from dotr.runtimes.spark.planning.live_batches import GrowingPlan, ScannedInput
 from dotr.runtimes.spark.planning.planned_topics import PlannedTopics
-from dotr.runtimes.spark.planning.planner import END, Cut, Offset
 from dotr.streams.formats.segments import RECEIVED, SPOOL, Segments, spool_folder
 from dotr.streams.merge.feeds import Feed, FilesFeed, InputPoint, OneFile, SegmentsFeed
 from dotr.streams.merge.folders import GrowingInput

@@ -7,7 +7,7 @@ judged as in `planner`: by the greatest earlier time in the input's own order.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, BinaryIO, Final, Protocol, TypeAlias
 
@@ -15,9 +15,9 @@ from dotr.errors.diagnostics import Refused
 from dotr.model.stream import DeadLetter, Element
 from dotr.model.time import Micros
 from dotr.runtimes.spark.exchange.job import Job
+from dotr.runtimes.spark.exchange.positions import BEGINNING, END, Floor
 from dotr.runtimes.spark.exchange.task import InputRange, Task
 from dotr.runtimes.spark.exchange.worker_cache import input_of
-from dotr.runtimes.spark.planning.planner import BEGINNING, END, Floor, ScanTimes
 from dotr.streams.formats.lines import open_lines
 from dotr.streams.formats.reading import Reader, records_of
 from dotr.streams.lateness import BY_TIME, EVERY_TIME, Lateness, TimeFilter
@@ -29,6 +29,11 @@ if TYPE_CHECKING:
 
 _OPEN_FILES: Final[dict[str, BinaryIO]] = {}
 _MAX_OPEN_FILES: Final = 256
+
+
+ScanTimes: TypeAlias = Callable[[int, int, int], Iterator[tuple[int, int, Micros | None]]]
+"""`scan(input, offset, line)`: offset, line and time (None: unreadable) of each record from a
+position on."""
 
 
 def scan_inputs(job: Job) -> ScanTimes:
