@@ -305,7 +305,7 @@ def _job(pipeline: Pipeline, layout: CheckpointLayout, tasks: int, folders: tupl
         rates=tuple(rates.items()),
         paces=tuple(pipeline.paces.items()),
         moved=folders[1] if layout.start is not None else "",
-        start=json.dumps(layout.start) if layout.start is not None else "",
+        start=layout.start.to_text() if layout.start is not None else "",
         trigger=pipeline.spark.trigger_interval,
         topics=tuple(each.topics.to_json() for each in pipeline.topics),
         maps=_maps([*inputs, *[each.topics.like for each in pipeline.topics]]),

@@ -148,7 +148,7 @@ def _offset_problem(path: Path) -> str | None:
     try:
         version, settings, offset, *_ = path.read_text().splitlines()
         json.loads(settings)
-        Offset.of_json(json.loads(offset))
+        Offset.of_text(offset)
     except (ValueError, TypeError, KeyError, AssertionError):
         return "is cut or is no such log"
     return None if version.startswith("v") else "is cut or is no such log"

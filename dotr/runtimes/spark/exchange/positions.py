@@ -1,12 +1,15 @@
 """Positions in the inputs: where reading of each continues, and where that of one batch may stop.
 
 An offset, which Spark keeps as JSON in its log, is all that a batch is planned again from.
+Its text, in the log, in the checkpoint, in a job and in the index, is written and read here alone.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Final, NamedTuple
 
 from dotr.model.time import LAST_MICRO, Micros
@@ -29,6 +32,11 @@ class Floor(NamedTuple):
     file: int
     offset: int
     until: Micros
+
+
+def floors_of_json(listed: Iterable[Sequence[int]]) -> tuple[Floor, ...]:
+    """Floors from the lists in which JSON has them."""
+    return tuple(Floor(*each) for each in listed)
 
 
 class InputPosition(NamedTuple):
@@ -58,7 +66,7 @@ class InputPosition(NamedTuple):
         >>> InputPosition.of_json(*position.to_json()) == position
         True
         """
-        return InputPosition(offset, line, greatest, file, tuple(Floor(*floor) for floor in floors))
+        return InputPosition(offset, line, greatest, file, floors_of_json(floors))
 
 
 START: Final = InputPosition(0, 1, BEGINNING)
@@ -113,6 +121,22 @@ class Offset:
         assert isinstance(time, int)
         assert isinstance(positions, list)
         return Offset(time, tuple(InputPosition.of_json(*position) for position in positions))
+
+    def to_text(self) -> str:
+        """The JSON data as text."""
+        return json.dumps(self.to_json())
+
+    @staticmethod
+    def of_text(text: str) -> Offset:
+        """The inverse of `to_text`. Raises ValueError, TypeError, KeyError or AssertionError for
+        other text."""
+        return Offset.of_json(json.loads(text))
+
+    @staticmethod
+    def of_log(path: Path) -> Offset:
+        """The offset in a file of Spark's log of offsets. Raises OSError, and what `of_text` raises
+        and IndexError for a damaged file."""
+        return Offset.of_text(path.read_text().splitlines()[-1])
 
     def padded(self, inputs: int) -> Offset:
         """The offset with start positions for inputs added since."""

@@ -108,7 +108,7 @@ def _scan(job: Job, files: IndexFiles, work: dict[str, Any]) -> int:
         if partition is None:
             files.write(number, piece, scan_range(input_of(job, number), Position(*base), starts, piece, job.granule))
         else:
-            files.write(number, piece, _scan_offsets(job, RangePartition(*partition[:4]), starts, piece))
+            files.write(number, piece, _scan_offsets(job, RangePartition.of_json(*partition), starts, piece))
     parts = [
         (BEGINNING, number, 0, scan_parts(input_of(job, number), Position(*base), job.granule, first))
         for number, base, first in work["parts"]
@@ -352,15 +352,14 @@ def _last_offset(job: Job, log: str) -> Offset | None:
     if last is None:
         return None
     try:
-        text = (Path(job.run) / "offsets" / str(last)).read_text().splitlines()[-1]
-        return Offset.of_json(json.loads(text)).padded(len(job.inputs))
+        return Offset.of_log(Path(job.run) / "offsets" / str(last)).padded(len(job.inputs))
     except (OSError, ValueError, IndexError):  # it is being written, or was removed since
         return None
 
 
 def _started(job: Job) -> Offset | None:
     """The offset at which the query of a job continues an earlier query; None for a first query."""
-    return Offset.of_json(json.loads(job.start)) if job.start else None
+    return Offset.of_text(job.start) if job.start else None
 
 
 @contextmanager
