@@ -12,13 +12,13 @@ from typing import Final
 
 from dotr.runtimes.spark.checkpoint.figures import EVERY_SECONDS, write_watermarks
 from dotr.runtimes.spark.exchange.job import Job
-from dotr.runtimes.spark.exchange.positions import END, Cut, Offset
+from dotr.runtimes.spark.exchange.positions import Cut, Offset
 from dotr.runtimes.spark.exchange.task import PathsOfInput
 from dotr.runtimes.spark.exchange.worker_cache import input_of
-from dotr.runtimes.spark.planning.live_batches import GrowingPlan, ScannedInput
 from dotr.runtimes.spark.planning.planned_topics import PlannedTopics
+from dotr.runtimes.spark.planning.planner import ScannedInput, ScannedPlan, feed_of_file
 from dotr.streams.formats.segments import RECEIVED, SPOOL, Segments, spool_folder
-from dotr.streams.merge.feeds import Feed, FilesFeed, InputPoint, OneFile, SegmentsFeed
+from dotr.streams.merge.feeds import Feed, FilesFeed, InputPoint, SegmentsFeed
 from dotr.streams.merge.folders import GrowingInput
 from dotr.streams.merge.journal import Journal, JournaledFiles, SpooledInput
 from dotr.streams.merge.paces import EventClock, NoRateLimit, PacedFeed, RateLimit
@@ -55,12 +55,7 @@ class GrowingInputs:
             feed: Feed
             bounded = number < singles
             if bounded:
-                ended = position.offset == END
-                feed = (
-                    FilesFeed(OneFile(file), elements=False, ended=ended)
-                    if ended
-                    else FilesFeed(OneFile(file), InputPoint(0, position.offset, position.line), elements=False)
-                )
+                feed = feed_of_file(file, position)
             else:
                 pattern, settle, idle, watching = json.loads(job.growing[number - singles])
                 known = [other.path for other in files[:singles] if other.input == file.input]
@@ -85,7 +80,7 @@ class GrowingInputs:
         partitions = range(len(job.inputs), len(start.positions))
         self._paces, self._clocks = paces, clocks
         scanned += [self.topics.scanned(number, start.positions[number], paces, clocks) for number in partitions]
-        self.plan = GrowingPlan(scanned, start, job.batch, job.tasks)
+        self.plan = ScannedPlan(scanned, start, job.batch, job.tasks)
 
     def add_appeared(self) -> None:
         """Add the partitions that have appeared, after they are noted in the journal."""

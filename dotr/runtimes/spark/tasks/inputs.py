@@ -7,7 +7,7 @@ judged as in `planner`: by the greatest earlier time in the input's own order.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, BinaryIO, Final, Protocol, TypeAlias
 
@@ -19,7 +19,7 @@ from dotr.runtimes.spark.exchange.positions import BEGINNING, END, Floor
 from dotr.runtimes.spark.exchange.task import InputRange, Task
 from dotr.runtimes.spark.exchange.worker_cache import input_of
 from dotr.streams.formats.lines import open_lines
-from dotr.streams.formats.reading import Reader, records_of
+from dotr.streams.formats.reading import records_of
 from dotr.streams.lateness import BY_TIME, EVERY_TIME, Lateness, TimeFilter
 from dotr.streams.merge.feeds import InputPoint, open_segment, unopened
 from dotr.streams.records import START, InputFile, Position, Record, with_sources
@@ -29,22 +29,6 @@ if TYPE_CHECKING:
 
 _OPEN_FILES: Final[dict[str, BinaryIO]] = {}
 _MAX_OPEN_FILES: Final = 256
-
-
-ScanTimes: TypeAlias = Callable[[int, int, int], Iterator[tuple[int, int, Micros | None]]]
-"""`scan(input, offset, line)`: offset, line and time (None: unreadable) of each record from a
-position on."""
-
-
-def scan_inputs(job: Job) -> ScanTimes:
-    """The scan function of `planner.plan`."""
-
-    def scan(number: int, offset: int, line: int) -> Iterator[tuple[int, int, Micros | None]]:
-        with Reader(input_of(job, number), Position(offset, line), elements=False) as reader:
-            for record in reader.records():
-                yield record.offset, record.line, record.judged_time
-
-    return scan
 
 
 def _messages(file: InputFile, point: InputPoint, stop: int, time_filter: TimeFilter) -> Iterator[Record]:
