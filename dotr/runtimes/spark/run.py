@@ -7,7 +7,7 @@ import json
 import logging
 import os
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import nullcontext, suppress
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from itertools import chain, islice
@@ -31,7 +31,6 @@ from dotr.runtimes.pipeline.build import Pipeline, with_clock
 from dotr.runtimes.spark.checkpoint.damage import failure_in
 from dotr.runtimes.spark.checkpoint.folder import Checkpoint, CheckpointLayout, required_layout
 from dotr.runtimes.spark.checkpoint.message_spool import Reception, receiving
-from dotr.runtimes.spark.checkpoint.standard_input_spool import SpoolState, spooling
 from dotr.runtimes.spark.checkpoint.state_moves import OldQuery, move_state
 from dotr.runtimes.spark.exchange.errors import failure_of
 from dotr.runtimes.spark.exchange.job import Job
@@ -194,22 +193,21 @@ def _run_on_spark(
             first.report(batch_written=sink.batch_written)
             progress(sink.totals)
 
-        standard = [each for each in pipeline.growing if each.standard]
         has_listener = on_progress is not ignore_progress
         if has_listener:
             session.streams.addListener(spark_progress.listener)
         try:
-            with spooling(standard[0].like, checkpoint.folder) if standard else nullcontext(SpoolState()) as spool:
+            reception.copy_standard_input(pipeline.growing, checkpoint.folder)
 
-                def poll_query() -> None:
-                    if (failure := spool.failure or reception.failure) is not None:
-                        raise failure
-                    if has_listener:
-                        poll()
+            def poll_query() -> None:
+                if (failure := reception.failure) is not None:
+                    raise failure
+                if has_listener:
+                    poll()
 
-                show("starting the query")
-                scans = partial(indexing, session, job)
-                run_query(session, job, sink, checkpoint.query, checkpoint.log, poll_query, settings.restarts, scans)
+            show("starting the query")
+            scans = partial(indexing, session, job)
+            run_query(session, job, sink, checkpoint.query, checkpoint.log, poll_query, settings.restarts, scans)
         except WriteFailed as error:
             raise RunFailed(f"{error} (the batches before that are kept: the same command goes on from them)") from None
         finally:

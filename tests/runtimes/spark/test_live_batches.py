@@ -16,9 +16,9 @@ from dotr.runtimes.spark.exchange.positions import END, Cut, Offset
 from dotr.runtimes.spark.exchange.task import InputRange, Task
 from dotr.runtimes.spark.planning.planner import ScannedInput, ScannedPlan
 from dotr.runtimes.spark.tasks.inputs import admit
-from dotr.streams.formats.segments import SPOOL_END
+from dotr.streams.formats.segments import SPOOL_END, Segments
 from dotr.streams.merge.feeds import FilesFeed, InputPoint, OneFile
-from dotr.streams.merge.journal import NAME, Journal, SpooledInput
+from dotr.streams.merge.journal import NAME, Journal
 from dotr.streams.merge.paces import NoRateLimit
 from dotr.streams.records import Format, InputFile, Record
 from tests.oracle.arrivals import Ends, Input, Outcome, Step, outcome
@@ -159,7 +159,7 @@ def test_journal_keeps_appeared_files_and_drops_removed_ones(tmp_path: Path) -> 
 
 
 def test_segments_of_standard_input_have_line_numbers(tmp_path: Path) -> None:
-    spooled = SpooledInput(InputFile("x", "-", Format.NDJSON), tmp_path)
+    spooled = Segments(InputFile("x", "-", Format.NDJSON), tmp_path, framed=False)
     assert spooled.file(0) is None
     (tmp_path / "000000000000-000000000001.ndjson").touch()
     assert spooled.paths(0, 0) == (str(tmp_path / "000000000000-000000000001.ndjson"),)

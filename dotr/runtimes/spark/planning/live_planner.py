@@ -20,7 +20,7 @@ from dotr.runtimes.spark.planning.planner import ScannedInput, ScannedPlan, feed
 from dotr.streams.formats.segments import RECEIVED, SPOOL, Segments, spool_folder
 from dotr.streams.merge.feeds import Feed, FilesFeed, InputPoint, SegmentsFeed
 from dotr.streams.merge.folders import GrowingInput
-from dotr.streams.merge.journal import Journal, JournaledFiles, SpooledInput
+from dotr.streams.merge.journal import Journal, JournaledFiles
 from dotr.streams.merge.paces import EventClock, NoRateLimit, PacedFeed, RateLimit
 
 _PAUSE_SECONDS: Final = 0.01
@@ -48,7 +48,7 @@ class GrowingInputs:
         journal = Journal(folder, done)
         paces: dict[str, RateLimit | NoRateLimit] = {name: RateLimit(rate) for name, rate in job.rates}
         clocks = {name: EventClock(pace) for name, pace in job.paces}
-        self._growing: dict[int, JournaledFiles | SpooledInput | Segments] = {}
+        self._growing: dict[int, JournaledFiles | Segments] = {}
         scanned = []
         for number, (file, position) in enumerate(zip(files, start.positions[: len(files)], strict=True)):
             idle = None
@@ -65,7 +65,11 @@ class GrowingInputs:
                     segments = self._growing[number] = Segments(file, spool_folder(folder, file.input))
                     feed = SegmentsFeed(segments, start_point)
                 else:
-                    source = JournaledFiles(growing, journal, known, watching=watching) if pattern else SpooledInput(file, folder / SPOOL)
+                    source = (
+                        JournaledFiles(growing, journal, known, watching=watching)
+                        if pattern
+                        else Segments(file, folder / SPOOL, framed=False)
+                    )
                     self._growing[number] = source
                     feed = FilesFeed(source, start_point, elements=False)
             pace = paces.setdefault(file.input, NoRateLimit())
@@ -104,7 +108,7 @@ class GrowingInputs:
     def release(self, before: Offset) -> None:
         """Remove copied input before an offset, before which no batch is planned again."""
         for number, source in self._growing.items():
-            if isinstance(source, SpooledInput | Segments) and number < len(before.positions):
+            if isinstance(source, Segments) and number < len(before.positions):
                 source.remove(before.positions[number].file)
 
     def close(self) -> None:
