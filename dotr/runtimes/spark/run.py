@@ -28,6 +28,7 @@ from dotr.model.stream import DeadLetter, Firing
 from dotr.runtimes.monitoring.progress import ReportProgress, ignore_progress
 from dotr.runtimes.monitoring.totals import ReportActivity, ReportTotals, RunFailed, Totals, ignore_activity
 from dotr.runtimes.pipeline.build import Pipeline, with_clock
+from dotr.runtimes.spark.checkpoint.bucket_count import Cores, buckets_at_start, move_line
 from dotr.runtimes.spark.checkpoint.damage import failure_in
 from dotr.runtimes.spark.checkpoint.folder import Checkpoint, CheckpointLayout, required_layout
 from dotr.runtimes.spark.checkpoint.message_spool import Reception, receiving
@@ -42,7 +43,6 @@ from dotr.runtimes.spark.figures.progress import FirstBatchProgress, SparkProgre
 from dotr.runtimes.spark.planning.index_scans import granule_of, indexing
 from dotr.runtimes.spark.query import run_query
 from dotr.runtimes.spark.sink import Sink, cut_rules
-from dotr.runtimes.spark.start.bucket_count import Cores, buckets_at_start, move_line
 from dotr.runtimes.spark.start.session import cores, is_dynamic, is_local, start
 from dotr.streams.connectors.kafka.cluster import check_identities
 from dotr.streams.connectors.kafka.topics import PartitionJournal
