@@ -19,12 +19,12 @@ from pathlib import Path
 from dotr.model.places import Document
 from dotr.model.stream import DeadLetter, Firing
 from dotr.model.time import Clock
+from dotr.runtimes.spark.exchange.positions import Cut, InputPosition, Offset
 from dotr.runtimes.spark.exchange.rows import RowKind, encode_firings
 from dotr.runtimes.spark.exchange.task import Task
 from dotr.runtimes.spark.planning.granules import Granule, Piece, PieceLink, records_of_granule, scan_range
 from dotr.runtimes.spark.planning.index_files import IndexFiles
 from dotr.runtimes.spark.planning.indexed_plan import indexed_plan
-from dotr.runtimes.spark.planning.planner import Cut, InputPosition, Offset
 from dotr.runtimes.spark.sink import Sink
 from dotr.streams.connectors.opening import Output, event_batches
 from dotr.streams.formats.writing import StreamFormat

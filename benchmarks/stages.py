@@ -26,7 +26,7 @@ from dotr.runtimes.local.run import run_local
 from dotr.runtimes.monitoring.totals import Totals
 from dotr.runtimes.pipeline.build import Pipeline, build
 from dotr.runtimes.pipeline.config import read_config
-from dotr.runtimes.spark.planning.planner import ORDINARY_BYTES
+from dotr.runtimes.spark.exchange.positions import ORDINARY_BYTES
 from dotr.temporal.stage_two import StageTwo
 
 KEYS: Final = 16

@@ -45,11 +45,12 @@ from dotr.runtimes.pipeline.config import read_config
 from dotr.runtimes.spark.buckets.worker import BucketCache, process_batch
 from dotr.runtimes.spark.checkpoint.figures import read_totals
 from dotr.runtimes.spark.checkpoint.folder import CheckpointLayout
+from dotr.runtimes.spark.exchange.positions import Offset
 from dotr.runtimes.spark.exchange.task import Task
-from dotr.runtimes.spark.planning.planner import Offset, plan
+from dotr.runtimes.spark.exchange.worker_cache import input_of
+from dotr.runtimes.spark.planning.planner import scanned_cuts
 from dotr.runtimes.spark.run import _job as make_job
 from dotr.runtimes.spark.run import run_spark
-from dotr.runtimes.spark.tasks.inputs import scan_inputs
 from dotr.runtimes.spark.tasks.stage_one_task import task_lines
 
 RULE = """\
@@ -229,7 +230,7 @@ def worker(live: int, touched: str, batches: int) -> float:
         kept: BucketCache = {}
         start = Offset.start(1)
         spent: list[float] = []
-        for number, cut in enumerate(plan(scan_inputs(job), job.delays, start, BATCH)):
+        for number, cut in enumerate(scanned_cuts([input_of(job, 0)], start, BATCH)):
             if cut.time == LAST_MICRO:
                 break
             lines = task_lines(job, Task.of_cut(start, cut, cut.time))

@@ -13,7 +13,7 @@ from hypothesis import Phase, is_hypothesis_test, settings
 
 from dotr.commands import main
 from dotr.errors import fallbacks
-from dotr.runtimes.spark.start.java import java_problem
+from dotr.runtimes.spark.start.installation import java_problem
 from tests.support import kafka_broker
 from tests.support.default_limits import defaults_exceeded
 from tests.support.mosquitto import skip_without_mosquitto

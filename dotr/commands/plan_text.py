@@ -7,9 +7,9 @@ from dotr.engine.state.schema import renamed_rules
 from dotr.evaluation.expressions.values.times import format_time
 from dotr.model.time import LAST_MICRO
 from dotr.runtimes.pipeline.build import Pipeline
+from dotr.runtimes.spark.checkpoint.bucket_count import buckets_at_start, buckets_line, cores_of_master
 from dotr.runtimes.spark.checkpoint.folder import Checkpoint, required_layout
-from dotr.runtimes.spark.planning.planner import BEGINNING
-from dotr.runtimes.spark.start.bucket_count import buckets_at_start, buckets_line, cores_of_master
+from dotr.runtimes.spark.exchange.positions import BEGINNING
 
 
 def plan(pipeline: Pipeline) -> list[str]:

@@ -126,7 +126,7 @@ def _engine(requested: str | None, config: Config, print_message: PrintMessage) 
     engine = requested or config.settings.engine
     if engine == "local":
         return engine
-    from dotr.runtimes.spark.start.java import java_problem, pyspark_problem
+    from dotr.runtimes.spark.start.installation import java_problem, pyspark_problem
 
     problem, hint = java_problem(), "Install Java 17 or later, or run with --engine local."
     if problem is None:

@@ -235,9 +235,9 @@ def test_head_needs_a_number(number: str, folder: Path, capsys: pytest.CaptureFi
 
 
 def test_head_is_refused_on_spark(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    import dotr.runtimes.spark.start.java as java
+    from dotr.runtimes.spark.start import installation
 
-    if java.java_problem() is not None:
+    if installation.java_problem() is not None:
         pytest.skip("without Java the run goes on in process")
     assert main(["run", "bms.yaml", "--engine", "spark", "--head", "3"]) == 2
     assert "S115 --head stops a run in process only" in capsys.readouterr().err

@@ -26,11 +26,12 @@ from dotr.runtimes.pipeline.config import read_config
 from dotr.runtimes.spark import run
 from dotr.runtimes.spark.buckets.bucket_steps import bucket_context, step_bucket
 from dotr.runtimes.spark.checkpoint.folder import CheckpointLayout
+from dotr.runtimes.spark.exchange.positions import Offset
 from dotr.runtimes.spark.exchange.rows import SparkRow
 from dotr.runtimes.spark.exchange.task import Task
-from dotr.runtimes.spark.planning.planner import Offset, plan
+from dotr.runtimes.spark.exchange.worker_cache import input_of
+from dotr.runtimes.spark.planning.planner import scanned_cuts
 from dotr.runtimes.spark.sink import Sink
-from dotr.runtimes.spark.tasks.inputs import scan_inputs
 from dotr.runtimes.spark.tasks.stage_one_task import task_lines
 from dotr.temporal.matching import operator
 from dotr.temporal.matching.events import EnteringBinding, StoredEvent, anchor_of
@@ -86,7 +87,7 @@ def run_like_spark(prepared: Pipeline) -> tuple[list[str], list[DeadLetter], Tot
     sink = Sink(write, lambda totals: None, lambda letter: letter, Clock())
     pages = [bucket_context(job, 0).empty_pages() for _ in job.keys(0)]
     start = Offset.start(1)
-    for number, cut in enumerate(plan(scan_inputs(job), job.delays, start, 1)):
+    for number, cut in enumerate(scanned_cuts([input_of(job, 0)], start, 1)):
         lines = task_lines(job, Task.of_cut(start, cut, cut.time))
         out: list[SparkRow] = [line for line in lines if line.key < 0]
         for bucket, key in enumerate(job.keys(0)):

@@ -37,9 +37,9 @@ from dotr.runtimes.spark.checkpoint.folder import Checkpoint, CheckpointLayout
 from dotr.runtimes.spark.exchange import rows
 from dotr.runtimes.spark.exchange import spilled_rows as waiting
 from dotr.runtimes.spark.exchange.job import Job
+from dotr.runtimes.spark.exchange.positions import Floor, InputPosition, Offset
 from dotr.runtimes.spark.exchange.rows import BucketSize, RowKind
 from dotr.runtimes.spark.exchange.task import InputRange, Task
-from dotr.runtimes.spark.planning.planner import Floor, InputPosition, Offset
 from dotr.streams.formats import segments
 from dotr.streams.merge import journal
 from dotr.streams.records import ElementMap, Format, InputFile
@@ -129,7 +129,6 @@ def kept() -> dict[str, object]:
         StateSnapshot([[(5, 1, ('"a"', None))], []], [[(5, 1)]], [[(6, 0, ())]], 7),
         StateSnapshot([], [], [], None),
     ]
-    moved = json.loads(json.dumps(OFFSET.to_json()))
     return {
         "holdings of the whole program": {held.pop("name"): held for held in state_schema(WHOLE.made()).to_json()["rules"]},  # type: ignore
         "fingerprint of the whole program": spec().fingerprint,
@@ -155,7 +154,7 @@ def kept() -> dict[str, object]:
         "checkpoint": [
             _checkpoint(CheckpointLayout("p", "f", (("in", 5, "/a"),), 2, 3, 4)),
             _checkpoint(
-                CheckpointLayout("p", "f", (("in", 5, "/a"),), 2, 3, 4, (("w", 6, "/d/*"),), ("SECOND", True), HOLDINGS, 2, moved, 8)
+                CheckpointLayout("p", "f", (("in", 5, "/a"),), 2, 3, 4, (("w", 6, "/d/*"),), ("SECOND", True), HOLDINGS, 2, OFFSET, 8)
             ),
         ],
         "journal": _journal(),

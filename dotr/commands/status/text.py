@@ -26,7 +26,7 @@ def status(folder: str, form: str, *, quick: bool) -> str:
 
     `quick` leaves out the state store, which needs Java.
     """
-    from dotr.runtimes.spark.start.java import java_problem, pyspark_problem
+    from dotr.runtimes.spark.start.installation import java_problem, pyspark_problem
 
     problem = pyspark_problem()
     if problem is not None:

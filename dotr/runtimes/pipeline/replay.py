@@ -11,7 +11,6 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
-from itertools import count
 from pathlib import Path
 from typing import Final
 
@@ -30,7 +29,6 @@ from dotr.streams.formats.segments import SEGMENT, SPOOL, SPOOL_END, Segments, s
 from dotr.streams.lateness import Lateness
 from dotr.streams.merge.bounded import RecordSource, instants
 from dotr.streams.merge.folders import GrowingInput
-from dotr.streams.merge.journal import SpooledInput
 from dotr.streams.records import Format, InputFile, Record, SourcedElement, with_sources
 
 
@@ -79,14 +77,7 @@ def replay_of_inputs(config: Config, program: CompiledProgram, inputs: Inputs, n
 def _copied_input(config: Config, like: InputFile, spool: Path) -> tuple[InputFile, ...]:
     """The segments of the copy of standard input; raises `Refused` (C217) where its beginning is
     missing."""
-    copy = SpooledInput(like, spool)
-    files: list[InputFile] = []
-    if spool.is_dir():
-        for number in count():
-            file = copy.file(number)
-            if file is None:
-                break
-            files.append(file)
+    files = Segments(like, spool, framed=False).complete()
     if not files:
         number = next(number for number, section in enumerate(config.settings.input) if section.path == STANDARD_INPUT)
         reason = "its beginning is no longer in the checkpoint" if spool.is_dir() else "no checkpoint has a copy of it"
@@ -96,7 +87,7 @@ def _copied_input(config: Config, like: InputFile, spool: Path) -> tuple[InputFi
             config.span("input", number, "path"),
             f"Name a file that holds the input: --set input.{number}.path=FILE",
         )
-    return tuple(files)
+    return files
 
 
 def _copied_messages(config: Config, growing: GrowingInput, checkpoint: Path) -> tuple[InputFile, ...]:

@@ -15,7 +15,7 @@ from typing import Final
 import pyspark
 from pyspark.daemon import manager
 
-from dotr.runtimes.spark.start import pandas_probe
+from dotr.runtimes.spark import pandas_probe
 
 _WITHOUT_PANDAS: Final = (4, 3)
 """The oldest release of PySpark whose stateful operators are known to need no pandas."""

@@ -7,7 +7,7 @@ import json
 import logging
 import os
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import nullcontext, suppress
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from itertools import chain, islice
@@ -28,10 +28,10 @@ from dotr.model.stream import DeadLetter, Firing
 from dotr.runtimes.monitoring.progress import ReportProgress, ignore_progress
 from dotr.runtimes.monitoring.totals import ReportActivity, ReportTotals, RunFailed, Totals, ignore_activity
 from dotr.runtimes.pipeline.build import Pipeline, with_clock
+from dotr.runtimes.spark.checkpoint.bucket_count import Cores, buckets_at_start, move_line
 from dotr.runtimes.spark.checkpoint.damage import failure_in
 from dotr.runtimes.spark.checkpoint.folder import Checkpoint, CheckpointLayout, required_layout
 from dotr.runtimes.spark.checkpoint.message_spool import Reception, receiving
-from dotr.runtimes.spark.checkpoint.standard_input_spool import SpoolState, spooling
 from dotr.runtimes.spark.checkpoint.state_moves import OldQuery, move_state
 from dotr.runtimes.spark.exchange.errors import failure_of
 from dotr.runtimes.spark.exchange.job import Job
@@ -43,7 +43,6 @@ from dotr.runtimes.spark.figures.progress import FirstBatchProgress, SparkProgre
 from dotr.runtimes.spark.planning.index_scans import granule_of, indexing
 from dotr.runtimes.spark.query import run_query
 from dotr.runtimes.spark.sink import Sink, cut_rules
-from dotr.runtimes.spark.start.bucket_count import Cores, buckets_at_start, move_line
 from dotr.runtimes.spark.start.session import cores, is_dynamic, is_local, start
 from dotr.streams.connectors.kafka.cluster import check_identities
 from dotr.streams.connectors.kafka.topics import PartitionJournal
@@ -194,22 +193,21 @@ def _run_on_spark(
             first.report(batch_written=sink.batch_written)
             progress(sink.totals)
 
-        standard = [each for each in pipeline.growing if each.standard]
         has_listener = on_progress is not ignore_progress
         if has_listener:
             session.streams.addListener(spark_progress.listener)
         try:
-            with spooling(standard[0].like, checkpoint.folder) if standard else nullcontext(SpoolState()) as spool:
+            reception.copy_standard_input(pipeline.growing, checkpoint.folder)
 
-                def poll_query() -> None:
-                    if (failure := spool.failure or reception.failure) is not None:
-                        raise failure
-                    if has_listener:
-                        poll()
+            def poll_query() -> None:
+                if (failure := reception.failure) is not None:
+                    raise failure
+                if has_listener:
+                    poll()
 
-                show("starting the query")
-                scans = partial(indexing, session, job)
-                run_query(session, job, sink, checkpoint.query, checkpoint.log, poll_query, settings.restarts, scans)
+            show("starting the query")
+            scans = partial(indexing, session, job)
+            run_query(session, job, sink, checkpoint.query, checkpoint.log, poll_query, settings.restarts, scans)
         except WriteFailed as error:
             raise RunFailed(f"{error} (the batches before that are kept: the same command goes on from them)") from None
         finally:
@@ -305,7 +303,7 @@ def _job(pipeline: Pipeline, layout: CheckpointLayout, tasks: int, folders: tupl
         rates=tuple(rates.items()),
         paces=tuple(pipeline.paces.items()),
         moved=folders[1] if layout.start is not None else "",
-        start=json.dumps(layout.start) if layout.start is not None else "",
+        start=layout.start.to_text() if layout.start is not None else "",
         trigger=pipeline.spark.trigger_interval,
         topics=tuple(each.topics.to_json() for each in pipeline.topics),
         maps=_maps([*inputs, *[each.topics.like for each in pipeline.topics]]),

@@ -24,11 +24,11 @@ from dotr.runtimes.spark.checkpoint.figures import write_watermarks
 from dotr.runtimes.spark.exchange.errors import carrying_diagnostics
 from dotr.runtimes.spark.exchange.job import Job
 from dotr.runtimes.spark.exchange.names import SOURCE
+from dotr.runtimes.spark.exchange.positions import Cut, Offset
 from dotr.runtimes.spark.exchange.rows import SCHEMA
 from dotr.runtimes.spark.exchange.task import PartitionOfInput, PathsOfInput, Task, no_partition, single_files
 from dotr.runtimes.spark.planning.indexed_plan import ending_at, indexed_plan
 from dotr.runtimes.spark.planning.indexed_topics import IndexedTopics
-from dotr.runtimes.spark.planning.planner import Cut, Offset, plan
 
 if TYPE_CHECKING:
     from pyarrow import RecordBatch
@@ -54,9 +54,10 @@ def _cuts(job: Job, start: Offset, until: Micros, is_stopped: Callable[[], bool]
 
         files, topics = IndexFiles(index_folder(job), is_stopped), IndexedTopics(job, Path(job.run).parent)
         return indexed_plan(files.read, files.base(), (*job.delays, *topics.delays), topics.padded(start), size, until)
-    from dotr.runtimes.spark.tasks.inputs import scan_inputs
+    from dotr.runtimes.spark.exchange.worker_cache import input_of
+    from dotr.runtimes.spark.planning.planner import scanned_cuts
 
-    return plan(scan_inputs(job), job.delays, start, size, until)
+    return scanned_cuts([input_of(job, number) for number in range(len(job.inputs))], start, size, until)
 
 
 class _PlanAhead:

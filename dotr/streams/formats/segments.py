@@ -1,9 +1,10 @@
-"""Segments of spooled messages: files of frames, to which one process appends while others read.
+"""Segments of spools: numbered files, of frames of messages or of lines of standard input.
 
-Idea: a frame is a header of fixed length, then the description (the transport's properties of the
-message), then the body. The writer publishes the length that is durable, and readers stop there, so
-that a frame torn by a crash is never read. Segments are numbered. The writer begins a new one at
-each start and at a bounded length, and all but the last are immutable.
+Idea: one process appends frames to the last segment while others read. A frame is a header of fixed
+length, then the description (the transport's properties of the message), then the body. The writer
+publishes the length that is durable, and readers stop there, so that a frame torn by a crash is
+never read. It begins a new segment at each start and at a bounded length, and all but the last are
+immutable. Segments of standard input are written whole.
 Invariant: record n of the message at offset m has the offset m + n, which is inside its frame,
 since the header is longer than the records of an empty message, and each further record has at
 least two bytes.
@@ -221,12 +222,15 @@ def segment_records(stream: BinaryIO, spec: InputFile, position: Position, eleme
 
 
 class Segments:
-    """The segments of an input, in their folder."""
+    """The segments of an input, in their folder.
 
-    closed = False
+    `framed`: they hold the frames of messages; else lines of standard input, each segment complete,
+    and a marker file at the end. `closed`: no further segment will appear.
+    """
 
-    def __init__(self, like: InputFile, folder: Path) -> None:
-        self.like = replace(like, framed=True)
+    def __init__(self, like: InputFile, folder: Path, *, framed: bool = True) -> None:
+        self.like = replace(like, framed=framed)
+        self.closed = False
         self._folder = folder
         self._names: dict[int, str] = {}
 
@@ -237,6 +241,7 @@ class Segments:
     def file(self, number: int) -> InputFile | None:
         """Segment of this number, or None."""
         if number not in self._names:
+            self.closed = (self._folder / SPOOL_END).exists()  # before the listing, as the marker is written last
             self._names = segment_names(self._folder)
         name = self._names.get(number)
         return None if name is None else replace(self.like, path=str(self._folder / name))
@@ -253,7 +258,7 @@ class Segments:
         return refuse("S114", f"the checkpoint is damaged: {self._folder} has no segment {number}, which a batch needs", hint=DAMAGED_HINT)
 
     def open(self, number: int) -> InputFile:
-        """The published segment of this number; raises Refused (S114) where it is missing."""
+        """The segment of this number; raises Refused (S114) where it is missing."""
         file = self.file(number)
         if file is None:
             raise self._missing(number)
@@ -278,7 +283,7 @@ def segment_names(folder: Path) -> dict[int, str]:
         names = sorted(os.listdir(folder))
     except FileNotFoundError:
         return {}
-    return {int(found[1]): name for name in names if name.endswith(SUFFIX) and (found := SEGMENT.fullmatch(name))}
+    return {int(found[1]): name for name in names if (found := SEGMENT.fullmatch(name))}
 
 
 def published(folder: Path) -> tuple[int, int]:

@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from itertools import islice
 from queue import Empty, Queue
 from typing import BinaryIO, Final, NamedTuple, Protocol
 
@@ -135,10 +136,9 @@ class FilesFeed:
             self._advance()
         file = self._file
         assert file is not None
-        records: list[Record] = []
-        while self._next is not None and len(records) < most:
-            records.append(self._next)
-            self._advance()
+        assert self._next is not None
+        records = [self._next, *islice(self._records, max(0, most - 1))]
+        self._advance()
         return FeedRecords(number, file, records)
 
     def _advance(self) -> None:

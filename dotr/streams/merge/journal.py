@@ -19,7 +19,6 @@ from typing import Final
 
 from dotr.errors.diagnostics import Refused, refuse
 from dotr.evaluation.files.private_files import replace_file, without_links
-from dotr.streams.formats.segments import SEGMENT, SPOOL_END
 from dotr.streams.merge.folders import Folder, GrowingInput
 from dotr.streams.records import InputFile
 
@@ -115,39 +114,3 @@ class JournaledFiles:
     def paths(self, first: int, last: int) -> tuple[str, ...]:
         """Paths of the files `first` to `last`, inclusive."""
         return tuple(self._journal.known(self._name, number) for number in range(first, last + 1))
-
-
-class SpooledInput:
-    """Copy of standard input in the checkpoint: numbered segments, and a marker file at the end."""
-
-    def __init__(self, like: InputFile, folder: Path) -> None:
-        self._like = like
-        self._folder = folder
-        self._names: dict[int, str] = {}
-        self._ended = False
-
-    @property
-    def closed(self) -> bool:
-        """True if standard input has ended: no further segment will appear."""
-        return self._ended
-
-    def file(self, number: int) -> InputFile | None:
-        """Segment of this number, or None."""
-        if number not in self._names:
-            self._ended = (self._folder / SPOOL_END).exists()  # before the listing, as the marker is written last
-            with os.scandir(self._folder) as entries:
-                names = [entry.name for entry in entries if SEGMENT.fullmatch(entry.name)]
-            self._names = {int(name[:12]): name for name in names}
-        name = self._names.get(number)
-        return None if name is None else replace(self._like, path=str(self._folder / name))
-
-    def paths(self, first: int, last: int) -> tuple[str, ...]:
-        """Paths of the segments `first` to `last`, inclusive."""
-        files = [self.file(number) for number in range(first, last + 1)]
-        assert None not in files
-        return tuple(file.path for file in files if file is not None)
-
-    def remove(self, before: int) -> None:
-        """Delete the segments before a number."""
-        for number in [number for number in self._names if number < before]:
-            (self._folder / self._names.pop(number)).unlink(missing_ok=True)

@@ -25,10 +25,11 @@ from dotr.runtimes.spark.buckets.bucket_steps import bucket_context
 from dotr.runtimes.spark.buckets.worker import BucketCache, process_batch
 from dotr.runtimes.spark.checkpoint.folder import CheckpointLayout
 from dotr.runtimes.spark.exchange.job import Job
+from dotr.runtimes.spark.exchange.positions import Offset
 from dotr.runtimes.spark.exchange.rows import BucketSize, RowKind, SparkRow, decode_firings, decode_size
 from dotr.runtimes.spark.exchange.task import Task
-from dotr.runtimes.spark.planning.planner import Offset, plan
-from dotr.runtimes.spark.tasks.inputs import scan_inputs
+from dotr.runtimes.spark.exchange.worker_cache import input_of
+from dotr.runtimes.spark.planning.planner import scanned_cuts
 from dotr.runtimes.spark.tasks.stage_one_task import task_lines
 from dotr.temporal.layout.layers import Layer
 from dotr.temporal.matching.events import StoredEvent
@@ -109,7 +110,9 @@ class SimulatedRun:
     def batches(self) -> Iterator[int]:
         """Runs the whole input; yields the number of each finished batch."""
         start = Offset.start(len(self.job.inputs))
-        for number, cut in enumerate(plan(scan_inputs(self.job), self.job.delays, start, self.job.batch), 1):
+        for number, cut in enumerate(
+            scanned_cuts([input_of(self.job, each) for each in range(len(self.job.inputs))], start, self.job.batch), 1
+        ):
             lines = task_lines(self.job, Task.of_cut(start, cut, cut.time))
             for layer, stores in enumerate(self.stores):
                 for bucket, store in enumerate(stores):

@@ -33,7 +33,7 @@ from dotr.model.templates import Cell, CellIri, CellLiteral
 from dotr.model.time import Unit
 from dotr.runtimes.spark.exchange import names as stored_names
 from dotr.runtimes.spark.exchange.job import Job
-from dotr.runtimes.spark.planning.planner import Offset
+from dotr.runtimes.spark.exchange.positions import Offset
 from dotr.syntax.datalog import parse_datalog
 from tests.support.stored_checkpoints import FOLDER
 from tests.support.stored_forms import FILES, FULL, OFFSET, PLAIN, ROWS, SMALL, kept, sent

@@ -15,7 +15,7 @@ from dotr.engine.state.schema import StateSchema, state_schema
 from dotr.runtimes.pipeline.build import build
 from dotr.runtimes.pipeline.config import read_config
 from dotr.runtimes.spark.checkpoint.folder import Checkpoint, required_layout
-from dotr.runtimes.spark.planning.planner import InputPosition, Offset
+from dotr.runtimes.spark.exchange.positions import InputPosition, Offset
 
 pytestmark = pytest.mark.core
 
@@ -102,7 +102,7 @@ def test_resized_query_is_a_new_generation(checkpoint: Checkpoint) -> None:
     assert stored is not None
     resized = checkpoint.resized(stored, 2)
     assert (resized.buckets, resized.partitions, resized.generation, resized.first) == (2, 2, 1, 1)
-    assert resized.start == {**Offset(9_000_000, (InputPosition(5, 1, 9_000_000),)).to_json()}
+    assert resized.start == Offset(9_000_000, (InputPosition(5, 1, 9_000_000),))
     assert Checkpoint("ck").layout == stored
     for name in ("query-1", "moved-1"):
         (Path("ck") / name).mkdir()

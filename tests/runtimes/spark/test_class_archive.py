@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from dotr.runtimes.spark.start.class_archive import ClassArchive, is_open, spark_home
-from dotr.runtimes.spark.start.java import java_version_text
+from dotr.runtimes.spark.start.installation import ClassArchive, is_open, java_version_text, spark_home
 from dotr.runtimes.spark.start.session import archive_options
 
 pytestmark = pytest.mark.spark

@@ -13,12 +13,12 @@ import pytest
 
 from dotr.model.stream import DeadLetter, Element
 from dotr.model.time import LAST_MICRO, Micros
+from dotr.runtimes.spark.exchange.positions import END, Cut, InputPosition, Offset
 from dotr.runtimes.spark.exchange.task import Task
 from dotr.runtimes.spark.planning.granules import Granule, Piece, has_ranges, range_starts, records_of_granule, scan_parts, scan_range
 from dotr.runtimes.spark.planning.indexed_plan import ending_at, indexed_plan
-from dotr.runtimes.spark.planning.planner import END, Cut, InputPosition, Offset, plan
+from dotr.runtimes.spark.planning.planner import scanned_cuts
 from dotr.runtimes.spark.tasks.inputs import admit, range_files
-from dotr.streams.formats.reading import Reader
 from dotr.streams.lateness import TimeFilter
 from dotr.streams.merge.bounded import merged
 from dotr.streams.records import Format, InputFile, Position
@@ -116,13 +116,7 @@ def test_a_new_index_at_every_cut_gives_each_element_and_each_dead_letter_once(s
 
 def read_plan(files: list[InputFile], start: Offset, size: int, until: Micros) -> list[Cut]:
     """The cuts of a planner that reads the records."""
-
-    def scan(number: int, offset: int, line: int):  # type: ignore[no-untyped-def]
-        with Reader(files[number], Position(offset, line), elements=False) as reader:
-            for record in reader.records():
-                yield record.offset, record.line, record.judged_time
-
-    return list(plan(scan, [file.delay for file in files], start, size, until))
+    return list(scanned_cuts(files, start, size, until))
 
 
 def test_the_planner_reads_each_piece_once_and_no_record(tmp_path: Path) -> None:

@@ -10,10 +10,10 @@ import pytest
 
 from dotr.errors.diagnostics import Diagnostic, Refused
 from dotr.runtimes.spark.exchange.errors import CarriedDiagnostics, decode_diagnostics, encode_diagnostics
+from dotr.runtimes.spark.exchange.positions import Offset
 from dotr.runtimes.spark.planning import index_files
 from dotr.runtimes.spark.planning.granules import Granule, Piece, PieceLink, has_ranges, range_starts, scan_range
 from dotr.runtimes.spark.planning.index_files import IndexFiles, PlanStopped
-from dotr.runtimes.spark.planning.planner import Offset
 from dotr.streams.records import START, Format, InputFile
 from tests.support.judged_inputs import MAP
 

@@ -12,11 +12,11 @@ import pytest
 
 from dotr.model.time import LAST_MICRO
 from dotr.runtimes.spark.exchange.job import Job
+from dotr.runtimes.spark.exchange.positions import BEGINNING, END, Floor, InputPosition, Offset
 from dotr.runtimes.spark.exchange.task import RangePartition
 from dotr.runtimes.spark.planning.granules import Piece
 from dotr.runtimes.spark.planning.indexed_plan import indexed_plan
 from dotr.runtimes.spark.planning.indexed_topics import IndexedTopics, offset_range_starts, piece_of_partition
-from dotr.runtimes.spark.planning.planner import BEGINNING, END, Floor, InputPosition, Offset
 from dotr.runtimes.spark.source import InstantsReader
 from dotr.streams.connectors.kafka.topics import LATEST, KafkaInput, LostRange, Partition, PartitionJournal
 from dotr.streams.lateness import Lateness

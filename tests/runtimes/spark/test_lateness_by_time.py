@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,19 +14,19 @@ from hypothesis import strategies as st
 
 from dotr.model.stream import DeadLetter, Element, Reason
 from dotr.model.terms import Triple
-from dotr.model.time import LAST_MICRO, Micros
+from dotr.model.time import LAST_MICRO
+from dotr.runtimes.spark.exchange.positions import END, Offset
 from dotr.runtimes.spark.exchange.task import InputRange, Task
-from dotr.runtimes.spark.planning.planner import END, Offset, plan
+from dotr.runtimes.spark.planning.planner import scanned_cuts
 from dotr.runtimes.spark.tasks.inputs import admit, range_files
 from dotr.streams.formats.csv import rows as csv_rows
 from dotr.streams.formats.csv.map import compile_map
 from dotr.streams.formats.json import lines as ndjson
 from dotr.streams.formats.json import records as json_records
 from dotr.streams.formats.json.map import compile_map_of
-from dotr.streams.formats.reading import Reader
 from dotr.streams.lateness import TimeFilter
 from dotr.streams.merge.bounded import merged
-from dotr.streams.records import Format, InputFile, Position
+from dotr.streams.records import Format, InputFile
 from dotr.syntax.turtle.graphs import read_turtle
 from tests.support.judged_inputs import BROKEN, GOOD, TIMELESS, expected_reasons, written
 
@@ -35,16 +35,10 @@ pytestmark = pytest.mark.core
 
 def in_tasks(files: list[InputFile], size: int) -> tuple[list[Element], list[DeadLetter]]:
     """Elements and dead letters of the tasks of all cuts."""
-
-    def scan(number: int, offset: int, line: int) -> Iterator[tuple[int, int, Micros | None]]:
-        with Reader(files[number], Position(offset, line), elements=False) as reader:
-            for record in reader.records():
-                yield record.offset, record.line, record.judged_time
-
     elements: list[Element] = []
     dead: list[DeadLetter] = []
     start = Offset.start(len(files))
-    for cut in plan(scan, [file.delay for file in files], start, size):
+    for cut in scanned_cuts(files, start, size):
         task = Task.of_json(Task.of_cut(start, cut, cut.time).to_json())
         for input_range in task.ranges:
             time_filter = TimeFilter(input_range.greatest, task.after, task.until)

@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 
 from dotr.model.stream import DeadLetter, Element
 from dotr.model.time import LAST_MICRO
+from dotr.runtimes.spark.exchange.positions import END, Cut, Offset
 from dotr.runtimes.spark.exchange.task import InputRange, Task
-from dotr.runtimes.spark.planning.live_batches import GrowingPlan, ScannedInput
-from dotr.runtimes.spark.planning.planner import END, Cut, Offset
+from dotr.runtimes.spark.planning.planner import ScannedInput, ScannedPlan
 from dotr.runtimes.spark.tasks.inputs import admit
-from dotr.streams.formats.segments import SPOOL_END
+from dotr.streams.formats.segments import SPOOL_END, Segments
 from dotr.streams.merge.feeds import FilesFeed, InputPoint, OneFile
-from dotr.streams.merge.journal import NAME, Journal, SpooledInput
+from dotr.streams.merge.journal import NAME, Journal
 from dotr.streams.merge.paces import NoRateLimit
 from dotr.streams.records import Format, InputFile, Record
 from tests.oracle.arrivals import Ends, Input, Outcome, Step, outcome
@@ -27,13 +27,13 @@ from tests.support.scripts import ScriptedFeed, Stopped, World, record_of, world
 Batch = tuple[Offset, list[Cut]]
 
 
-def planned(world: World, inputs: Sequence[Input], start: Offset, size: int, tasks: int) -> GrowingPlan:
+def planned(world: World, inputs: Sequence[Input], start: Offset, size: int, tasks: int) -> ScannedPlan:
     scanned = []
     for feed, spec, place in zip(world.feeds, inputs, start.positions, strict=True):
         feed.place = place.file * feed.length + place.offset
         idle = None if spec.idle is None else int(spec.idle * 1_000_000)
         scanned.append(ScannedInput.starting_at(place, feed, spec.delay, single=spec.single, idle=idle, pace=NoRateLimit(), bounded=False))
-    return GrowingPlan(scanned, start, size, tasks, world.clock)
+    return ScannedPlan(scanned, start, size, tasks, world.clock)
 
 
 def paths(number: int, first: int, last: int) -> tuple[str, ...]:
@@ -128,7 +128,7 @@ def test_long_element_counts_several_times(tmp_path: Path) -> None:
     feed = FilesFeed(OneFile(InputFile("a", str(tmp_path / "a.ndjson"), Format.NDJSON)), elements=False)
     start = Offset.start(1)
     scanned = ScannedInput.starting_at(start.positions[0], feed, 0, single=False, idle=None, pace=NoRateLimit(), bounded=False)
-    growing = GrowingPlan([scanned], start, 200, 2)
+    growing = ScannedPlan([scanned], start, 200, 2)
     while growing.scan():
         pass
     batches = []
@@ -159,7 +159,7 @@ def test_journal_keeps_appeared_files_and_drops_removed_ones(tmp_path: Path) -> 
 
 
 def test_segments_of_standard_input_have_line_numbers(tmp_path: Path) -> None:
-    spooled = SpooledInput(InputFile("x", "-", Format.NDJSON), tmp_path)
+    spooled = Segments(InputFile("x", "-", Format.NDJSON), tmp_path, framed=False)
     assert spooled.file(0) is None
     (tmp_path / "000000000000-000000000001.ndjson").touch()
     assert spooled.paths(0, 0) == (str(tmp_path / "000000000000-000000000001.ndjson"),)
@@ -182,7 +182,7 @@ def test_full_plan_scans_the_inputs_that_it_waits_for(tmp_path: Path) -> None:
         scanned.append(ScannedInput.starting_at(position, feed, 0, single=False, idle=None, pace=NoRateLimit(), bounded=False))
     first, second = scanned
     first.scan(20, 0, -LAST_MICRO)
-    plan = GrowingPlan(scanned, Offset.start(2), 5, 2)
+    plan = ScannedPlan(scanned, Offset.start(2), 5, 2)
     assert plan.scan(full=True)
     assert (len(first.pending), len(second.pending)) == (20, 3)
     assert not plan.scan(full=True), "three instants can close"

@@ -3,20 +3,62 @@ record is in one cut."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
+from typing import TypeAlias
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dotr.model.time import LAST_MICRO, Micros
 from dotr.runtimes.spark.exchange.names import bucket_keys, hash_partition
-from dotr.runtimes.spark.planning.planner import BEGINNING, END, ORDINARY_BYTES, Cut, InputPosition, Offset, plan
+from dotr.runtimes.spark.exchange.positions import BEGINNING, END, ORDINARY_BYTES, Cut, InputPosition, Offset
+from dotr.runtimes.spark.planning.planner import ScannedInput, ScannedPlan
+from dotr.streams.merge.feeds import FeedRecords, InputPoint
+from dotr.streams.merge.paces import NoRateLimit
+from dotr.streams.records import Format, InputFile, Record
 
 Input = list[Micros | None]
+ScanTimes: TypeAlias = Callable[[int, int, int], Iterator[tuple[int, int, Micros | None]]]
+"""`scan(input, offset, line)`: offset, line and time (None: unreadable) of each record from a position on."""
 
 
-def scan_of(inputs: Sequence[Input]) -> object:
+class ScannedFeed:
+    """The records of a scan; a record ends where the next one begins."""
+
+    def __init__(self, scanned: Sequence[tuple[int, int, Micros | None]]) -> None:
+        ends = [offset for offset, _, _ in scanned[1:]] + [offset + 1 for offset, _, _ in scanned[-1:]]
+        self._left = [
+            Record(offset, end, line, time, None, b"", "" if time is not None else "!")
+            for (offset, line, time), end in zip(scanned, ends, strict=True)
+        ]
+
+    @property
+    def ended(self) -> bool:
+        return not self._left
+
+    @property
+    def end(self) -> InputPoint:
+        return InputPoint(0, self._left[0].offset, self._left[0].line) if self._left else InputPoint(1, 0, 1)
+
+    def read(self, most: int) -> FeedRecords | None:
+        found, self._left = self._left[:most], self._left[most:]
+        return FeedRecords(0, InputFile("", "", Format.NDJSON), found) if found else None
+
+    def close(self) -> None:
+        """Does nothing: there is no file."""
+
+
+def plan(scan: ScanTimes, delays: Sequence[Micros], start: Offset, size: int, until: Micros = LAST_MICRO) -> Iterator[Cut]:
+    """The cuts of scanned inputs that end."""
+    inputs = []
+    for number, (position, delay) in enumerate(zip(start.positions, delays, strict=True)):
+        feed = ScannedFeed([] if position.offset == END else list(scan(number, position.offset, position.line)))
+        inputs.append(ScannedInput.starting_at(position, feed, delay, single=False, idle=None, pace=NoRateLimit(), bounded=True))
+    return ScannedPlan(inputs, start, size, 1).bounded_cuts(until)
+
+
+def scan_of(inputs: Sequence[Input]) -> ScanTimes:
     def scan(number: int, offset: int, line: int) -> Iterator[tuple[int, int, Micros | None]]:
         assert line == offset + 1
         return iter([(i, i + 1, time) for i, time in enumerate(inputs[number])][offset:])
@@ -75,7 +117,7 @@ def test_every_record_is_owned_once_in_time_order(described: list[tuple[Input, M
     offset = Offset.start(len(inputs))
     while not offset.ended:
         # As after a restart each time: the plan is made from the offset alone.
-        first = next(iter(plan(scan_of(inputs), delays, offset, size)))  # type: ignore[arg-type]
+        first = next(iter(plan(scan_of(inputs), delays, offset, size)))
         found, rejected = read(inputs, delays, offset, first)
         assert len(found) == first.elements
         good += sorted(found)
@@ -88,17 +130,17 @@ def test_every_record_is_owned_once_in_time_order(described: list[tuple[Input, M
 @settings(max_examples=200, deadline=None)
 def test_batch_is_replanned_from_its_offsets(described: list[tuple[Input, Micros]], size: int) -> None:
     inputs, delays = [times for times, _ in described], [delay for _, delay in described]
-    cuts = list(plan(scan_of(inputs), delays, Offset.start(len(inputs)), size))  # type: ignore[arg-type]
+    cuts = list(plan(scan_of(inputs), delays, Offset.start(len(inputs)), size))
     assert cuts[-1].time == LAST_MICRO
     assert [cut.time for cut in cuts] == sorted({cut.time for cut in cuts})
     for before, cut in pairwise([Cut(BEGINNING, Offset.start(len(inputs)).positions, (), 0), *cuts]):
-        again = list(plan(scan_of(inputs), delays, Offset(before.time, before.positions), size, until=cut.time))  # type: ignore[arg-type]
+        again = list(plan(scan_of(inputs), delays, Offset(before.time, before.positions), size, until=cut.time))
         assert again == [cut]
 
 
 def test_batch_has_about_the_required_size() -> None:
     inputs: list[Input] = [list(range(start, 3000, step)) for start, step in ((0, 1), (5, 7), (2000, 2), (1, 600))]
-    cuts = list(plan(scan_of(inputs), [0] * 4, Offset.start(4), 200))  # type: ignore[arg-type]
+    cuts = list(plan(scan_of(inputs), [0] * 4, Offset.start(4), 200))
     assert all(200 <= cut.elements <= 203 for cut in cuts[:-1])
 
 
@@ -117,7 +159,7 @@ def test_long_element_counts_several_times() -> None:
 
 
 def test_empty_input_is_one_final_cut() -> None:
-    assert list(plan(scan_of([[]]), [0], Offset.start(1), 5)) == [Cut(LAST_MICRO, (InputPosition(END, 0, BEGINNING),), (END,), 0)]  # type: ignore[arg-type]
+    assert list(plan(scan_of([[]]), [0], Offset.start(1), 5)) == [Cut(LAST_MICRO, (InputPosition(END, 0, BEGINNING),), (END,), 0, (0,))]
 
 
 def test_bucket_keys_are_spread_evenly() -> None:

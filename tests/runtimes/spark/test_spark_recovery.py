@@ -8,7 +8,7 @@ import logging
 import os
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
@@ -26,10 +26,10 @@ from dotr.runtimes.monitoring.totals import RunFailed, Totals
 from dotr.runtimes.pipeline.build import build
 from dotr.runtimes.pipeline.config import read_config
 from dotr.runtimes.spark import query
-from dotr.runtimes.spark.checkpoint.standard_input_spool import NEXT, copied_lines, spooling
+from dotr.runtimes.spark.checkpoint.standard_input_spool import NEXT, StandardInputSpool, copied_lines
 from dotr.runtimes.spark.exchange.errors import encode_diagnostics
+from dotr.runtimes.spark.exchange.positions import Offset
 from dotr.runtimes.spark.exchange.rows import RowKind, encode_totals
-from dotr.runtimes.spark.planning.planner import Offset
 from dotr.runtimes.spark.run import DisplayPaths
 from dotr.runtimes.spark.sink import Sink
 from dotr.runtimes.spark.start.session import _silence_python
@@ -186,7 +186,7 @@ def standard(data: bytes, folder: Path) -> Iterator[None]:
 def spooled(data: bytes, folder: Path, like: InputFile, header: bytes = b"") -> tuple[int, int, bytes]:
     """First line, last line and text of standard input in the checkpoint."""
     known = set((folder / SPOOL).glob("0*"))
-    with standard(data, folder), spooling(like, folder):
+    with standard(data, folder), closing(StandardInputSpool(like, folder / SPOOL)):
         while not (folder / SPOOL / SPOOL_END).exists():
             time.sleep(0.01)
     (folder / SPOOL / SPOOL_END).unlink()

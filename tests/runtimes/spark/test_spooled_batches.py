@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from dotr.model.places import Document
 from dotr.model.stream import DeadLetter, Element
 from dotr.runtimes.spark.checkpoint.message_spool import MessageSpool
+from dotr.runtimes.spark.exchange.positions import Cut, Offset
 from dotr.runtimes.spark.exchange.task import Task
-from dotr.runtimes.spark.planning.live_batches import GrowingPlan, ScannedInput
-from dotr.runtimes.spark.planning.planner import Cut, Offset
+from dotr.runtimes.spark.planning.planner import ScannedInput, ScannedPlan
 from dotr.runtimes.spark.tasks.inputs import admit, range_files
 from dotr.streams.connectors.receivers import deliver
 from dotr.streams.formats.messages import message_decoder
@@ -60,11 +60,11 @@ def in_one_piece(spec: InputFile, bodies: Sequence[bytes]) -> Found:
     return sorted(each for each in found if each[0] < LAST * SECOND), sorted(dead)
 
 
-def plan_from(spec: InputFile, folder: Path, start: Offset, size: int, tasks: int) -> GrowingPlan:
+def plan_from(spec: InputFile, folder: Path, start: Offset, size: int, tasks: int) -> ScannedPlan:
     at = start.positions[0]
     feed = SegmentsFeed(Segments(spec, folder), InputPoint(at.file, at.offset, at.line))
     scanned = ScannedInput.starting_at(at, feed, spec.delay, single=spec.single, idle=None, pace=NoRateLimit(), bounded=False)
-    return GrowingPlan([scanned], start, size, tasks)
+    return ScannedPlan([scanned], start, size, tasks)
 
 
 def read_batch(spec: InputFile, folder: Path, start: Offset, cuts: Sequence[Cut]) -> Found:

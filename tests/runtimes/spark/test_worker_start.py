@@ -16,8 +16,7 @@ pytest.importorskip("pyspark")
 
 from dotr.runtimes.spark.exchange.rows import SparkRow, record_batch
 from dotr.runtimes.spark.start import session
-from dotr.runtimes.spark.start.class_archive import spark_home
-from dotr.runtimes.spark.start.unpacked_python import spark_home_at, starts_locally, unpacked_home
+from dotr.runtimes.spark.start.installation import spark_home, spark_home_at, starts_locally, unpacked_home
 from tests.support.paths import ROOT
 
 
@@ -156,7 +155,7 @@ def test_nothing_that_starts_threads_is_imported_before_a_fork() -> None:
 
 ROWS = """
 import json, sys
-from dotr.runtimes.spark.start.pandas_probe import OWN_WORKERS, suppress_pandas_probe
+from dotr.runtimes.spark.pandas_probe import OWN_WORKERS, suppress_pandas_probe
 from dotr.runtimes.spark.exchange.rows import SparkRow, record_batch
 record_batch([SparkRow(1, 2, 3, b"x")])
 after_rows = "pandas" in sys.modules

@@ -86,8 +86,8 @@ def test_queue_in_process_counts_from_reception() -> None:
 
 def test_tasks_of_spark_read_a_spool_again_as_it_was_received(tmp_path: Path) -> None:
     pytest.importorskip("pyspark")
+    from dotr.runtimes.spark.exchange.positions import END
     from dotr.runtimes.spark.exchange.task import InputRange
-    from dotr.runtimes.spark.planning.planner import END
     from dotr.runtimes.spark.tasks.inputs import admit, range_files
 
     path = tmp_path / "0-1.messages"
@@ -101,7 +101,7 @@ def test_tasks_of_spark_read_a_spool_again_as_it_was_received(tmp_path: Path) ->
     for after, until, own, letters in ((0, SECOND, offsets[1], 0), (SECOND, 2 * SECOND, END, 1), (0, 2 * SECOND, END, 1)):
         task = InputRange(0, 0, 1, -(1 << 62), END, own, paths=(str(path),))
         if own != END:
-            task = replace(task, own_file=0)
+            task = task._replace(own_file=0)
         elements: list[Element] = []
         found: list[DeadLetter] = []
         admit(range_files(spec, task, trace=False), task, after, until, elements, found)

@@ -18,7 +18,7 @@ from dotr.errors.diagnostics import Refused
 from dotr.runtimes.spark.exchange import names as stored_names
 from dotr.runtimes.spark.exchange.errors import CarriedDiagnostics, encode_diagnostics
 from dotr.runtimes.spark.exchange.job import Job
-from dotr.runtimes.spark.start.pandas_probe import suppress_pandas_probe
+from dotr.runtimes.spark.pandas_probe import suppress_pandas_probe
 
 if TYPE_CHECKING:
     from dotr.runtimes.spark.buckets.worker import BucketCache

@@ -20,7 +20,7 @@ from uuid import uuid4
 from dotr.errors.diagnostics import Refused, refuse
 from dotr.runtimes.monitoring.totals import InputLost, RunFailed
 from dotr.runtimes.spark.exchange.errors import failure_of
-from dotr.runtimes.spark.planning.planner import Offset
+from dotr.runtimes.spark.exchange.positions import Offset
 
 _MAGIC: Final = b"crc\x00"
 _MAX_CHECKED_BYTES: Final = 1 << 32
@@ -148,7 +148,7 @@ def _offset_problem(path: Path) -> str | None:
     try:
         version, settings, offset, *_ = path.read_text().splitlines()
         json.loads(settings)
-        Offset.of_json(json.loads(offset))
+        Offset.of_text(offset)
     except (ValueError, TypeError, KeyError, AssertionError):
         return "is cut or is no such log"
     return None if version.startswith("v") else "is cut or is no such log"

@@ -27,7 +27,7 @@ from dotr.evaluation.files.private_files import remove_leftovers, replace_file, 
 from dotr.runtimes.monitoring.totals import RunFailed
 from dotr.runtimes.pipeline.build import Pipeline
 from dotr.runtimes.spark.checkpoint.damage import check_logs
-from dotr.runtimes.spark.planning.planner import BEGINNING, Offset
+from dotr.runtimes.spark.exchange.positions import BEGINNING, Offset
 from dotr.streams.connectors.opening import needs_identity
 from dotr.streams.formats.segments import RECEIVED
 from dotr.streams.merge.folders import GrowingInput
@@ -69,7 +69,7 @@ class CheckpointLayout:
     clock: tuple[str, bool] | None = None
     holdings: StateSchema | None = None
     generation: int = 0
-    start: dict[str, object] | None = None
+    start: Offset | None = None
     first: int = 0
     topics: tuple[tuple[str, int, str], ...] = ()
     identity: str = ""
@@ -87,7 +87,7 @@ class CheckpointLayout:
             "clock": self.clock,
             "holdings": None if self.holdings is None else self.holdings.to_json(),
             "generation": self.generation,
-            "start": self.start,
+            "start": None if self.start is None else self.start.to_json(),
             "first": self.first,
             **({"topics": self.topics} if self.topics else {}),
             **({"identity": self.identity} if self.identity else {}),
@@ -100,9 +100,6 @@ class CheckpointLayout:
         inputs, growing, topics = (
             tuple((str(name), int(delay), str(path)) for name, delay, path in data.get(key, ())) for key in ("inputs", "growing", "topics")
         )
-        start = data.get("start")
-        if start is not None:
-            Offset.of_json(start)  # raises ValueError for anything else
         return CheckpointLayout(
             pipeline=str(data["pipeline"]),
             program=str(data["program"]),
@@ -114,7 +111,7 @@ class CheckpointLayout:
             clock=(str(data["clock"][0]), bool(data["clock"][1])) if data.get("clock") else None,
             holdings=StateSchema.of_json(data["holdings"]) if data.get("holdings") else None,
             generation=int(data.get("generation", 0)),
-            start=start,
+            start=None if data.get("start") is None else Offset.of_json(data["start"]),
             first=int(data.get("first", 0)),
             topics=topics,
             identity=str(data.get("identity", "")),
@@ -196,10 +193,8 @@ class Checkpoint:
         before the first batch."""
         last = self.committed_batch() if number is None else number
         if last is None:
-            start = self.layout.start if self.layout else None
-            return Offset.of_json(start) if start else None
-        lines = (Path(self.query) / "offsets" / str(last)).read_text().splitlines()
-        return Offset.of_json(json.loads(lines[-1]))
+            return self.layout.start if self.layout else None
+        return Offset.of_log(Path(self.query) / "offsets" / str(last))
 
     def committed_batch(self) -> int | None:
         """Spark's number of the last written batch."""
@@ -250,12 +245,12 @@ class Checkpoint:
     def next_generation(self, layout: CheckpointLayout, layers: int) -> CheckpointLayout:
         """The layout of the next generation, with `layers` layers, which starts at the query's
         position."""
-        last, offset = self.committed_batch(), self.offset()
+        last = self.committed_batch()
         return replace(
             layout,
             layers=layers,
             generation=layout.generation + 1,
-            start=None if offset is None else offset.to_json(),
+            start=self.offset(),
             first=layout.first + (0 if last is None else last + 1),
         )
 

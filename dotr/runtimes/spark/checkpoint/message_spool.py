@@ -19,13 +19,16 @@ from pathlib import Path
 from typing import Final
 
 from dotr.errors.diagnostics import Refused
-from dotr.evaluation.files.private_files import remove_leftovers, replace_file
+from dotr.evaluation.files.private_files import replace_file
 from dotr.model.time import Unit
 from dotr.runtimes.monitoring.totals import RunFailed
+from dotr.runtimes.spark.checkpoint.spool import Spool
+from dotr.runtimes.spark.checkpoint.standard_input_spool import StandardInputSpool
 from dotr.streams.connectors.receivers import QUEUED_BYTES, QUEUED_MESSAGES, ReceptionClock, dates_of
 from dotr.streams.formats.segments import (
     MAGIC,
     PUBLISHED,
+    SPOOL,
     SUFFIX,
     FrameReader,
     Segments,
@@ -45,16 +48,15 @@ _LOOK_SECONDS: Final = 0.2
 """Time between two looks for segments that the planner has released, while the spool is full."""
 
 
-class MessageSpool:
+class MessageSpool(Spool):
     """Inbox of an input like `like` on Spark: its segments in a folder of the checkpoint.
 
     `limit`: bytes of segments, at most. Raises `RunFailed` where the folder cannot be written.
     """
 
     def __init__(self, like: InputFile, folder: Path, limit: int) -> None:
-        self.failure: RunFailed | None = None
+        super().__init__(folder, "messages cannot be spooled")
         self._feeds = [SegmentsFeed(Segments(replace(like, unit=unit), folder), elements=True) for unit in (Unit.MICROSECOND, Unit.DAY)]
-        self._folder = folder
         self._limit = limit
         self._segment_bytes = max(_LEAST_SEGMENT_BYTES, min(_SEGMENT_BYTES, limit // 8))
         self._waiting: list[tuple[list[bytes], Callable[[], None]]] = []
@@ -63,16 +65,11 @@ class MessageSpool:
         self._closed = False
         self._file = -1
         self._length = 0
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-            remove_leftovers(folder)
+        with self._writing():
             self._number, last, latest = _recover(folder)
             self._used = _size(folder)
-        except OSError as error:
-            raise self._failed(error) from None
         self._place = self._written = last
         self._clock = ReceptionClock(latest)
-        self._thread = threading.Thread(target=self._run, name="dotr-spool", daemon=True)
         self._thread.start()
 
     def offer(self, messages: Sequence[Message], kept: Callable[[], None]) -> bool:
@@ -123,7 +120,7 @@ class MessageSpool:
             self._changed.notify_all()
         self._thread.join()
 
-    def _run(self) -> None:
+    def _copy(self) -> None:
         try:
             while True:
                 with self._changed:
@@ -140,8 +137,6 @@ class MessageSpool:
                     continue
                 if self._used * 2 > self._limit:
                     self._count_again()
-        except OSError as error:
-            self.failure = self._failed(error)
         finally:
             if self._file >= 0:
                 os.close(self._file)
@@ -179,10 +174,6 @@ class MessageSpool:
         os.write(self._file, MAGIC)
         self._length = len(MAGIC)
         _sync_folder(self._folder)
-
-    def _failed(self, error: OSError) -> RunFailed:
-        where, why = error.filename or self._folder, (error.strerror or str(error)).lower()
-        return RunFailed(f"messages cannot be spooled to {where}: {why} (once that is mended, the same command goes on)")
 
 
 def _recover(folder: Path) -> tuple[int, int, int]:
@@ -243,9 +234,9 @@ def _size(folder: Path) -> int:
 
 @dataclass
 class Reception:
-    """The receivers of a run on Spark by name of input, each with its spool."""
+    """The spools of a run on Spark, and the receivers that fill them, by name of input."""
 
-    spools: list[MessageSpool] = field(default_factory=list)
+    spools: list[Spool] = field(default_factory=list)
     receivers: dict[str, Receiver] = field(default_factory=dict)
 
     def connections(self) -> dict[str, bool]:
@@ -273,7 +264,12 @@ class Reception:
         none yet. Raises the error that ended a receiver or a spool."""
         if self.failure is not None:
             raise self.failure
-        return next((dates for spool in self.spools if (dates := spool.first_has_dates()) is not None), None)
+        spools = [spool for spool in self.spools if isinstance(spool, MessageSpool)]
+        return next((dates for spool in spools if (dates := spool.first_has_dates()) is not None), None)
+
+    def copy_standard_input(self, growing: Sequence[GrowingInput], checkpoint: Path) -> None:
+        """Begin to copy standard input, if an input reads it."""
+        self.spools += [StandardInputSpool(each.like, checkpoint / SPOOL) for each in growing if each.standard]
 
     def stop(self) -> None:
         """End the receivers, then the spools."""

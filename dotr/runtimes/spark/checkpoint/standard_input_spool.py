@@ -14,15 +14,14 @@ import threading
 import time
 import zlib
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
 from itertools import chain
 from pathlib import Path
 from typing import Final
 
-from dotr.errors.diagnostics import Refused, refuse
-from dotr.evaluation.files.private_files import remove_leftovers, replace_file
+from dotr.errors.diagnostics import refuse
+from dotr.evaluation.files.private_files import replace_file
 from dotr.model.stream import Reason
-from dotr.runtimes.monitoring.totals import RunFailed
+from dotr.runtimes.spark.checkpoint.spool import Spool
 from dotr.streams.formats.csv.rows import QuoteState, quote_state
 from dotr.streams.formats.lines import standard_bytes
 from dotr.streams.formats.rdf.nquads import graph_of
@@ -36,69 +35,50 @@ _PAUSE_SECONDS: Final = 0.02
 _MAGIC: Final = b"\x1f\x8b"
 
 
-class SpoolState:
-    """The state of the copying thread; `failure` is the error that ended it."""
+class StandardInputSpool(Spool):
+    """Copy of standard input, read as an input like `like`, in a folder of the checkpoint."""
 
-    def __init__(self) -> None:
-        self.failure: Refused | RunFailed | None = None
+    def __init__(self, like: InputFile, folder: Path) -> None:
+        super().__init__(folder, "standard input cannot be copied")
+        self._like = like
+        self._stop = threading.Event()
+        if not (folder / SPOOL_END).exists():
+            self._thread.start()
 
+    def _copy(self) -> None:
+        like, folder = self._like, self._folder
+        header = _header(like.record) if like.format is Format.CSV and not (like.map and like.map.columns) else b""
+        feed = StandardInput(like, elements=False)
+        number, line = _next_segment(folder)
+        copied = 0
+        while not self._stop.is_set():
+            if len(os.listdir(folder)) > _MAX_SEGMENTS:
+                time.sleep(_PAUSE_SECONDS)
+                continue
+            chunk = feed.read(_SEGMENT_RECORDS)
+            if chunk is None:
+                if feed.ended:
+                    replace_file(folder / SPOOL_END, (), sync=True)
+                    return
+                time.sleep(_PAUSE_SECONDS)
+                continue
+            records = [record for record in chunk.records if record.line > copied]  # a line may be several records
+            if not records:
+                continue
+            last = records[-1]
+            copied = last.line
+            first, after = line + records[0].line - 1, line + last.line - 1 + _with_newline(last.raw).count(b"\n")
+            name = f"{number:012d}-{first:012d}-{after:012d}.{like.format.value}"
+            text = chain([header], *(_record_text(record, like) for record in _one_a_line(records)))
+            replace_file(folder / name, text, sync=True)
+            number += 1
+            replace_file(folder / NEXT, [f"{number} {after}".encode()], sync=True)
 
-@contextmanager
-def spooling(like: InputFile, checkpoint: Path) -> Iterator[SpoolState]:
-    """Copy standard input in a thread while the context is open."""
-    state = SpoolState()
-    folder = checkpoint / SPOOL
-    folder.mkdir(exist_ok=True)
-    remove_leftovers(folder)
-    stop = threading.Event()
-    thread = threading.Thread(target=_run_copy, args=(like, folder, stop, state), daemon=True)
-    if not (folder / SPOOL_END).exists():
-        thread.start()
-    try:
-        yield state
-    finally:
-        stop.set()
-        if thread.is_alive():
-            thread.join()
-
-
-def _run_copy(like: InputFile, folder: Path, stop: threading.Event, state: SpoolState) -> None:
-    try:
-        _copy(like, folder, stop)
-    except Refused as refused:
-        state.failure = refused
-    except OSError as error:
-        where, why = error.filename or folder, (error.strerror or str(error)).lower()
-        state.failure = RunFailed(f"standard input cannot be copied to {where}: {why} (once that is mended, the same command goes on)")
-
-
-def _copy(like: InputFile, folder: Path, stop: threading.Event) -> None:
-    header = _header(like.record) if like.format is Format.CSV and not (like.map and like.map.columns) else b""
-    feed = StandardInput(like, elements=False)
-    number, line = _next_segment(folder)
-    copied = 0
-    while not stop.is_set():
-        if len(os.listdir(folder)) > _MAX_SEGMENTS:
-            time.sleep(_PAUSE_SECONDS)
-            continue
-        chunk = feed.read(_SEGMENT_RECORDS)
-        if chunk is None:
-            if feed.ended:
-                replace_file(folder / SPOOL_END, (), sync=True)
-                return
-            time.sleep(_PAUSE_SECONDS)
-            continue
-        records = [record for record in chunk.records if record.line > copied]  # a line may be several records
-        if not records:
-            continue
-        last = records[-1]
-        copied = last.line
-        first, after = line + records[0].line - 1, line + last.line - 1 + _with_newline(last.raw).count(b"\n")
-        name = f"{number:012d}-{first:012d}-{after:012d}.{like.format.value}"
-        text = chain([header], *(_record_text(record, like) for record in _one_a_line(records)))
-        replace_file(folder / name, text, sync=True)
-        number += 1
-        replace_file(folder / NEXT, [f"{number} {after}".encode()], sync=True)
+    def close(self) -> None:
+        """End the thread."""
+        self._stop.set()
+        if self._thread.is_alive():
+            self._thread.join()
 
 
 def _one_a_line(records: Iterable[Record]) -> Iterator[Record]:

@@ -29,8 +29,8 @@ from dotr.runtimes.external_sort import merge_runs as merge_runs
 from dotr.runtimes.external_sort import read_run as read_run
 from dotr.runtimes.external_sort import write_run as write_run
 from dotr.runtimes.spark.exchange.job import Job
+from dotr.runtimes.spark.exchange.positions import ORDINARY_BYTES
 from dotr.runtimes.spark.exchange.rows import RowKind, SparkRow, decode_dead_letters, decode_firings, encode_dead_letters, encode_firings
-from dotr.runtimes.spark.planning.planner import ORDINARY_BYTES
 
 T = TypeVar("T")
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple, TypeAlias
 
 from dotr.model.time import Micros
-from dotr.runtimes.spark.planning.planner import END, Cut, Floor, Offset
+from dotr.runtimes.spark.exchange.positions import END, Cut, Floor, Offset, floors_of_json
 from dotr.streams.connectors.kafka.topics import LostRange
 
 PathsOfInput: TypeAlias = Callable[[int, int, int], tuple[str, ...]]
@@ -31,6 +31,11 @@ class RangePartition(NamedTuple):
     end: int | None
     lost: tuple[LostRange, ...] = ()
 
+    @staticmethod
+    def of_json(name: str, topic: str, number: int, end: int | None, lost: Sequence[Sequence[int]]) -> RangePartition:
+        """The partition of the members as JSON has them."""
+        return RangePartition(name, topic, number, end, tuple(LostRange(*each) for each in lost))
+
 
 PartitionOfInput: TypeAlias = Callable[[int], RangePartition | None]
 """`partition(input)`: the partition with the number of an input; None for files."""
@@ -41,8 +46,7 @@ def no_partition(number: int) -> RangePartition | None:
     return None
 
 
-@dataclass(frozen=True, slots=True)
-class InputRange:
+class InputRange(NamedTuple):
     """The records of one input that a task reads: from `offset` up to `stop` (END: to the end).
 
     `greatest` is the greatest time before the range (µs). The task reports rejected records before
@@ -64,6 +68,17 @@ class InputRange:
     paths: tuple[str, ...] = ()
     floors: tuple[Floor, ...] = ()
     partition: RangePartition | None = None
+
+    def to_json(self) -> Sequence[object]:
+        """The members as a list, without trailing defaults."""
+        if self.partition is not None:
+            return self
+        return self[:-1] if self.paths or self.floors else self[:_PLAIN_MEMBERS]
+
+    def without_lists(self) -> InputRange:
+        """A range that is read from JSON, with tuples in the place of its lists."""
+        partition = None if self.partition is None else RangePartition.of_json(*self.partition)
+        return self._replace(paths=tuple(self.paths), floors=floors_of_json(self.floors), partition=partition)
 
 
 _PLAIN_MEMBERS: Final = 6
@@ -90,37 +105,14 @@ class Task:
             if position.offset == END or position.point == (stop_file, stop):
                 continue
             files = paths(number, position.file, stop_file if stop else stop_file - 1)
-            ranges.append(
-                InputRange(
-                    *(
-                        number,
-                        position.offset,
-                        position.line,
-                        position.greatest,
-                        stop,
-                        after.offset,
-                        position.file,
-                        stop_file,
-                        after.file,
-                        files,
-                    ),
-                    position.floors,
-                    partition(number),
-                )
-            )
+            offset, line, greatest, file, floors = position
+            where = number, offset, line, greatest, stop, after.offset, file, stop_file, after.file
+            ranges.append(InputRange(*where, files, floors, partition(number)))
         return Task(start.time, cut.time, closed if cut.time == closed else None, tuple(ranges))
 
     def to_json(self) -> str:
-        """JSON text, without the members of growing inputs where they are empty."""
-        ranges: list[list[object]] = []
-        for s in self.ranges:
-            plain: list[object] = [s.input, s.offset, s.line, s.greatest, s.stop, s.own]
-            further: list[object] = [s.file, s.stop_file, s.own_file, s.paths, s.floors]
-            if s.partition is not None:
-                ranges.append([*plain, *further, s.partition])
-            else:
-                ranges.append([*plain, *further] if s.paths or s.floors else plain)
-        return json.dumps([self.after, self.until, self.closed, ranges])
+        """JSON text."""
+        return json.dumps([self.after, self.until, self.closed, [each.to_json() for each in self.ranges]])
 
     @staticmethod
     def of_json(text: str) -> Task:
@@ -133,16 +125,4 @@ class Task:
         True
         """
         after, until, closed, ranges = json.loads(text)
-        return Task(after, until, closed, tuple(map(_range_from_json, ranges)))
-
-
-def _range_from_json(listed: list[object]) -> InputRange:
-    plain, further = listed[:_PLAIN_MEMBERS], listed[_PLAIN_MEMBERS:]
-    if not further:
-        return InputRange(*plain)  # type: ignore[arg-type]
-    file, stop_file, own_file, paths, floors, *partition = further
-    found = None
-    if partition:
-        *place, lost = partition[0]  # type: ignore
-        found = RangePartition(*place, tuple(LostRange(*each) for each in lost))  # type: ignore
-    return InputRange(*plain, file, stop_file, own_file, tuple(paths), tuple(Floor(*floor) for floor in floors), found)  # type: ignore
+        return Task(after, until, closed, tuple(InputRange(*each).without_lists() for each in ranges))

@@ -40,8 +40,8 @@ from dotr.runtimes.monitoring.totals import ReportActivity, Totals
 from dotr.runtimes.spark.checkpoint.figures import PortTotals, StoredTotals, read_connections, read_totals, read_watermarks, write_totals
 from dotr.runtimes.spark.checkpoint.folder import Checkpoint, CheckpointLayout
 from dotr.runtimes.spark.exchange.jvm_errors import JVM_ERRORS
+from dotr.runtimes.spark.exchange.positions import END, Offset
 from dotr.runtimes.spark.exchange.rows import BucketSize
-from dotr.runtimes.spark.planning.planner import END, Offset
 from dotr.streams.connectors.kafka.topics import PartitionJournal
 from dotr.temporal.layout.layers import Layer
 

@@ -24,8 +24,8 @@ from dotr.runtimes.spark.checkpoint.folder import Checkpoint, CheckpointLayout
 from dotr.runtimes.spark.checkpoint.standard_input_spool import copied_lines
 from dotr.runtimes.spark.checkpoint.state_moves import moved_states
 from dotr.runtimes.spark.exchange.names import bucket_keys
+from dotr.runtimes.spark.exchange.positions import END, InputPosition
 from dotr.runtimes.spark.figures.progress import progress_of
-from dotr.runtimes.spark.planning.planner import END, InputPosition
 from dotr.streams.connectors.kafka.topics import PartitionJournal
 from dotr.streams.formats.segments import RECEIVED, last_place, spool_folder
 from dotr.temporal.matching.events import StoredEvent

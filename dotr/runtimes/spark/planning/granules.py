@@ -26,7 +26,7 @@ from itertools import chain
 from typing import Final, NamedTuple
 
 from dotr.model.time import Micros
-from dotr.runtimes.spark.planning.planner import BEGINNING, ORDINARY_BYTES
+from dotr.runtimes.spark.exchange.positions import BEGINNING, ORDINARY_BYTES
 from dotr.streams.formats.lines import DAMAGED, MAGIC
 from dotr.streams.formats.rdf.logs import is_log
 from dotr.streams.formats.reading import Reader

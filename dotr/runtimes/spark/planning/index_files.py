@@ -7,7 +7,6 @@ offset from which on the inputs are indexed, and the next start makes a new one.
 
 from __future__ import annotations
 
-import json
 import shutil
 import time
 from collections.abc import Callable
@@ -19,8 +18,8 @@ from dotr.errors.diagnostics import DotrError, refuse
 from dotr.evaluation.files.private_files import replace_file
 from dotr.runtimes.spark.exchange.errors import CarriedDiagnostics
 from dotr.runtimes.spark.exchange.job import Job
+from dotr.runtimes.spark.exchange.positions import Offset
 from dotr.runtimes.spark.planning.granules import Piece
-from dotr.runtimes.spark.planning.planner import Offset
 
 FOLDER: Final = "index"
 """The folder of the index, inside the checkpoint."""
@@ -57,7 +56,7 @@ class IndexFiles:
         shutil.rmtree(self._folder, ignore_errors=True)
         self._folder.mkdir(parents=True, exist_ok=True)
         self.beat()
-        self._write("base.json", json.dumps(base.to_json()))
+        self._write("base.json", base.to_text())
 
     def remove(self) -> None:
         """Remove the index."""
@@ -69,7 +68,7 @@ class IndexFiles:
 
     def base(self) -> Offset:
         """The offset from which on the inputs are indexed; waits for it."""
-        return Offset.of_json(json.loads(self._wait_for("base.json")))
+        return Offset.of_text(self._wait_for("base.json"))
 
     def write(self, number: int, piece: int, found: Piece) -> None:
         """Write a piece of an input."""

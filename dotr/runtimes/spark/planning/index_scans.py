@@ -32,12 +32,12 @@ from dotr.runtimes.spark.checkpoint.folder import last_number
 from dotr.runtimes.spark.exchange.errors import CarriedDiagnostics, decode_diagnostics, encode_diagnostics, failure_of
 from dotr.runtimes.spark.exchange.job import Job
 from dotr.runtimes.spark.exchange.jvm_errors import JVM_ERRORS, error_text
+from dotr.runtimes.spark.exchange.positions import BEGINNING, END, ORDINARY_BYTES, InputPosition, Offset
 from dotr.runtimes.spark.exchange.task import RangePartition
 from dotr.runtimes.spark.exchange.worker_cache import input_of, without_garbage_collection
 from dotr.runtimes.spark.planning.granules import Piece, has_ranges, range_starts, records_of_granule, scan_parts, scan_range
 from dotr.runtimes.spark.planning.index_files import BEAT_SECONDS, IndexFiles, index_folder
 from dotr.runtimes.spark.planning.indexed_topics import IndexedTopics, end_of_range, offset_range_starts, piece_of_partition
-from dotr.runtimes.spark.planning.planner import BEGINNING, END, ORDINARY_BYTES, InputPosition, Offset
 from dotr.streams.failures import InputFailed
 from dotr.streams.records import InputFile, Position
 
@@ -108,7 +108,7 @@ def _scan(job: Job, files: IndexFiles, work: dict[str, Any]) -> int:
         if partition is None:
             files.write(number, piece, scan_range(input_of(job, number), Position(*base), starts, piece, job.granule))
         else:
-            files.write(number, piece, _scan_offsets(job, RangePartition(*partition[:4]), starts, piece))
+            files.write(number, piece, _scan_offsets(job, RangePartition.of_json(*partition), starts, piece))
     parts = [
         (BEGINNING, number, 0, scan_parts(input_of(job, number), Position(*base), job.granule, first))
         for number, base, first in work["parts"]
@@ -352,15 +352,14 @@ def _last_offset(job: Job, log: str) -> Offset | None:
     if last is None:
         return None
     try:
-        text = (Path(job.run) / "offsets" / str(last)).read_text().splitlines()[-1]
-        return Offset.of_json(json.loads(text)).padded(len(job.inputs))
+        return Offset.of_log(Path(job.run) / "offsets" / str(last)).padded(len(job.inputs))
     except (OSError, ValueError, IndexError):  # it is being written, or was removed since
         return None
 
 
 def _started(job: Job) -> Offset | None:
     """The offset at which the query of a job continues an earlier query; None for a first query."""
-    return Offset.of_json(json.loads(job.start)) if job.start else None
+    return Offset.of_text(job.start) if job.start else None
 
 
 @contextmanager

@@ -18,8 +18,8 @@ from heapq import heapify, heappop, heapreplace
 from typing import Final, TypeAlias
 
 from dotr.model.time import LAST_MICRO, Micros
+from dotr.runtimes.spark.exchange.positions import END, Cut, InputPosition, Offset
 from dotr.runtimes.spark.planning.granules import Piece
-from dotr.runtimes.spark.planning.planner import END, Cut, InputPosition, Offset
 
 ReadPiece: TypeAlias = Callable[[int, int], Piece]
 """`read(input, piece)`: a piece of an input; waits until it is written."""

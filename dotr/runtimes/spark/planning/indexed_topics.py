@@ -13,10 +13,10 @@ from pathlib import Path
 
 from dotr.model.time import Micros
 from dotr.runtimes.spark.exchange.job import Job
+from dotr.runtimes.spark.exchange.positions import BEGINNING, ORDINARY_BYTES, InputPosition, Offset
 from dotr.runtimes.spark.exchange.task import RangePartition
 from dotr.runtimes.spark.exchange.worker_cache import topics_of
 from dotr.runtimes.spark.planning.granules import Granule, Piece, PieceLink, range_starts
-from dotr.runtimes.spark.planning.planner import BEGINNING, ORDINARY_BYTES, InputPosition, Offset
 from dotr.streams.connectors.kafka.topics import Partition, PartitionJournal
 from dotr.streams.records import Record
 

@@ -12,15 +12,15 @@ from typing import Final
 
 from dotr.runtimes.spark.checkpoint.figures import EVERY_SECONDS, write_watermarks
 from dotr.runtimes.spark.exchange.job import Job
+from dotr.runtimes.spark.exchange.positions import Cut, Offset
 from dotr.runtimes.spark.exchange.task import PathsOfInput
 from dotr.runtimes.spark.exchange.worker_cache import input_of
-from dotr.runtimes.spark.planning.live_batches import GrowingPlan, ScannedInput
 from dotr.runtimes.spark.planning.planned_topics import PlannedTopics
-from dotr.runtimes.spark.planning.planner import END, Cut, Offset
+from dotr.runtimes.spark.planning.planner import ScannedInput, ScannedPlan, feed_of_file
 from dotr.streams.formats.segments import RECEIVED, SPOOL, Segments, spool_folder
-from dotr.streams.merge.feeds import Feed, FilesFeed, InputPoint, OneFile, SegmentsFeed
+from dotr.streams.merge.feeds import Feed, FilesFeed, InputPoint, SegmentsFeed
 from dotr.streams.merge.folders import GrowingInput
-from dotr.streams.merge.journal import Journal, JournaledFiles, SpooledInput
+from dotr.streams.merge.journal import Journal, JournaledFiles
 from dotr.streams.merge.paces import EventClock, NoRateLimit, PacedFeed, RateLimit
 
 _PAUSE_SECONDS: Final = 0.01
@@ -48,19 +48,14 @@ class GrowingInputs:
         journal = Journal(folder, done)
         paces: dict[str, RateLimit | NoRateLimit] = {name: RateLimit(rate) for name, rate in job.rates}
         clocks = {name: EventClock(pace) for name, pace in job.paces}
-        self._growing: dict[int, JournaledFiles | SpooledInput | Segments] = {}
+        self._growing: dict[int, JournaledFiles | Segments] = {}
         scanned = []
         for number, (file, position) in enumerate(zip(files, start.positions[: len(files)], strict=True)):
             idle = None
             feed: Feed
             bounded = number < singles
             if bounded:
-                ended = position.offset == END
-                feed = (
-                    FilesFeed(OneFile(file), elements=False, ended=ended)
-                    if ended
-                    else FilesFeed(OneFile(file), InputPoint(0, position.offset, position.line), elements=False)
-                )
+                feed = feed_of_file(file, position)
             else:
                 pattern, settle, idle, watching = json.loads(job.growing[number - singles])
                 known = [other.path for other in files[:singles] if other.input == file.input]
@@ -70,7 +65,11 @@ class GrowingInputs:
                     segments = self._growing[number] = Segments(file, spool_folder(folder, file.input))
                     feed = SegmentsFeed(segments, start_point)
                 else:
-                    source = JournaledFiles(growing, journal, known, watching=watching) if pattern else SpooledInput(file, folder / SPOOL)
+                    source = (
+                        JournaledFiles(growing, journal, known, watching=watching)
+                        if pattern
+                        else Segments(file, folder / SPOOL, framed=False)
+                    )
                     self._growing[number] = source
                     feed = FilesFeed(source, start_point, elements=False)
             pace = paces.setdefault(file.input, NoRateLimit())
@@ -85,7 +84,7 @@ class GrowingInputs:
         partitions = range(len(job.inputs), len(start.positions))
         self._paces, self._clocks = paces, clocks
         scanned += [self.topics.scanned(number, start.positions[number], paces, clocks) for number in partitions]
-        self.plan = GrowingPlan(scanned, start, job.batch, job.tasks)
+        self.plan = ScannedPlan(scanned, start, job.batch, job.tasks)
 
     def add_appeared(self) -> None:
         """Add the partitions that have appeared, after they are noted in the journal."""
@@ -109,7 +108,7 @@ class GrowingInputs:
     def release(self, before: Offset) -> None:
         """Remove copied input before an offset, before which no batch is planned again."""
         for number, source in self._growing.items():
-            if isinstance(source, SpooledInput | Segments) and number < len(before.positions):
+            if isinstance(source, Segments) and number < len(before.positions):
                 source.remove(before.positions[number].file)
 
     def close(self) -> None:

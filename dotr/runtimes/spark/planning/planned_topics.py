@@ -13,10 +13,10 @@ from pathlib import Path
 
 from dotr.model.time import Micros
 from dotr.runtimes.spark.exchange.job import Job
+from dotr.runtimes.spark.exchange.positions import BEGINNING, END, Floor, InputPosition, Offset
 from dotr.runtimes.spark.exchange.task import RangePartition
 from dotr.runtimes.spark.exchange.worker_cache import topics_of
-from dotr.runtimes.spark.planning.live_batches import ScannedInput
-from dotr.runtimes.spark.planning.planner import BEGINNING, END, Floor, InputPosition, Offset
+from dotr.runtimes.spark.planning.planner import ScannedInput
 from dotr.streams.connectors.kafka.client import ClientEvents
 from dotr.streams.connectors.kafka.cluster import Cluster, TopicWatch, check_identities, data_lost
 from dotr.streams.connectors.kafka.feed import KafkaFeed

@@ -1,13 +1,17 @@
-"""Ends of batches: a merge by time over many inputs, of time stamps alone.
+"""Ends of batches from a scan of the inputs: a merge by time, of time stamps alone.
 
 Idea: every input is scanned in its own order, a little ahead. An input has *passed* t when its
 greatest time is more than its delay beyond t, or when it has ended; later records with times up to
-t are late (semantics.md, section 6). A cut at T is possible when all inputs have passed T. For each
-input it needs the position where reading continues (the first record that is neither late nor up to
-T) and the greatest time before it. An offset holds nothing else, so that a batch can be replayed
-from its offsets alone.
-Invariant: each record is owned by one cut, between whose start and end positions it lies; the
-elements of a cut's time range are between its start position and its stop.
+t are late (semantics.md, section 6). A cut at T is possible when all inputs have passed T, or are
+idle (the rule of `dotr.streams.merge.live`). For each input it needs the position where reading
+continues (the first record that is neither late nor up to T) and the greatest time before it.
+Idleness depends on the clock, so that its effect is written into the offset: a floor marks the
+records of an idle input, from a position on, as too late for instants up to a time. An offset holds
+nothing else, so that a batch can be replayed from its offsets alone. Growing inputs are cut whenever
+instants have closed, those that end by numbers of elements.
+Invariant: each record is either rejected (late, a second one of its time, or of an idle input) or an
+element of exactly one cut, as a function of the offsets. It is owned by one cut, between whose start
+and end positions it lies; the elements of a cut are between its start position and its stop.
 Cost: one scan of each record, and one sort of a nearly sorted list per cut. Memory: the pending
 elements, a few cuts' worth; the memory of a task is bounded too, since a long element counts
 several times.
@@ -15,233 +19,330 @@ several times.
 
 from __future__ import annotations
 
+import time
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import Final, NamedTuple, TypeAlias
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
 
 from dotr.model.time import LAST_MICRO, Micros
+from dotr.runtimes.spark.exchange.positions import BEGINNING, END, ORDINARY_BYTES, Cut, Floor, InputPosition, Offset
 from dotr.streams.lateness import Lateness
+from dotr.streams.merge.feeds import Feed, FilesFeed, InputPoint, OneFile
+from dotr.streams.merge.live import Channel, combined_watermark
+from dotr.streams.merge.paces import NoRateLimit, RateLimit
+from dotr.streams.records import InputFile
 
-ScanTimes: TypeAlias = Callable[[int, int, int], Iterator[tuple[int, int, Micros | None]]]
-"""`scan(input, offset, line)`: offset, line and time (None: unreadable) of each record from a
-position on."""
+if TYPE_CHECKING:
+    from dotr.streams.connectors.kafka.feed import KafkaFeed
 
-END: Final = -1
-"""The offset behind the last record."""
+_CHUNK: Final = 1_024
+_FEW: Final = 128
+"""Records scanned at once where a scan ends at a time: what is beyond it waits for the next cut."""
 
-ORDINARY_BYTES: Final = 512
-"""Bytes of an ordinary element; one n times as long counts as n further elements. In memory an
-ordinary element takes some 8 KB."""
+_WAIT_SECONDS: Final = 0.01
 
-BEGINNING: Final[Micros] = -LAST_MICRO
-"""A time before any instant."""
-
-
-class Floor(NamedTuple):
-    """A position in an idle input: instants up to `until` (µs) closed without it, so that records
-    from this file and offset on with times up to `until` are too late."""
-
-    file: int
-    offset: int
-    until: Micros
+ALL_INPUTS_IDLE: Final[Micros] = LAST_MICRO - 1
+"""The bound when every input is idle: all pending elements close."""
 
 
-class InputPosition(NamedTuple):
-    """The position where reading of an input continues: offset and line of a record, and the
-    greatest time before it (µs). A growing input also has the number of the file, and floors."""
+@dataclass
+class ScannedInput:
+    """An input and its pending elements: time, file, offset, line, and the greatest time before. `long_times`
+    repeats the times of long elements as often as they count again. `bounded`: the input is a single
+    file. `has_rejected`: a record was rejected since the last cut."""
 
-    offset: int
-    line: int
-    greatest: Micros
-    file: int = 0
+    channel: Channel
+    bounded: bool = False
+    pending: list[tuple[Micros, int, int, int, Micros]] = field(default_factory=list)
+    long_times: list[Micros] = field(default_factory=list)
     floors: tuple[Floor, ...] = ()
-
-    @property
-    def point(self) -> tuple[int, int]:
-        """The file and the offset in it."""
-        return self.file, self.offset
-
-    def to_json(self) -> list[object]:
-        """The members as a list, without trailing defaults."""
-        return list(self if self.file or self.floors else self[:3])
+    has_rejected: bool = False
+    partition: KafkaFeed | None = None
 
     @staticmethod
-    def of_json(offset: int, line: int, greatest: Micros, file: int = 0, floors: Sequence[Sequence[int]] = ()) -> InputPosition:
-        """The inverse of `to_json`.
-
-        >>> position = InputPosition(5, 1, 7, 2, (Floor(1, 9, 4),))
-        >>> InputPosition.of_json(*position.to_json()) == position
-        True
+    def starting_at(
+        position: InputPosition,
+        feed: Feed,
+        delay: Micros,
+        *,
+        single: bool,
+        idle: Micros | None,
+        pace: RateLimit | NoRateLimit,
+        bounded: bool,
+        name: str = "",
+        partition: KafkaFeed | None = None,
+    ) -> ScannedInput:
+        """An input that is read from a position on; `partition` is the feed of a topic's partition
+        itself, where `feed` limits its pace.
         """
-        return InputPosition(offset, line, greatest, file, tuple(Floor(*floor) for floor in floors))
+        lateness = Lateness(delay, position.greatest, single=single)
+        is_behind = None if partition is None else partition.is_behind
+        channel = Channel(feed, lateness, idle, pace, not bounded, name=name, is_behind=is_behind)
+        return ScannedInput(channel, bounded, floors=position.floors, partition=partition)
 
+    def scan_to(self, goal: Micros, max_records: int, closed: Micros) -> None:
+        """Scan until `goal` (µs) is passed, or about `max_records` records are scanned."""
+        channel = self.channel
+        while max_records > 0 and channel.lateness.passed < goal and not channel.feed.ended:
+            self.scan(min(max_records, _FEW), 0.0, closed)
+            max_records -= _FEW
 
-START: Final = InputPosition(0, 1, BEGINNING)
+    def await_records(self, now: float, closed: Micros) -> bool:
+        """Scan records again that were there before; False where none is left. For a partition, the
+        call waits until its end."""
+        while not self.scan(_CHUNK, now, closed):
+            if self.partition is None or self.partition.is_at_end:
+                return False
+            time.sleep(_WAIT_SECONDS)
+        return True
 
+    def scan(self, max_records: int, now: float, closed: Micros) -> bool:
+        """Scan about `max_records` records; False where none is available now. `now` is the clock
+        in seconds, `closed` the last closed time (µs)."""
+        chunk = self.channel.read(max_records, now)
+        if chunk is None:
+            return self.channel.feed.ended
+        lateness, add, number = self.channel.lateness, self.pending.append, chunk.number
+        verdict = lateness.verdict
+        messages = self.partition is not None  # whose offsets count messages, not bytes
+        for record in chunk.records:
+            before = lateness.greatest
+            offset, end, line, time, _, raw, _, _, _ = record
+            if time is None:
+                time = record.judged_time
+            if time is None or verdict(time, closed) is not None:
+                self.has_rejected = True
+            else:
+                add((time, number, offset, line, before))
+                length = len(raw) if messages else end - offset
+                if length > ORDINARY_BYTES:
+                    self.long_times += [time] * (length // ORDINARY_BYTES)
+        self.channel.waiting = len(self.pending)
+        return True
 
-class Cut(NamedTuple):
-    """All elements up to `time` (µs).
-
-    `positions` are where each input continues, `stops` the offsets where reading for this cut may
-    stop (END: at the end), and `elements` the number of elements that it adds, in units of ordinary
-    length.
-    """
-
-    time: Micros
-    positions: tuple[InputPosition, ...]
-    stops: tuple[int, ...]
-    elements: int
-    files: tuple[int, ...] = ()
-    """The file of each stop, for growing inputs."""
-
-    @property
-    def points(self) -> tuple[tuple[int, int], ...]:
-        """The stops as file and offset."""
-        return tuple(zip(self.files, self.stops, strict=True)) if self.files else tuple((0, stop) for stop in self.stops)
-
-
-@dataclass(frozen=True, slots=True)
-class Offset:
-    """The position of a query: the time closed so far (µs), and a position in each input. Spark
-    keeps it as JSON in its log."""
-
-    time: Micros
-    positions: tuple[InputPosition, ...]
-
-    def to_json(self) -> dict[str, object]:
-        """JSON data; times are within the integers that Spark's JSON keeps exactly.
-
-        >>> Offset(5, (START,)).to_json()
-        {'version': 1, 'time': 5, 'places': [[0, 1, -4611686018427387904]]}
+    def cut(self, until: Micros, *, idle: bool) -> tuple[InputPosition, tuple[int, int]]:
+        """Remove pending elements up to `until`; the position where reading continues, and the
+        position where reading up to `until` may stop. `idle`: the cut did not wait for the input.
         """
-        return {"version": 1, "time": self.time, "places": [position.to_json() for position in self.positions]}
-
-    @staticmethod
-    def of_json(value: dict[str, object]) -> Offset:
-        """The inverse of `to_json`.
-
-        >>> Offset.of_json(Offset(5, (START,)).to_json()) == Offset(5, (START,))
-        True
-        """
-        time, positions = value["time"], value["places"]
-        assert value["version"] == 1
-        assert isinstance(time, int)
-        assert isinstance(positions, list)
-        return Offset(time, tuple(InputPosition.of_json(*position) for position in positions))
-
-    def padded(self, inputs: int) -> Offset:
-        """The offset with start positions for inputs added since."""
-        return Offset(self.time, (*self.positions, *[START] * (inputs - len(self.positions))))
-
-    @staticmethod
-    def start(inputs: int) -> Offset:
-        """The offset before all elements."""
-        return Offset(BEGINNING, (START,) * inputs)
-
-    @property
-    def ended(self) -> bool:
-        """True if the stream has ended."""
-        return self.time == LAST_MICRO
-
-
-class _ScannedTimes:
-    """The scan of one input. `pending` are the elements after the last cut that are not late, in
-    the input's order; `long_times` repeats the times of long ones as often as they count again."""
-
-    __slots__ = ("_last", "_scan", "ended", "lateness", "long_times", "pending")
-
-    def __init__(self, scan: Iterator[tuple[int, int, Micros | None]], delay: Micros, greatest: Micros, ended: bool) -> None:
-        self._scan = scan
-        self.lateness = Lateness(delay, greatest)
-        self.ended = ended
-        self.pending: list[tuple[Micros, int, int, Micros]] = []
-        self.long_times: list[Micros] = []
-        self._last: tuple[int, Micros | None] = 0, None
-
-    @property
-    def passed(self) -> Micros:
-        """The last passed time."""
-        return LAST_MICRO if self.ended else self.lateness.passed
-
-    def advance(self, goal: Micros, after: Micros, max_records: int) -> None:
-        """Scan until `goal` is passed, or `max_records` records are scanned."""
-        lateness, add = self.lateness, self.pending.append
-        start, element = self._last
-        for count, (offset, line, time) in enumerate(self._scan, 1):
-            if offset - start > ORDINARY_BYTES and element is not None:
-                self.long_times += [element] * ((offset - start) // ORDINARY_BYTES)
-            start, element = offset, None
-            greatest = lateness.greatest
-            if time is not None and lateness.verdict(time) is None and time > after:
-                add((time, offset, line, greatest))
-                element = time
-            if count >= max_records or lateness.passed >= goal:
-                break
+        lateness, end = self.channel.lateness, self.channel.feed.end
+        self.pending = [entry for entry in self.pending if entry[0] > until]
+        self.long_times = [each for each in self.long_times if each > until]
+        self.channel.waiting = len(self.pending)
+        over = self.bounded and self.channel.feed.ended
+        if idle and lateness.passed < until:
+            before_it = [floor for floor in self.floors if floor[:2] != (end.file, end.offset)]
+            self.floors = (*before_it, Floor(end.file, end.offset, until))
+        if self.pending:
+            _, file, offset, line, before = self.pending[0]
         else:
-            self.ended = True
-        self._last = start, element
-
-    def cut(self, time: Micros) -> tuple[InputPosition, int]:
-        """Remove pending elements up to `time`; the position where reading continues, and the
-        offset where reading up to `time` may stop."""
-        pending = self.pending = [entry for entry in self.pending if entry[0] > time]
-        if self.long_times:
-            self.long_times = [each for each in self.long_times if each > time]
-        if not pending:
-            assert self.ended
-            return InputPosition(END, 0, self.lateness.greatest), END
-        _, offset, line, before = pending[0]
-        beyond = time + self.lateness.delay
-        return InputPosition(offset, line, before), next((entry[1] for entry in pending if entry[0] > beyond), END)
+            (file, offset, line), before = end, lateness.greatest
+        beyond = until + lateness.delay
+        stop = next((each[1:3] for each in self.pending if each[0] > beyond), (0, END) if over else (end.file, end.offset))
+        if over and not self.pending:
+            return InputPosition(END, 0, before), stop
+        self.floors = _needed_floors(self.floors, (file, offset), before - lateness.delay)
+        return InputPosition(offset, line, before, file, self.floors), stop
 
 
-def plan(scan: ScanTimes, delays: Sequence[Micros], start: Offset, size: int, until: Micros = LAST_MICRO) -> Iterator[Cut]:
-    """Cuts of about `size` elements of ordinary length from an offset on, the last one at `until`
-    (µs). A cut never divides an instant.
+def _needed_floors(floors: Sequence[Floor], point: tuple[int, int], late: Micros) -> tuple[Floor, ...]:
+    """The floors that still matter behind a position, where times before `late` are late anyway.
 
-    >>> times = [[1, 2, 9, 4], [1, 1, 3]]               # 4 is late
-    >>> def scan(number, offset, line):
-    ...     return iter([(i, i + 1, time) for i, time in enumerate(times[number])][offset:])
-    >>> for cut in plan(scan, [0, 0], Offset.start(2), 3):
-    ...     print(cut.time, [position.offset for position in cut.positions], cut.stops, cut.elements)
-    1 [1, 2] (1, 2) 3
-    4611686018427387904 [-1, -1] (-1, -1) 3
+    >>> _needed_floors([Floor(0, 0, 3), Floor(0, 5, 7), Floor(0, 9, 8)], (0, 6), 4)
+    (Floor(file=0, offset=5, until=7), Floor(file=0, offset=9, until=8))
     """
-    inputs = [
-        _ScannedTimes(
-            scan(number, position.offset, position.line) if position.offset != END else iter(()),
-            delay,
-            position.greatest,
-            position.offset == END,
-        )
-        for number, (position, delay) in enumerate(zip(start.positions, delays, strict=True))
-    ]
-    after = start.time
-    max_records = max(64, 2 * size // max(1, len(inputs)))
-    while after < until:
-        goal = after
-        while True:
-            passed = min([until, *(each.passed for each in inputs)])
-            times = [entry[0] for each in inputs for entry in each.pending if entry[0] <= passed]
-            times += [time for each in inputs for time in each.long_times if time <= passed]
-            if len(times) >= size or passed == until:
-                break
-            # Extrapolate the rate of elements since the last cut; without a rate, one step of the
-            # slowest input.
-            goal = passed + 1
-            if times:
-                goal += (passed - (min(times) if after == BEGINNING else after)) * (size - len(times)) // len(times)
-            for each in inputs:
-                if each.passed < goal and not each.ended:
-                    each.advance(goal, after, max_records)
-        times.sort()
-        time = until if len(times) < size or (passed == until and len(times) == size) else times[size - 1]
-        count = bisect_right(times, time)
+    needed = [floor for floor in floors if floor.until >= late]
+    passed = [floor for floor in needed if floor[:2] <= point]
+    return (*passed[-1:], *needed[len(passed) :])
+
+
+class ScannedPlan:
+    """Cuts over scanned inputs from an offset on; a batch has about `size` elements of ordinary
+    length, in up to `tasks` cuts."""
+
+    def __init__(
+        self, inputs: list[ScannedInput], start: Offset, size: int, tasks: int, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self.inputs = inputs
+        self.offset = start
+        self._size = size
+        self._tasks = tasks
+        self._clock = clock
+        self._unchanged_bound: Micros | None = None
+
+    def add(self, scanned: ScannedInput, position: InputPosition) -> None:
+        """Add an input that has appeared, at its first position."""
+        self.inputs.append(scanned)
+        self.offset = Offset(self.offset.time, (*self.offset.positions, position))
+        self._unchanged_bound = None
+
+    @property
+    def pending(self) -> int:
+        """The number of pending elements."""
+        return sum(len(each.pending) for each in self.inputs)
+
+    def scan(self, *, full: bool = False) -> bool:
+        """Scan the inputs that others wait for, and the growing ones; False where nothing is
+        available now. `full`: enough elements are pending, so that only the inputs that others wait
+        for are scanned, and only while no pending element can close. Without these the pending
+        elements might never close.
+        """
+        now, closed = self._clock(), self.offset.time
+        slowest = combined_watermark([each.channel for each in self.inputs], now, LAST_MICRO)
+        if full and any(each.pending and each.pending[0][0] <= slowest for each in self.inputs):
+            return False
+        read = False
+        for each in self.inputs:
+            channel = each.channel
+            behind = channel.lateness.passed <= slowest or (not full and channel.growing and channel.waiting < max(_CHUNK, 2 * self._size))
+            if behind and not channel.feed.ended:
+                read = each.scan(_CHUNK, now, closed) or read
+        if read:
+            self._unchanged_bound = None
+        return read
+
+    def cuts(self) -> list[Cut]:
+        """The cuts of a batch of the closed instants; empty where none has closed and nothing is
+        rejected."""
+        now, after = self._clock(), self.offset.time
+        if after == LAST_MICRO:
+            return []
+        channels = [each.channel for each in self.inputs]
+        until = combined_watermark(channels, now, ALL_INPUTS_IDLE)
+        if until == self._unchanged_bound:
+            return []
+        self._unchanged_bound = until
+        if until == ALL_INPUTS_IDLE:
+            until = max((entry[0] for each in self.inputs for entry in each.pending), default=after)
+        times = sorted(self._times(until))
+        ended = until == LAST_MICRO and len(times) <= self._size
+        if not times and not ended:
+            return self._cut_of_rejected()
+        idle = [not channel.feed.ended and channel.is_idle(now) for channel in channels]
+        ends = self._cut_times(times, after, ended=ended)
+        cuts, done = [], 0
+        for end in ends:
+            upto = bisect_right(times, end)
+            cuts.append(self._cut(end, upto - done, idle))
+            done = upto
+        for each in self.inputs:
+            each.has_rejected = False
+        self.offset = Offset(cuts[-1].time, cuts[-1].positions)
+        self._unchanged_bound = None
+        return cuts
+
+    def bounded_cuts(self, until: Micros = LAST_MICRO) -> Iterator[Cut]:
+        """Cuts of about `size` elements each over inputs that end, the last one at `until` (µs)."""
+        channels, size = [each.channel for each in self.inputs], self._size
+        max_records = max(64, 2 * size // max(1, len(channels)))
+        while (after := self.offset.time) < until:
+            while True:
+                passed = min(until, combined_watermark(channels, 0.0, LAST_MICRO))
+                times = self._times(passed)
+                if len(times) >= size or passed == until:
+                    break
+                # Extrapolate the rate of elements since the last cut; without a rate, one step of
+                # the slowest input.
+                goal = passed + 1
+                if times:
+                    goal += (passed - (min(times) if after == BEGINNING else after)) * (size - len(times)) // len(times)
+                for each in self.inputs:
+                    each.scan_to(goal, max_records, after)
+            times.sort()
+            time = until if len(times) < size or (passed == until and len(times) == size) else times[size - 1]
+            cut = self._cut(time, bisect_right(times, time), [False for _ in channels])
+            self.offset = Offset(cut.time, cut.positions)
+            yield cut
+
+    def _times(self, until: Micros) -> list[Micros]:
+        """The times of the pending elements up to `until`; of long ones several times."""
+        times = [entry[0] for each in self.inputs for entry in each.pending if entry[0] <= until]
+        times += [when for each in self.inputs for when in each.long_times if when <= until]
+        return times
+
+    def _cut_of_rejected(self) -> list[Cut]:
+        """A cut that closes no instant, but reports rejected records."""
+        if not any(each.has_rejected for each in self.inputs):
+            return []
+        cut = self._cut(self.offset.time, 0, [False for _ in self.inputs])
+        for each in self.inputs:
+            each.has_rejected = False
+        if all(new.point == old.point for new, old in zip(cut.positions, self.offset.positions, strict=True)):
+            return []
+        self.offset = Offset(cut.time, cut.positions)
+        return [cut]
+
+    def _cut_times(self, times: Sequence[Micros], after: Micros, *, ended: bool) -> list[Micros]:
+        """The times of at most `tasks` cuts, with about equal numbers of elements. Of the times 1,
+        2, 2, 3 and 4, two cuts end at 2 and 4."""
+        times = times[: self._size]
+        if not times:
+            return [LAST_MICRO if ended else after]
+        share = -(-len(times) // self._tasks)
+        ends = sorted({times[min(len(times), upto) - 1] for upto in range(share, len(times) + share, share)})
+        return [*ends[:-1], LAST_MICRO] if ended else ends
+
+    def _cut(self, until: Micros, elements: int, idle: Sequence[bool]) -> Cut:
         positions, stops = [], []
-        for each in inputs:
-            position, stop = each.cut(time)
+        for each, idles in zip(self.inputs, idle, strict=True):
+            position, stop = each.cut(until, idle=idles)
             positions.append(position)
             stops.append(stop)
-        yield Cut(time, tuple(positions), tuple(stops), count)
-        after = time
+        files, offsets = zip(*stops, strict=True)
+        return Cut(until, tuple(positions), offsets, elements, files)
+
+    def replan(self, until: Offset) -> Cut:
+        """The one cut up to an offset that was planned before, from this plan's position."""
+        stops = []
+        for each, position in zip(self.inputs, until.positions, strict=True):
+            floor = next((floor for floor in position.floors if floor.until == until.time), None)
+            if floor is not None:
+                stops.append(max((floor.file, floor.offset), position.point))
+                continue
+            channel = each.channel
+            with channel.unlimited():  # a planned batch is repeated without limits of rate or pace
+                while not channel.feed.ended and (channel.lateness.passed < until.time or channel.feed.end[:2] < position.point):
+                    if not each.await_records(self._clock(), until.time):
+                        break
+            over = each.bounded and channel.feed.ended
+            stops.append((0, END) if over else (channel.feed.end.file, channel.feed.end.offset))
+        self.offset = until
+        files, offsets = zip(*stops, strict=True)
+        return Cut(until.time, until.positions, offsets, 0, files)
+
+
+def feed_of_file(file: InputFile, position: InputPosition) -> FilesFeed:
+    """The feed of an input of a single file from a position on."""
+    if position.offset == END:
+        return FilesFeed(OneFile(file), elements=False, ended=True)
+    return FilesFeed(OneFile(file), InputPoint(0, position.offset, position.line), elements=False)
+
+
+def scanned_cuts(files: Sequence[InputFile], start: Offset, size: int, until: Micros = LAST_MICRO) -> Iterator[Cut]:
+    r"""Cuts of files from an offset on, of about `size` elements of ordinary length each, the last
+    one at `until` (µs). A cut never divides an instant.
+
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from dotr.streams.records import Format
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     files = [InputFile(name, f"{folder}/{name}", Format.NDJSON) for name in "ab"]
+    ...     for file, times in zip(files, [(1, 2, 9, 4), (1, 1, 3)]):  # 4 is late
+    ...         _ = Path(file.path).write_text("".join(f'{{"time": {time}, "graph": ""}}\n' for time in times))
+    ...     for cut in scanned_cuts(files, Offset.start(2), 3):
+    ...         print(cut.time, [position.line for position in cut.positions], cut.stops, cut.elements)
+    1000000 [2, 3] (25, 50) 3
+    4611686018427387904 [0, 0] (-1, -1) 3
+    """
+    inputs = [
+        # Of the records of one time all count, also where an input may have one of them only.
+        ScannedInput.starting_at(
+            position, feed_of_file(file, position), file.delay, single=False, idle=None, pace=NoRateLimit(), bounded=True
+        )
+        for file, position in zip(files, start.positions, strict=True)
+    ]
+    try:
+        yield from ScannedPlan(inputs, start, size, 1).bounded_cuts(until)
+    finally:
+        for each in inputs:
+            each.channel.feed.close()

@@ -26,11 +26,9 @@ import dotr
 from dotr.errors.diagnostics import refuse
 from dotr.evaluation.files.caches import default_folder, usable_cache
 from dotr.evaluation.files.private_files import without_links
+from dotr.runtimes.spark.checkpoint.bucket_count import is_allocated_dynamically
 from dotr.runtimes.spark.exchange.jvm_errors import JVM_ERRORS, silence_py4j
-from dotr.runtimes.spark.start.bucket_count import is_allocated_dynamically
-from dotr.runtimes.spark.start.class_archive import ClassArchive, spark_home
-from dotr.runtimes.spark.start.java import java_version_text
-from dotr.runtimes.spark.start.unpacked_python import spark_home_at, starts_locally, unpacked_home
+from dotr.runtimes.spark.start.installation import ClassArchive, java_version_text, spark_home, spark_home_at, starts_locally, unpacked_home
 
 _STATE_STORE: Final = "spark.sql.streaming.stateStore"
 
@@ -126,7 +124,7 @@ def drop_lost_session() -> None:
 
 
 def _unpacked_home(master: str | None) -> Path | None:
-    """The unpacked copy of Spark's folder (`unpacked_python`); None where Spark's own folder is
+    """The unpacked copy of Spark's folder (`unpacked_home`); None where Spark's own folder is
     used."""
     home = spark_home()
     if home is None or "SPARK_HOME" in os.environ or not starts_locally(master, home):

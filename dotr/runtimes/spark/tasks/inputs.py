@@ -15,11 +15,11 @@ from dotr.errors.diagnostics import Refused
 from dotr.model.stream import DeadLetter, Element
 from dotr.model.time import Micros
 from dotr.runtimes.spark.exchange.job import Job
+from dotr.runtimes.spark.exchange.positions import BEGINNING, END, Floor
 from dotr.runtimes.spark.exchange.task import InputRange, Task
 from dotr.runtimes.spark.exchange.worker_cache import input_of
-from dotr.runtimes.spark.planning.planner import BEGINNING, END, Floor, ScanTimes
 from dotr.streams.formats.lines import open_lines
-from dotr.streams.formats.reading import Reader, records_of
+from dotr.streams.formats.reading import records_of
 from dotr.streams.lateness import BY_TIME, EVERY_TIME, Lateness, TimeFilter
 from dotr.streams.merge.feeds import InputPoint, open_segment, unopened
 from dotr.streams.records import START, InputFile, Position, Record, with_sources
@@ -29,17 +29,6 @@ if TYPE_CHECKING:
 
 _OPEN_FILES: Final[dict[str, BinaryIO]] = {}
 _MAX_OPEN_FILES: Final = 256
-
-
-def scan_inputs(job: Job) -> ScanTimes:
-    """The scan function of `planner.plan`."""
-
-    def scan(number: int, offset: int, line: int) -> Iterator[tuple[int, int, Micros | None]]:
-        with Reader(input_of(job, number), Position(offset, line), elements=False) as reader:
-            for record in reader.records():
-                yield record.offset, record.line, record.judged_time
-
-    return scan
 
 
 def _messages(file: InputFile, point: InputPoint, stop: int, time_filter: TimeFilter) -> Iterator[Record]:

@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from dotr.runtimes.spark.exchange.job import Job
+from dotr.runtimes.spark.exchange.positions import END
 from dotr.runtimes.spark.exchange.task import InputRange, RangePartition
 from dotr.runtimes.spark.exchange.worker_cache import topics_of
-from dotr.runtimes.spark.planning.planner import END
 from dotr.streams.connectors.kafka.client import ClientEvents
 from dotr.streams.connectors.kafka.cluster import another_topic, data_lost
 from dotr.streams.connectors.kafka.feed import KafkaFeed, partition_file, record_decoder, with_lost
