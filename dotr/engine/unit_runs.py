@@ -30,10 +30,9 @@ from dotr.temporal.layout.units import StreamUnit
 from dotr.temporal.matching.events import StoredEvent
 from dotr.temporal.matching.operator import Arrival
 from dotr.temporal.matching.rule_counts import RuleCounts
-from dotr.temporal.matching.state import StateError
 
 if TYPE_CHECKING:
-    from dotr.engine.state.units import UnitSnapshot
+    from dotr.engine.state.keyed import KeyedState
     from dotr.instant.datalog.content_entailment import ContentCloser
 
 Part = TypeVar("Part")
@@ -169,6 +168,11 @@ class UnitRun(ABC):
             ValueError, TypeError, KeyError: the text has another form.
         """
 
+    def keyed_state(self) -> KeyedState | None:
+        """The parts of the state that have a key, and those that are the same in every bucket; None:
+        the unit has one partition."""
+        return None
+
     def take_rule_counts(self) -> Mapping[str, RuleCounts]:
         """The counts of the rules within the unit since the last call, by name of the rule."""
         return {}
@@ -250,7 +254,7 @@ class UnitMeaning(NamedTuple):
 
 
 class EngineUnit(ABC):
-    """A unit as the engine knows it: its run, its state and its warnings, beside its place in the
+    """A unit as the engine knows it: its run, its meaning and its warnings, beside its place in the
     layout (`dotr.temporal.layout.units.StreamUnit`). The class of each language derives from it.
     """
 
@@ -288,30 +292,6 @@ class EngineUnit(ABC):
     @abstractmethod
     def meaning(self, origin: Micros) -> UnitMeaning | None:
         """The meaning of the unit, where windows have an origin in µs; None: it has no state."""
-
-    def divided(
-        self, state: UnitSnapshot, context: UnitContext, buckets: int, bucket_before: tuple[int, int] | None
-    ) -> Sequence[UnitSnapshot]:
-        """The parts of the state of a unit that has a key, by bucket.
-
-        Args:
-            state: that of the whole unit, or of a bucket.
-            context: the settings of the program's units.
-            buckets: the number of buckets.
-            bucket_before: the old bucket and the old number of buckets; None for the whole unit.
-
-        Raises:
-            StateError: the state is of another form, or that of such a unit cannot be divided.
-        """
-        raise StateError(f"that of {self.name} cannot be divided over {buckets} buckets")
-
-    def united(self, parts: Sequence[UnitSnapshot]) -> UnitSnapshot:
-        """The state of a bucket, united from its parts, which have different keys.
-
-        Raises:
-            StateError: that of such a unit cannot be divided, and so there are no parts.
-        """
-        raise StateError(f"that of {self.name} has no parts")
 
 
 def engine_unit(unit: StreamUnit) -> EngineUnit:

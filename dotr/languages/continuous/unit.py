@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 from dotr.engine.unit_runs import EngineUnit, UnitContext, UnitMeaning, UnitRun
 from dotr.errors.diagnostics import Diagnostic
@@ -29,9 +28,6 @@ from dotr.model.units import GraphStream, UnitEvents
 from dotr.temporal.layout.keys import UnitKey
 from dotr.temporal.layout.spread import BucketShare, ReadSpread
 from dotr.temporal.layout.units import StreamQuery, StreamUnit, UnitRead
-
-if TYPE_CHECKING:
-    from dotr.engine.state.units import UnitSnapshot
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,20 +104,6 @@ class QueryUnit(StreamQuery, EngineUnit):
     def meaning(self, origin: Micros) -> UnitMeaning:
         """The query, with the origin of its windows."""
         return UnitMeaning(self.noun, self.query, (origin,))
-
-    def divided(
-        self, state: UnitSnapshot, context: UnitContext, buckets: int, bucket_before: tuple[int, int] | None
-    ) -> Sequence[UnitSnapshot]:
-        """The parts of the state by bucket (`dotr.languages.continuous.evaluation.division`)."""
-        from dotr.languages.continuous.evaluation.division import divided_query
-
-        return divided_query(state, buckets)
-
-    def united(self, parts: Sequence[UnitSnapshot]) -> UnitSnapshot:
-        """The state of a bucket, united from its parts."""
-        from dotr.languages.continuous.evaluation.division import united_query
-
-        return united_query(parts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,20 +206,6 @@ class ConstructSolutions(EngineUnit):
     def meaning(self, origin: Micros) -> UnitMeaning:
         """That of the query."""
         return self.whole.meaning(origin)
-
-    def divided(
-        self, state: UnitSnapshot, context: UnitContext, buckets: int, bucket_before: tuple[int, int] | None
-    ) -> Sequence[UnitSnapshot]:
-        """The parts of the state by bucket (`dotr.languages.continuous.evaluation.division`)."""
-        from dotr.languages.continuous.evaluation.division import divided_query
-
-        return divided_query(state, buckets)
-
-    def united(self, parts: Sequence[UnitSnapshot]) -> UnitSnapshot:
-        """The state of a bucket, united from its parts."""
-        from dotr.languages.continuous.evaluation.division import united_query
-
-        return united_query(parts)
 
 
 @dataclass(frozen=True, slots=True)

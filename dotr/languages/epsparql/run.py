@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from typing import Final, Protocol, TypeAlias
+from operator import itemgetter
+from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
 
 from dotr.engine.unit_runs import EventPart, UnitArrivals, UnitResult, UnitRun
 from dotr.errors.fallbacks import FallbackKind, error_line, reraise_in_tests
@@ -50,6 +51,9 @@ from dotr.temporal.layout.spread import BucketShare
 from dotr.temporal.matching.events import StoredEvent
 from dotr.temporal.matching.operator import Arrival
 from dotr.temporal.templates import compile_template, digest_of, match_text
+
+if TYPE_CHECKING:  # loaded where a state is divided
+    from dotr.engine.state.keyed import KeyedState
 
 # Solutions of the operands of a unit of EP-SPARQL, made from the arrivals at its reads.
 #
@@ -301,6 +305,18 @@ class IntervalRun(UnitRun):
         for store, log in zip(self._tree.logs, entries, strict=False):
             for end, _, (start, *values) in log:
                 store.add([(end, int(start or 0), tuple(values), ())], end)
+
+    def keyed_state(self) -> KeyedState | None:
+        """The solutions of each store have the key of its operands."""
+        from dotr.engine.state.keyed import Fields, KeyedLog, KeyedRows, KeyedState
+
+        keys = interval_key_names(self.unit)
+        if self._tree is None or not keys:
+            return None
+        places = self._tree.places_of_keys(keys)
+        of_logs = [place for place, store in zip(places, self._tree.stores, strict=True) if store.log is not None]
+        rest = Fields([KeyedRows(itemgetter(place), nested=2) for place in places])
+        return KeyedState(rest, [KeyedLog(itemgetter(1 + place)) for place in of_logs])
 
     def entries(self, after: Micros | None = None) -> Sequence[Sequence[StoredEvent]]:
         """The solutions that operators store: the time of an entry is the end of the solution, its

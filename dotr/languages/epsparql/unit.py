@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 from dotr.engine.unit_runs import EngineUnit, UnitContext, UnitMeaning, UnitRun
 from dotr.errors.diagnostics import Diagnostic
@@ -20,9 +20,6 @@ from dotr.temporal.layout.keys import UnitKey
 from dotr.temporal.layout.retention import lookbacks, roles
 from dotr.temporal.layout.spread import BucketShare, ReadSpread
 from dotr.temporal.layout.units import UnitRead
-
-if TYPE_CHECKING:
-    from dotr.engine.state.units import UnitSnapshot
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,20 +91,6 @@ class IntervalUnit(LinkedQuery, EngineUnit):
     def meaning(self, origin: Micros) -> UnitMeaning:
         """The QUERY or STREAM."""
         return UnitMeaning(self.noun, self.query)
-
-    def divided(
-        self, state: UnitSnapshot, context: UnitContext, buckets: int, bucket_before: tuple[int, int] | None
-    ) -> Sequence[UnitSnapshot]:
-        """The parts of the state by bucket (`dotr.languages.epsparql.division`)."""
-        from dotr.languages.epsparql.division import divided_intervals
-
-        return divided_intervals(self, state, context.clock, context.limits, buckets)
-
-    def united(self, parts: Sequence[UnitSnapshot]) -> UnitSnapshot:
-        """The state of a bucket, united from its parts."""
-        from dotr.languages.epsparql.division import united_intervals
-
-        return united_intervals(parts)
 
 
 Member: TypeAlias = IntervalUnit | Rule

@@ -23,7 +23,7 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property
 from itertools import groupby
 from operator import itemgetter
-from typing import Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from dotr.engine.gaps import Gap, gap_letter
 from dotr.engine.unit_runs import UnitArrivals, UnitContext, UnitResult, UnitRun
@@ -35,7 +35,7 @@ from dotr.languages.lars.closure.relations import ReportedRows
 from dotr.languages.lars.closure.rules import rules_of_file
 from dotr.languages.lars.keys import lars_key
 from dotr.languages.lars.lars_retention import reaches, window_of
-from dotr.languages.lars.lars_spread import EventReads, keyed_by_object, labels_read, triples_read
+from dotr.languages.lars.lars_spread import EventReads, labels_read, triples_read
 from dotr.languages.lars.model import DerivedAtom, LarsFile, OwnRelation, ReportKind, TupleWindow
 from dotr.model.algebra import Const, Slot, TriplePattern
 from dotr.model.event_order import AttributeValues
@@ -45,6 +45,9 @@ from dotr.model.time import Micros
 from dotr.temporal.horizons.rules import FOREVER, FactRow, Point
 from dotr.temporal.layout.spread import BucketShare
 from dotr.temporal.matching.events import StoredEvent
+
+if TYPE_CHECKING:  # loaded where a state is divided
+    from dotr.engine.state.keyed import KeyedState
 
 
 class PointWatch(Protocol):
@@ -345,6 +348,8 @@ class LarsRun(UnitRun):
                 self._unreported = [ReportChange(*([tuple(row) for row in rows] for rows in change)) for change in unreported]
         self._triples = {(triple[0], triple[1], triple[2]): time for time, triple in triples}
         self._events = {label: {tuple(event): time for time, event in found} for label, found in events}
+        if not self._triples and not self._events:  # those of the point are in other buckets
+            self._pending = None
         self.closure.restore(closure, [self._by_point(log) for log in entries])
         if self.passed is not None:
             for held, rows in zip(self._held, self.closure.reported(), strict=True):
@@ -352,6 +357,17 @@ class LarsRun(UnitRun):
                     held.clear()
                     held.update(rows)
         self._note_next()
+
+    def keyed_state(self) -> KeyedState | None:
+        """The atoms of the state have the keys of the file."""
+        from dotr.engine.state.keyed import Common, Fields, KeyedLog, KeyedRows, KeyedState, RowGroups
+
+        key = lars_key(self._file)
+        triples = KeyedRows(key.of_triples(), nested=1)
+        events = RowGroups(lambda name: KeyedRows(key.of_events(str(name[0])), nested=1))
+        last = Common(max)
+        rest = Fields([Common(min), last, last, last, triples, events, self.closure.keyed_state(key)])
+        return KeyedState(rest, [KeyedLog(key.of_rows(rows.predicate, rows.names)) for rows in self.closure.log_rows])
 
     def _by_point(self, log: Sequence[StoredEvent]) -> AtomsByPoint:
         atoms = groupby(log, key=itemgetter(0))
@@ -404,7 +420,7 @@ class OwnRows:
     def __init__(self, file: LarsFile, share: BucketShare) -> None:
         key = lars_key(file)
         self._share = share
-        self._objects = keyed_by_object(key)
+        self._objects = key.objects
         self._places = {each.name: place for each, place in key.places.items() if isinstance(each, OwnRelation)}
 
     def of(self, atom: DerivedAtom, rows: Sequence[tuple[tuple[Variable, Term], ...]]) -> list[tuple[tuple[Variable, Term], ...]]:

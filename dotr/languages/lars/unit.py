@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from dotr.engine.unit_runs import EngineUnit, UnitContext, UnitMeaning, UnitRun
 from dotr.errors.diagnostics import Diagnostic, Severity
@@ -24,9 +23,6 @@ from dotr.model.units import UnitEvents, UnitStream
 from dotr.temporal.layout.keys import UnitKey
 from dotr.temporal.layout.spread import BucketShare, ReadSpread
 from dotr.temporal.layout.units import UnitRead
-
-if TYPE_CHECKING:
-    from dotr.engine.state.units import UnitSnapshot
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,20 +119,6 @@ class LarsUnit(EngineUnit):
     def meaning(self, origin: Micros) -> UnitMeaning:
         """The file."""
         return UnitMeaning(self.noun, self.file)
-
-    def divided(
-        self, state: UnitSnapshot, context: UnitContext, buckets: int, bucket_before: tuple[int, int] | None
-    ) -> Sequence[UnitSnapshot]:
-        """The parts of the state by bucket (`dotr.languages.lars.division`)."""
-        from dotr.languages.lars.division import LarsDivision
-
-        return LarsDivision(self.file, self.events, context).divided(state, buckets, bucket_before)
-
-    def united(self, parts: Sequence[UnitSnapshot]) -> UnitSnapshot:
-        """The state of a bucket, united from its parts."""
-        from dotr.languages.lars.division import united_lars
-
-        return united_lars(parts)
 
 
 def made_by(file: LarsFile) -> tuple[UnitEvents, ...]:

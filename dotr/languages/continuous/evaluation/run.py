@@ -12,7 +12,8 @@ from __future__ import annotations
 import json
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from itertools import groupby
-from typing import Final, NamedTuple, Protocol, assert_never
+from operator import itemgetter
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, assert_never
 
 from dotr.engine.gaps import Gap, gap_letter
 from dotr.engine.unit_runs import UnitArrivals, UnitResult, UnitRun
@@ -22,6 +23,7 @@ from dotr.languages.continuous.evaluation.last_solutions import LastSolutions
 from dotr.languages.continuous.evaluation.match_blocks import MatchedTriple
 from dotr.languages.continuous.evaluation.report import ClosedItems, ReportAnswer, ReportEvaluator, SolutionRow, WindowAtReport
 from dotr.languages.continuous.evaluation.window_closures import SharedClosures, maintained_items, window_closures
+from dotr.languages.continuous.keys import key_column
 from dotr.languages.continuous.model import AskForm, ConstructForm, ContinuousQuery, LandmarkExtent, SelectForm
 from dotr.languages.continuous.windows.content import ContentRange, TimedElement, WindowContent, WindowLimitExceeded
 from dotr.languages.continuous.windows.reports import WindowReports
@@ -34,6 +36,9 @@ from dotr.temporal.items import graph_row, row_graph
 from dotr.temporal.matching.events import StoredEvent
 from dotr.temporal.matching.operator import Arrival
 from dotr.temporal.templates import CompiledTemplate, compile_template, digest_of, match_text
+
+if TYPE_CHECKING:  # loaded where a state is divided
+    from dotr.engine.state.keyed import KeyedState
 
 _NOTHING: Final = UnitResult([])
 SHARES: Final = "shares"
@@ -397,6 +402,18 @@ class QueryRun(UnitRun):
         self.used = tuple(
             frozenset(MatchedTriple(window, time, (triple[0], triple[1], triple[2])) for window, time, triple in block) for block in used
         )
+
+    def keyed_state(self) -> KeyedState | None:
+        """The rows of the last report have the key of the query, and triples have their subjects."""
+        from dotr.engine.state.keyed import Common, Fields, KeyedRows, KeyedState, SharedLog
+
+        common, projection = Common(), self.query.query.projection
+        column = key_column(self.query)
+        if column is None:
+            return None
+        # A key that is not projected is that of RSTREAM, which keeps no rows.
+        rows = KeyedRows(itemgetter(projection.index(column) if column in projection else 0))
+        return KeyedState(Fields([common, common, common, rows, common, common], further=1), [SharedLog(width=3) for _ in self.windows])
 
 
 def _dead_letter(query: ContinuousQuery, reason: Reason, time: Micros, why: str) -> DeadLetter:
