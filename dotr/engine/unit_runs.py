@@ -253,17 +253,12 @@ class UnitMeaning(NamedTuple):
     settings: tuple[int, ...] = ()
 
 
-class EngineUnit(ABC):
+class EngineUnit(StreamUnit):
     """A unit as the engine knows it: its run, its meaning and its warnings, beside its place in the
-    layout (`dotr.temporal.layout.units.StreamUnit`). The class of each language derives from it.
+    layout. The class of each language derives from it.
     """
 
     __slots__ = ()
-
-    @property
-    @abstractmethod
-    def name(self) -> str:
-        """That of the unit."""
 
     @abstractmethod
     def run(self, context: UnitContext, share: BucketShare | None = None) -> UnitRun:

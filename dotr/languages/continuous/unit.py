@@ -21,7 +21,7 @@ from dotr.languages.continuous.keys import query_key, query_spreads
 from dotr.languages.continuous.model import ConstructForm, ContinuousQuery, SelectForm
 from dotr.model.algebra import Select
 from dotr.model.places import Span
-from dotr.model.rules import EventSource, Rule
+from dotr.model.rules import EventSource
 from dotr.model.terms import Label, Variable
 from dotr.model.time import Micros
 from dotr.model.units import GraphStream, UnitEvents
@@ -43,26 +43,6 @@ class QueryUnit(StreamQuery, EngineUnit):
     def key(self) -> UnitKey:
         """The key of the query (continuous.md, section 9)."""
         return query_key(self.query)
-
-    @property
-    def may_recur(self) -> bool:
-        """False: a continuous query is in no cycle, not even through the past."""
-        return False
-
-    @property
-    def members(self) -> tuple[QueryUnit, ...]:
-        """Itself."""
-        return (self,)
-
-    @property
-    def rules(self) -> tuple[Rule, ...]:
-        """None."""
-        return ()
-
-    @property
-    def acts_alone(self) -> bool:
-        """True: it may report without arrivals."""
-        return True
 
     def key_names(self) -> tuple[str, ...]:
         """The variable of the key; empty: one partition, as for a CONSTRUCT, which is spread where
@@ -117,11 +97,6 @@ class ConstructSolutions(EngineUnit):
     whole: QueryUnit
 
     @property
-    def noun(self) -> str:
-        """The noun of the unit in messages."""
-        return "unit"
-
-    @property
     def name(self) -> str:
         """The name of the query."""
         return self.whole.name
@@ -156,26 +131,6 @@ class ConstructSolutions(EngineUnit):
         """The key of the query."""
         return self.whole.key
 
-    @property
-    def may_recur(self) -> bool:
-        """False."""
-        return False
-
-    @property
-    def members(self) -> tuple[ConstructSolutions, ...]:
-        """Itself."""
-        return (self,)
-
-    @property
-    def rules(self) -> tuple[Rule, ...]:
-        """None."""
-        return ()
-
-    @property
-    def acts_alone(self) -> bool:
-        """True: the query may report without arrivals."""
-        return True
-
     def key_names(self) -> tuple[str, ...]:
         """The variable of the query's key."""
         return self.whole.key_variable()
@@ -183,10 +138,6 @@ class ConstructSolutions(EngineUnit):
     def read_spreads(self) -> Sequence[ReadSpread] | None:
         """Those of the query."""
         return query_spreads(self.whole.query)
-
-    def cut(self) -> Sequence[ConstructSolutions]:
-        """Itself."""
-        return (self,)
 
     def run(self, context: UnitContext, share: BucketShare | None = None) -> UnitRun:
         """The run of the query, with the solutions in place of their graph."""
@@ -220,11 +171,6 @@ class MergedGraphs(EngineUnit):
         return self.solutions.whole
 
     @property
-    def noun(self) -> str:
-        """The noun of the unit in messages."""
-        return "unit"
-
-    @property
     def name(self) -> str:
         """The name of the unit, which differs from all names of files."""
         return f"graphs of {self.whole.name}"
@@ -248,38 +194,6 @@ class MergedGraphs(EngineUnit):
     def key(self) -> UnitKey:
         """None: a graph is that of all solutions."""
         return UnitKey(None, "its event is one graph of all solutions")
-
-    @property
-    def may_recur(self) -> bool:
-        """False."""
-        return False
-
-    @property
-    def members(self) -> tuple[MergedGraphs, ...]:
-        """Itself."""
-        return (self,)
-
-    @property
-    def rules(self) -> tuple[Rule, ...]:
-        """None."""
-        return ()
-
-    @property
-    def acts_alone(self) -> bool:
-        """True: as the query."""
-        return True
-
-    def key_names(self) -> tuple[str, ...]:
-        """None: one partition."""
-        return ()
-
-    def read_spreads(self) -> Sequence[ReadSpread] | None:
-        """None: one partition."""
-        return None
-
-    def cut(self) -> Sequence[MergedGraphs]:
-        """Itself."""
-        return (self,)
 
     def run(self, context: UnitContext, share: BucketShare | None = None) -> UnitRun:
         """The run that merges the solutions."""

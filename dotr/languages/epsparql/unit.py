@@ -27,11 +27,6 @@ class IntervalUnit(LinkedQuery, EngineUnit):
     """A QUERY or STREAM with the streams that it reads."""
 
     @property
-    def noun(self) -> str:
-        """The noun of the unit in messages."""
-        return "unit"
-
-    @property
     def makes(self) -> tuple[UnitEvents, ...]:
         """The events of the unit's label."""
         query = self.query
@@ -50,16 +45,6 @@ class IntervalUnit(LinkedQuery, EngineUnit):
         return True
 
     @property
-    def members(self) -> tuple[IntervalUnit, ...]:
-        """Itself."""
-        return (self,)
-
-    @property
-    def rules(self) -> tuple[Rule, ...]:
-        """None."""
-        return ()
-
-    @property
     def acts_alone(self) -> bool:
         """False: only arrivals make events."""
         return False
@@ -71,10 +56,6 @@ class IntervalUnit(LinkedQuery, EngineUnit):
     def read_spreads(self) -> Sequence[ReadSpread] | None:
         """The spread of each read; None: the unit has one partition."""
         return interval_spreads(self)
-
-    def cut(self) -> Sequence[IntervalUnit]:
-        """Itself."""
-        return (self,)
 
     def run(self, context: UnitContext, share: BucketShare | None = None) -> UnitRun:
         """The run of the unit."""

@@ -16,7 +16,6 @@ from dotr.languages.lars.lars_spread import EventReads, atoms_read, lars_key_nam
 from dotr.languages.lars.model import EventAtom, LarsFile
 from dotr.model.algebra import Select
 from dotr.model.places import Span
-from dotr.model.rules import Rule
 from dotr.model.terms import Label
 from dotr.model.time import Micros
 from dotr.model.units import UnitEvents, UnitStream
@@ -31,11 +30,6 @@ class LarsUnit(EngineUnit):
 
     file: LarsFile
     events: EventReads
-
-    @property
-    def noun(self) -> str:
-        """The noun of the unit in messages."""
-        return "unit"
 
     @property
     def name(self) -> str:
@@ -62,29 +56,9 @@ class LarsUnit(EngineUnit):
         return tuple(UnitRead(stream, True, span) for stream, span in streams)
 
     @property
-    def rules(self) -> tuple[Rule, ...]:
-        """None."""
-        return ()
-
-    @property
     def key(self) -> UnitKey:
         """The key of the file."""
         return lars_key(self.file).unit_key
-
-    @property
-    def may_recur(self) -> bool:
-        """False: a LARS file is in no cycle, not even through the past."""
-        return False
-
-    @property
-    def members(self) -> tuple[LarsUnit, ...]:
-        """Itself."""
-        return (self,)
-
-    @property
-    def acts_alone(self) -> bool:
-        """True: a point may be evaluated without arrivals."""
-        return True
 
     def key_names(self) -> tuple[str, ...]:
         """The predicates of the file with their places, sorted; empty: it has one partition."""
@@ -93,10 +67,6 @@ class LarsUnit(EngineUnit):
     def read_spreads(self) -> Sequence[ReadSpread] | None:
         """The spread of each read; None: the file has one partition."""
         return lars_spreads(self.file, self.events)
-
-    def cut(self) -> Sequence[LarsUnit]:
-        """Itself."""
-        return (self,)
 
     def run(self, context: UnitContext, share: BucketShare | None = None) -> UnitRun:
         """The run of the file."""
