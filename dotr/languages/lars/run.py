@@ -26,8 +26,8 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from dotr.engine.gaps import Gap, gap_letter
-from dotr.engine.unit_runs import UnitArrivals, UnitContext, UnitResult, UnitRun
-from dotr.errors.fallbacks import FallbackKind, error_line, reraise_in_tests
+from dotr.engine.unit_runs import UnitArrivals, UnitContext, UnitResult, UnitRun, failure_letter
+from dotr.errors.fallbacks import FallbackKind, reraise_in_tests
 from dotr.evaluation.limits import BOUNDS, LimitExceeded
 from dotr.languages.lars.closure.atoms import NO_ATOMS, AtomsByPoint, PointAtoms
 from dotr.languages.lars.closure.maintained import LarsClosure, ReportChange
@@ -39,7 +39,7 @@ from dotr.languages.lars.lars_spread import EventReads, labels_read, triples_rea
 from dotr.languages.lars.model import DerivedAtom, LarsFile, OwnRelation, ReportKind, TupleWindow
 from dotr.model.algebra import Const, Slot, TriplePattern
 from dotr.model.event_order import AttributeValues
-from dotr.model.stream import DeadLetter, Firing, Reason
+from dotr.model.stream import DeadLetter, Firing
 from dotr.model.terms import Label, Term, Triple, Variable, can_be_subject, is_iri
 from dotr.model.time import Micros
 from dotr.temporal.horizons.rules import FOREVER, FactRow, Point
@@ -70,6 +70,8 @@ class LarsRun(UnitRun):
     derived from the background or from incomplete facts, and may be wrong; the key ensures that
     they join with no row of the bucket.
     """
+
+    acts_alone = True
 
     def __init__(self, file: LarsFile, events: EventReads, context: UnitContext, share: BucketShare | None = None) -> None:
         self._file: Final = file
@@ -282,16 +284,11 @@ class LarsRun(UnitRun):
                 if self.watch is not None and self.first is not None:
                     self.watch.evaluated(self.first, point, attempt)
                 break
-            except LimitExceeded as error:
-                failed = failed or [self._dead_letter(Reason.LIMIT, point, f"a point of {self._file.name} goes over a limit: {error}")]
             except Exception as error:
-                reraise_in_tests(error, FallbackKind.GRAPHS)
-                failed = failed or [self._dead_letter(Reason.FAILED, point, f"a point of {self._file.name} fails: {error_line(error)}")]
+                name, time = self._file.name, point * self._resolution
+                letter = failure_letter(error, FallbackKind.GRAPHS, f"a point of {name}", name, self._file.span, time)
+                failed = failed or [letter]
         return UnitResult([firing for firings in self._firings(point, changes) for firing in firings], failed)
-
-    def _dead_letter(self, reason: Reason, point: Point, why: str) -> DeadLetter:
-        span, name = self._file.span, self._file.name
-        return DeadLetter(reason, f"rule {name}", span.document.name, span.line_column[0], point * self._resolution, name, why)
 
     def _firings(self, point: Point, changes: Sequence[ReportChange]) -> list[list[Firing]]:
         found: list[list[Firing]] = []

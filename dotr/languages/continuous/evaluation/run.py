@@ -16,8 +16,8 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, assert_never
 
 from dotr.engine.gaps import Gap, gap_letter
-from dotr.engine.unit_runs import UnitArrivals, UnitResult, UnitRun
-from dotr.errors.fallbacks import FallbackKind, error_line, reraise_in_tests
+from dotr.engine.unit_runs import UnitArrivals, UnitResult, UnitRun, failure_letter
+from dotr.errors.fallbacks import FallbackKind
 from dotr.evaluation.limits import BOUNDS, LimitExceeded, Limits
 from dotr.languages.continuous.evaluation.last_solutions import LastSolutions
 from dotr.languages.continuous.evaluation.match_blocks import MatchedTriple
@@ -87,6 +87,8 @@ class QueryRun(UnitRun):
         streams: the key of each window's stream (`SharedClosures.window`).
         event: the label of the events; None: that of the query.
     """
+
+    acts_alone = True
 
     def __init__(
         self,
@@ -273,11 +275,8 @@ class QueryRun(UnitRun):
         self._reported = None
         try:
             answer, firings = self._answer(time)
-        except LimitExceeded as error:
-            return UnitResult([], [report_over_limit(self.query, time, error)])
         except Exception as error:
-            reraise_in_tests(error, FallbackKind.GRAPHS)
-            return UnitResult([], [self._dead_letter(Reason.FAILED, time, f"a report of {self.query.label} fails: {error_line(error)}")])
+            return UnitResult([], [_failed_report(self.query, time, error)])
         if self.watch is not None:
             contents = [ContentAtReport(each.content.range_at(time), each.content.history_from(time)) for each in self.windows]
             self.watch.reported(time, contents, self.used)
@@ -324,10 +323,7 @@ class QueryRun(UnitRun):
         if self._share is not None and not self._share.is_first:
             return _NOTHING
         why = f"the window {name} of {self.query.label} holds more than LIMIT {window.extent.limit}: the query reports no more"
-        return UnitResult([], [self._dead_letter(Reason.LIMIT, time, why)])
-
-    def _dead_letter(self, reason: Reason, time: Micros, why: str) -> DeadLetter:
-        return _dead_letter(self.query, reason, time, why)
+        return UnitResult([], [DeadLetter.of_unit(Reason.LIMIT, self.query.label, self.query.label_span, time, why)])
 
     def _firings(self, time: Micros, rows: list[SolutionRow]) -> list[Firing]:
         label = self._event
@@ -416,14 +412,9 @@ class QueryRun(UnitRun):
         return KeyedState(Fields([common, common, common, rows, common, common], further=1), [SharedLog(width=3) for _ in self.windows])
 
 
-def _dead_letter(query: ContinuousQuery, reason: Reason, time: Micros, why: str) -> DeadLetter:
-    span, label = query.label_span, query.label
-    return DeadLetter(reason, f"rule {label}", span.document.name, span.line_column[0], time, label, why)
-
-
-def report_over_limit(query: ContinuousQuery, time: Micros, error: LimitExceeded) -> DeadLetter:
-    """The dead letter of a report, at a time in µs, that exceeds a limit."""
-    return _dead_letter(query, Reason.LIMIT, time, f"a report of {query.label} goes over a limit: {error}")
+def _failed_report(query: ContinuousQuery, time: Micros, error: Exception) -> DeadLetter:
+    """The dead letter of a report, at a time in µs, that has raised an error."""
+    return failure_letter(error, FallbackKind.GRAPHS, f"a report of {query.label}", query.label, query.label_span, time)
 
 
 def merged_graph(label: Label, template: CompiledTemplate, names: Sequence[Variable], time: Micros, rows: list[SolutionRow]) -> Firing:
@@ -457,8 +448,6 @@ def row_graphs(
 class GraphRun(UnitRun):
     """A unit that makes one graph of all solutions of a moment; it has no state."""
 
-    acts_alone = False
-
     def __init__(self, query: ContinuousQuery, attributes: Sequence[Variable], limits: Limits) -> None:
         self._query: Final = query
         self._limits: Final = limits
@@ -468,27 +457,6 @@ class GraphRun(UnitRun):
         self._places = [attributes.index(name) for name in self._names]
         self._template = compile_template(query.form.template, self._names)
 
-    def begin(self, time: Micros) -> None:
-        """Without effect: only arrivals make events."""
-
-    def end(self, last: Micros, *, is_fed: bool) -> Sequence[DeadLetter]:
-        """Without effect."""
-        return ()
-
-    def next_due(self) -> Micros | None:
-        """None: only arrivals make events."""
-        return None
-
-    @property
-    def is_under_way(self) -> bool:
-        """False: only arrivals make events."""
-        return False
-
-    @property
-    def is_over(self) -> bool:
-        """False: further solutions may arrive."""
-        return False
-
     def step(self, time: Micros, arrivals: UnitArrivals, *, is_fed: bool = False) -> UnitResult:
         """The graph of the solutions that arrive."""
         rows = [tuple([row[place] for place in self._places]) for _, row in arrivals.get(0, ())]
@@ -496,7 +464,7 @@ class GraphRun(UnitRun):
         try:
             return UnitResult([merged_graph(self._label, self._template, self._names, time, rows)] if rows else [])
         except LimitExceeded as error:
-            return UnitResult([], [report_over_limit(self._query, time, error)])
+            return UnitResult([], [_failed_report(self._query, time, error)])
 
     @property
     def event_counts(self) -> Sequence[int]:
