@@ -53,7 +53,7 @@ def gap_length(ticks: Iterable[TickStream], layers: Iterable[Layer], most: int) 
 
 
 def stretches(times: Sequence[Micros], longest: Micros | None) -> list[tuple[Micros, Micros]]:
-    """The first and the last of each run of times between which no gap is longer than `longest`.
+    """The first and the last of each sequence of times between which no gap is longer than `longest`.
 
     >>> stretches([1, 2, 9, 10], 5), stretches([1, 9], None), stretches([], 5)
     ([(1, 2), (9, 10)], [(1, 9)], [])
