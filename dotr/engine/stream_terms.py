@@ -1,7 +1,7 @@
 """Predicates and classes of elements, and those that an anchor needs and no element has.
 
 Idea: a rule whose anchor never has a fact is most often misspelt, or written for another form of
-the data. The query of its anchor and the Datalog rules that it depends on name terms; the report
+the data. The query of its anchor and the Datalog rules that it depends on name terms; a message
 lists those that occur neither in the background nor in an element.
 Cost: about 40 ns a triple until every needed term has occurred, then nothing.
 """
@@ -38,7 +38,7 @@ from dotr.model.terms import RDF_TYPE, Term, is_iri
 from dotr.model.traverse import required_parts
 
 MOST_TERMS: Final = 1_000
-"""Limit of the recorded predicates and classes."""
+"""Limit of the noted predicates and classes."""
 
 _RDFS: Final = "<http://www.w3.org/2000/01/rdf-schema#"
 _OWL: Final = "<http://www.w3.org/2002/07/owl#"
@@ -53,7 +53,7 @@ class StreamTerms:
     """Recorder of the predicates and classes of elements.
 
     `wanted` are the terms that anchors need and that have not occurred yet. Once it is empty, or
-    `MOST_TERMS` terms are recorded, the caller may stop calling `note`.
+    `MOST_TERMS` terms are noted, the caller may stop calling `note`.
     """
 
     def __init__(self, wanted: Iterable[Term]) -> None:
@@ -61,7 +61,7 @@ class StreamTerms:
         self.terms: set[Term] = set()
 
     def note(self, elements: Iterable[Element]) -> None:
-        """Record the terms of the elements of an instant.
+        """Note the terms of the elements of an instant.
 
         >>> noted = StreamTerms(["<q>"])
         >>> noted.note([Element(0, (("<s>", "<p>", '"1"'), ("<s>", RDF_TYPE, "<C>")))])

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 from dotr.engine.unit_runs import EngineUnit, UnitContext, UnitMeaning, UnitRun
 from dotr.errors.diagnostics import Diagnostic
@@ -22,16 +21,13 @@ from dotr.languages.continuous.keys import query_key, query_spreads
 from dotr.languages.continuous.model import ConstructForm, ContinuousQuery, SelectForm
 from dotr.model.algebra import Select
 from dotr.model.places import Span
-from dotr.model.rules import EventSource, Rule
+from dotr.model.rules import EventSource
 from dotr.model.terms import Label, Variable
 from dotr.model.time import Micros
 from dotr.model.units import GraphStream, UnitEvents
 from dotr.temporal.layout.keys import UnitKey
 from dotr.temporal.layout.spread import BucketShare, ReadSpread
 from dotr.temporal.layout.units import StreamQuery, StreamUnit, UnitRead
-
-if TYPE_CHECKING:
-    from dotr.engine.state.units import UnitSnapshot
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,26 +43,6 @@ class QueryUnit(StreamQuery, EngineUnit):
     def key(self) -> UnitKey:
         """The key of the query (continuous.md, section 9)."""
         return query_key(self.query)
-
-    @property
-    def may_recur(self) -> bool:
-        """False: a continuous query is in no cycle, not even through the past."""
-        return False
-
-    @property
-    def members(self) -> tuple[QueryUnit, ...]:
-        """Itself."""
-        return (self,)
-
-    @property
-    def rules(self) -> tuple[Rule, ...]:
-        """None."""
-        return ()
-
-    @property
-    def acts_alone(self) -> bool:
-        """True: it may report without arrivals."""
-        return True
 
     def key_names(self) -> tuple[str, ...]:
         """The variable of the key; empty: one partition, as for a CONSTRUCT, which is spread where
@@ -109,20 +85,6 @@ class QueryUnit(StreamQuery, EngineUnit):
         """The query, with the origin of its windows."""
         return UnitMeaning(self.noun, self.query, (origin,))
 
-    def divided(
-        self, state: UnitSnapshot, context: UnitContext, buckets: int, bucket_before: tuple[int, int] | None
-    ) -> Sequence[UnitSnapshot]:
-        """The parts of the state by bucket (`dotr.languages.continuous.evaluation.division`)."""
-        from dotr.languages.continuous.evaluation.division import divided_query
-
-        return divided_query(state, buckets)
-
-    def united(self, parts: Sequence[UnitSnapshot]) -> UnitSnapshot:
-        """The state of a bucket, united from its parts."""
-        from dotr.languages.continuous.evaluation.division import united_query
-
-        return united_query(parts)
-
 
 @dataclass(frozen=True, slots=True)
 class ConstructSolutions(EngineUnit):
@@ -133,11 +95,6 @@ class ConstructSolutions(EngineUnit):
     """
 
     whole: QueryUnit
-
-    @property
-    def noun(self) -> str:
-        """The noun of the unit in messages."""
-        return "unit"
 
     @property
     def name(self) -> str:
@@ -174,26 +131,6 @@ class ConstructSolutions(EngineUnit):
         """The key of the query."""
         return self.whole.key
 
-    @property
-    def may_recur(self) -> bool:
-        """False."""
-        return False
-
-    @property
-    def members(self) -> tuple[ConstructSolutions, ...]:
-        """Itself."""
-        return (self,)
-
-    @property
-    def rules(self) -> tuple[Rule, ...]:
-        """None."""
-        return ()
-
-    @property
-    def acts_alone(self) -> bool:
-        """True: the query may report without arrivals."""
-        return True
-
     def key_names(self) -> tuple[str, ...]:
         """The variable of the query's key."""
         return self.whole.key_variable()
@@ -201,10 +138,6 @@ class ConstructSolutions(EngineUnit):
     def read_spreads(self) -> Sequence[ReadSpread] | None:
         """Those of the query."""
         return query_spreads(self.whole.query)
-
-    def cut(self) -> Sequence[ConstructSolutions]:
-        """Itself."""
-        return (self,)
 
     def run(self, context: UnitContext, share: BucketShare | None = None) -> UnitRun:
         """The run of the query, with the solutions in place of their graph."""
@@ -225,20 +158,6 @@ class ConstructSolutions(EngineUnit):
         """That of the query."""
         return self.whole.meaning(origin)
 
-    def divided(
-        self, state: UnitSnapshot, context: UnitContext, buckets: int, bucket_before: tuple[int, int] | None
-    ) -> Sequence[UnitSnapshot]:
-        """The parts of the state by bucket (`dotr.languages.continuous.evaluation.division`)."""
-        from dotr.languages.continuous.evaluation.division import divided_query
-
-        return divided_query(state, buckets)
-
-    def united(self, parts: Sequence[UnitSnapshot]) -> UnitSnapshot:
-        """The state of a bucket, united from its parts."""
-        from dotr.languages.continuous.evaluation.division import united_query
-
-        return united_query(parts)
-
 
 @dataclass(frozen=True, slots=True)
 class MergedGraphs(EngineUnit):
@@ -250,11 +169,6 @@ class MergedGraphs(EngineUnit):
     def whole(self) -> QueryUnit:
         """The query."""
         return self.solutions.whole
-
-    @property
-    def noun(self) -> str:
-        """The noun of the unit in messages."""
-        return "unit"
 
     @property
     def name(self) -> str:
@@ -280,38 +194,6 @@ class MergedGraphs(EngineUnit):
     def key(self) -> UnitKey:
         """None: a graph is that of all solutions."""
         return UnitKey(None, "its event is one graph of all solutions")
-
-    @property
-    def may_recur(self) -> bool:
-        """False."""
-        return False
-
-    @property
-    def members(self) -> tuple[MergedGraphs, ...]:
-        """Itself."""
-        return (self,)
-
-    @property
-    def rules(self) -> tuple[Rule, ...]:
-        """None."""
-        return ()
-
-    @property
-    def acts_alone(self) -> bool:
-        """True: as the query."""
-        return True
-
-    def key_names(self) -> tuple[str, ...]:
-        """None: one partition."""
-        return ()
-
-    def read_spreads(self) -> Sequence[ReadSpread] | None:
-        """None: one partition."""
-        return None
-
-    def cut(self) -> Sequence[MergedGraphs]:
-        """Itself."""
-        return (self,)
 
     def run(self, context: UnitContext, share: BucketShare | None = None) -> UnitRun:
         """The run that merges the solutions."""

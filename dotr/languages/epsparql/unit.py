@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 from dotr.engine.unit_runs import EngineUnit, UnitContext, UnitMeaning, UnitRun
 from dotr.errors.diagnostics import Diagnostic
@@ -21,18 +21,10 @@ from dotr.temporal.layout.retention import lookbacks, roles
 from dotr.temporal.layout.spread import BucketShare, ReadSpread
 from dotr.temporal.layout.units import UnitRead
 
-if TYPE_CHECKING:
-    from dotr.engine.state.units import UnitSnapshot
-
 
 @dataclass(frozen=True, slots=True)
 class IntervalUnit(LinkedQuery, EngineUnit):
     """A QUERY or STREAM with the streams that it reads."""
-
-    @property
-    def noun(self) -> str:
-        """The noun of the unit in messages."""
-        return "unit"
 
     @property
     def makes(self) -> tuple[UnitEvents, ...]:
@@ -53,16 +45,6 @@ class IntervalUnit(LinkedQuery, EngineUnit):
         return True
 
     @property
-    def members(self) -> tuple[IntervalUnit, ...]:
-        """Itself."""
-        return (self,)
-
-    @property
-    def rules(self) -> tuple[Rule, ...]:
-        """None."""
-        return ()
-
-    @property
     def acts_alone(self) -> bool:
         """False: only arrivals make events."""
         return False
@@ -74,10 +56,6 @@ class IntervalUnit(LinkedQuery, EngineUnit):
     def read_spreads(self) -> Sequence[ReadSpread] | None:
         """The spread of each read; None: the unit has one partition."""
         return interval_spreads(self)
-
-    def cut(self) -> Sequence[IntervalUnit]:
-        """Itself."""
-        return (self,)
 
     def run(self, context: UnitContext, share: BucketShare | None = None) -> UnitRun:
         """The run of the unit."""
@@ -94,20 +72,6 @@ class IntervalUnit(LinkedQuery, EngineUnit):
     def meaning(self, origin: Micros) -> UnitMeaning:
         """The QUERY or STREAM."""
         return UnitMeaning(self.noun, self.query)
-
-    def divided(
-        self, state: UnitSnapshot, context: UnitContext, buckets: int, bucket_before: tuple[int, int] | None
-    ) -> Sequence[UnitSnapshot]:
-        """The parts of the state by bucket (`dotr.languages.epsparql.division`)."""
-        from dotr.languages.epsparql.division import divided_intervals
-
-        return divided_intervals(self, state, context.clock, context.limits, buckets)
-
-    def united(self, parts: Sequence[UnitSnapshot]) -> UnitSnapshot:
-        """The state of a bucket, united from its parts."""
-        from dotr.languages.epsparql.division import united_intervals
-
-        return united_intervals(parts)
 
 
 Member: TypeAlias = IntervalUnit | Rule
