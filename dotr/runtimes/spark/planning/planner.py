@@ -7,11 +7,11 @@ idle (the rule of `dotr.streams.merge.live`). For each input it needs the positi
 continues (the first record that is neither late nor up to T) and the greatest time before it.
 Idleness depends on the clock, so that its effect is written into the offset: a floor marks the
 records of an idle input, from a position on, as too late for instants up to a time. An offset holds
-nothing else, so that a batch can be replayed from its offsets alone. Growing inputs are cut whenever
-instants have closed, those that end by numbers of elements.
-Invariant: each record is either rejected (late, a second one of its time, or of an idle input) or an
-element of exactly one cut, as a function of the offsets. It is owned by one cut, between whose start
-and end positions it lies; the elements of a cut are between its start position and its stop.
+nothing else, so that a batch can be replayed from its offsets alone. Growing inputs are cut
+whenever instants have closed, those that end by numbers of elements.
+Invariant: each record is either rejected (late, a second one of its time, or of an idle input) or
+an element of exactly one cut, as a function of the offsets. It is owned by one cut, between whose
+start and end positions it lies; the elements of a cut are between its start position and its stop.
 Cost: one scan of each record, and one sort of a nearly sorted list per cut. Memory: the pending
 elements, a few cuts' worth; the memory of a task is bounded too, since a long element counts
 several times.
@@ -48,9 +48,11 @@ ALL_INPUTS_IDLE: Final[Micros] = LAST_MICRO - 1
 
 @dataclass
 class ScannedInput:
-    """An input and its pending elements: time, file, offset, line, and the greatest time before. `long_times`
-    repeats the times of long elements as often as they count again. `bounded`: the input is a single
-    file. `has_rejected`: a record was rejected since the last cut."""
+    """An input and its pending elements: time, file, offset, line, and the greatest time before.
+
+    `long_times` repeats the times of long elements as often as they count again. `bounded`: the
+    input is a single file. `has_rejected`: a record was rejected since the last cut.
+    """
 
     channel: Channel
     bounded: bool = False

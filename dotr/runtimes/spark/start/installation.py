@@ -1,5 +1,5 @@
-"""Spark's installation on this machine: its Java and Python packages, and two copies in a cache that
-make it start with less CPU.
+"""Spark's installation on this machine: its Java and Python packages, and two copies in a cache
+that make it start with less CPU.
 
 The checks are made before anything else, so that a failure is one sentence. The copies are an
 archive of the classes of the JVM, and a folder in which PySpark is not zipped. No file is used that
