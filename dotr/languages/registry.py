@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from enum import Enum
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from dotr.engine.spec import ProgramSpec
 from dotr.errors.diagnostics import Diagnostic
 from dotr.model.places import Document, Span
+
+if TYPE_CHECKING:
+    from dotr.languages.linking import UnitFiles
 
 
 class RuleLanguage(Enum):
@@ -54,3 +60,26 @@ def of_language(documents: tuple[Document, ...], language: RuleLanguage) -> tupl
     (Document(name='a.dotr', text=''), Document(name='inline', text=''))
     """
     return tuple(document for document in documents if (RuleLanguage.of(document.name) or RuleLanguage.RULES) is language)
+
+
+def has_units(documents: Iterable[Document]) -> bool:
+    """True if some rule file is in another language than that of rules."""
+    return any(RuleLanguage.of(document.name) not in (None, RuleLanguage.RULES) for document in documents)
+
+
+def read_unit_files(spec: ProgramSpec) -> list[UnitFiles]:
+    """The parsed files of each language except that of rules; none for a language without files."""
+    found: list[UnitFiles] = []
+    if documents := of_language(spec.rules, RuleLanguage.CONTINUOUS):
+        from dotr.languages.continuous.reading import compile_continuous
+
+        found.append(compile_continuous(documents, spec.prefixes, spec.unit))
+    if documents := of_language(spec.rules, RuleLanguage.LARS):
+        from dotr.languages.lars.reading import compile_lars
+
+        found.append(compile_lars(documents, spec.prefixes))
+    if documents := of_language(spec.rules, RuleLanguage.EP_SPARQL):
+        from dotr.languages.epsparql.reading import compile_temporal
+
+        found.append(compile_temporal(documents, spec.prefixes))
+    return found

@@ -14,9 +14,9 @@ from typing import Final, TypeAlias
 from dotr.commands.test.files import TestFile
 from dotr.engine.program import CompiledProgram
 from dotr.errors.catalogue import CHAPTERS
-from dotr.errors.diagnostics import Diagnostic, Severity, did_you_mean
-from dotr.languages.allowances import Allowance, Silenced, without_allowed
-from dotr.languages.rules import RuleCode
+from dotr.errors.diagnostics import Allowance, Diagnostic, Severity, Silenced, did_you_mean
+from dotr.languages.allowances import without_allowed
+from dotr.languages.codes import RuleCode
 from dotr.model.places import Span
 from dotr.model.terms import Label, Variable
 from dotr.syntax.yaml import Tree

@@ -10,7 +10,7 @@ for :a, none, and for :b and :c; the graph of `Hot` at 10 has three triples.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -322,6 +322,11 @@ class MergedGraphs(EngineUnit):
     def meaning(self, origin: Micros) -> None:
         """None: it has no state."""
         return
+
+
+def queries_among(units: Iterable[StreamUnit]) -> tuple[QueryUnit, ...]:
+    """The continuous queries among some units."""
+    return tuple(unit for unit in units if isinstance(unit, QueryUnit))
 
 
 def query_of(unit: StreamUnit) -> QueryUnit | None:

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 
 from dotr.errors.diagnostics import Diagnostic, Severity
+from dotr.languages.epsparql.codes import TemporalCode
 from dotr.languages.epsparql.interval_keys import interval_key
-from dotr.languages.epsparql.reading import TemporalCode
 from dotr.model.algebra import Select, TriplePattern
 from dotr.model.places import Span
 from dotr.model.rules import FactSource
@@ -62,8 +62,9 @@ def _groups(query: TemporalQuery) -> Iterator[InstantGroup]:
 def background_groups(units: Sequence[StreamUnit], static: Collection[Select]) -> Iterator[Diagnostic]:
     """E401 for each plain group among `static`, the queries that the background alone answers."""
     for unit in units:
+        of_rules = {rule.span.document.name for rule in unit.rules}
         for stream, _, span in unit.reads:
-            if isinstance(stream, FactSource) and stream.query in static and span.document.name.endswith(".epsparql"):
+            if isinstance(stream, FactSource) and stream.query in static and span.document.name not in of_rules:
                 yield background_warning(span)
 
 

@@ -17,10 +17,13 @@ from typing import Final, TypeAlias, assert_never
 
 from dotr.engine.program import CompiledProgram
 from dotr.errors.diagnostics import Diagnostic, Refused, Severity
+from dotr.evaluation.expressions.kinds import TermKind, TermKinds, kinds_text, term_kind
 from dotr.evaluation.triples.index import NO_ENDS
 from dotr.instant.datalog.dependencies import patterns_in
 from dotr.instant.datalog.entailment import Entailment
-from dotr.languages.rules import RuleCode, TermKind, TermKinds, compile_rules, kinds_text, term_kind
+from dotr.languages.codes import RuleCode
+from dotr.languages.registry import RuleLanguage, of_language
+from dotr.languages.rules import compile_rules
 from dotr.model.algebra import Const, TriplePattern, Var
 from dotr.model.places import Document, Span
 from dotr.model.rules import FactSource
@@ -126,7 +129,7 @@ def never_true(program: CompiledProgram, stream_objects: StreamObjects) -> Itera
 
     def warnings(predicates: Iterable[Term]) -> dict[tuple[str, Span | None], Diagnostic]:
         objects = {predicate: known[predicate][0] for predicate in predicates}
-        found = compile_rules(program.spec.rule_documents, program.spec.prefixes, objects).diagnostics
+        found = compile_rules(of_language(program.spec.rules, RuleLanguage.RULES), program.spec.prefixes, objects).diagnostics
         return {(d.code, d.span): d for d in found if d.code in _REPORTED and (d.code, d.span) not in before}
 
     problems = warnings(known) if known else {}
