@@ -107,7 +107,9 @@ class QueryUnit(StreamQuery, EngineUnit):
 
     def meaning(self, origin: Micros) -> UnitMeaning:
         """The query, with the origin of its windows."""
-        return UnitMeaning(self.noun, self.query, (origin,))
+        from dotr.languages.forms import written  # loaded with state
+
+        return UnitMeaning(self.noun, written(self.query), (origin,))
 
     def divided(
         self, state: UnitSnapshot, context: UnitContext, buckets: int, bucket_before: tuple[int, int] | None

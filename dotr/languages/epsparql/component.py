@@ -90,7 +90,9 @@ class IntervalComponent(LinkedMembers, EngineUnit):
 
     def meaning(self, origin: Micros) -> UnitMeaning:
         """The text of each member."""
-        return UnitMeaning(self.noun, tuple(each.query if isinstance(each, IntervalUnit) else each for each in self.members))
+        from dotr.languages.forms import written  # loaded with state
+
+        return UnitMeaning(self.noun, written(tuple(each.query if isinstance(each, IntervalUnit) else each for each in self.members)))
 
 
 def with_components(rules: Sequence[Rule], units: Sequence[StreamUnit], labels: Mapping[Label, UnitEvents]) -> list[StreamUnit]:

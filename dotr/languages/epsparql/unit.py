@@ -93,7 +93,9 @@ class IntervalUnit(LinkedQuery, EngineUnit):
 
     def meaning(self, origin: Micros) -> UnitMeaning:
         """The QUERY or STREAM."""
-        return UnitMeaning(self.noun, self.query)
+        from dotr.languages.forms import written  # loaded with state
+
+        return UnitMeaning(self.noun, written(self.query))
 
     def divided(
         self, state: UnitSnapshot, context: UnitContext, buckets: int, bucket_before: tuple[int, int] | None

@@ -122,7 +122,9 @@ class LarsUnit(EngineUnit):
 
     def meaning(self, origin: Micros) -> UnitMeaning:
         """The file."""
-        return UnitMeaning(self.noun, self.file)
+        from dotr.languages.forms import written  # loaded with state
+
+        return UnitMeaning(self.noun, written(self.file))
 
     def divided(
         self, state: UnitSnapshot, context: UnitContext, buckets: int, bucket_before: tuple[int, int] | None
