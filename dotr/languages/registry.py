@@ -1,8 +1,12 @@
-"""Rule files by extension: the language of a file under `rules` (semantics.md, section 8)."""
+"""Languages of rule files (semantics.md, section 8): for each the extension of its files, their
+reader, and its chapter of the catalogue of codes.
+
+Readers and chapters are loaded where they are asked for.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,6 +16,7 @@ from dotr.errors.diagnostics import Diagnostic
 from dotr.model.places import Document, Span
 
 if TYPE_CHECKING:
+    from dotr.errors.catalogue.entries import ErrorCode
     from dotr.languages.linking import UnitFiles
 
 
@@ -83,3 +88,18 @@ def read_unit_files(spec: ProgramSpec) -> list[UnitFiles]:
 
         found.append(compile_temporal(documents, spec.prefixes))
     return found
+
+
+def chapters() -> Mapping[str, tuple[ErrorCode, ...]]:
+    """The chapters of the catalogue of codes with those of all languages, in the order of the page
+    of errors.
+    """
+    from dotr.errors.catalogue import CHAPTERS
+    from dotr.languages.continuous.catalogue import WINDOWS
+    from dotr.languages.epsparql.catalogue import TEMPORAL
+    from dotr.languages.lars.catalogue import LARS
+    from dotr.languages.rules.catalogue import RULES
+
+    (configuration, entries), *others = CHAPTERS.items()
+    of_units = {"W: continuous queries": WINDOWS, "L: LARS": LARS, "E: EP-SPARQL": TEMPORAL}
+    return {configuration: entries, "D: rules": RULES, **dict(others), **of_units}
