@@ -23,7 +23,7 @@ from dotr.instant.datalog.background.compiled_cache import CachePolicy, StoreFil
 from dotr.languages.continuous import model as continuous
 from dotr.languages.continuous import unit as query_units
 from dotr.languages.epsparql import component as interval_components
-from dotr.languages.epsparql import interval_spread
+from dotr.languages.epsparql import interval_keys
 from dotr.languages.epsparql import unit as interval_units
 from dotr.languages.lars import model as lars
 from dotr.languages.lars import unit as lars_units
@@ -382,7 +382,7 @@ _WRITTEN: Final[Mapping[str, type]] = {
     "interval events": IntervalEvents,
     "query unit": query_units.QueryUnit,
     "lars unit": lars_units.LarsUnit,
-    "operand input": interval_spread.OperandInput,
+    "operand input": interval_keys.OperandInput,
     "interval unit": interval_units.IntervalUnit,
     "interval component": interval_components.IntervalComponent,
 }

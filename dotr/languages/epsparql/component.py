@@ -17,7 +17,7 @@ from dotr.engine.unit_runs import EngineUnit, UnitContext, UnitMeaning, UnitRun
 from dotr.errors.diagnostics import Diagnostic
 from dotr.evaluation.limits import Limits
 from dotr.instant.datalog.background.knowledge import Knowledge
-from dotr.languages.epsparql.unit import IntervalUnit, LinkedMembers, Member, label_read, member_reads
+from dotr.languages.epsparql.unit import IntervalUnit, LinkedMembers, Member, background_groups, label_read, member_reads
 from dotr.model.algebra import Select
 from dotr.model.graphs import components
 from dotr.model.places import Span
@@ -84,9 +84,7 @@ class IntervalComponent(LinkedMembers, EngineUnit):
 
     def warnings(self, knowledge: Knowledge, limits: Limits, static: Collection[Select]) -> Iterator[Diagnostic]:
         """E401 for each group that the background alone answers."""
-        from dotr.languages.epsparql.interval_warnings import background_groups
-
-        yield from background_groups([self], static)
+        yield from background_groups(self, static)
 
     def meaning(self, origin: Micros) -> UnitMeaning:
         """The text of each member."""

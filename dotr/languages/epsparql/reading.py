@@ -16,8 +16,7 @@ from dotr.errors.diagnostics import Diagnostic, did_you_mean
 from dotr.languages.declarations import declares_nothing_else
 from dotr.languages.epsparql.codes import TemporalCode
 from dotr.languages.epsparql.component import with_components
-from dotr.languages.epsparql.interval_warnings import interval_warnings
-from dotr.languages.epsparql.resolution import ProgramLabels, resolve_intervals
+from dotr.languages.epsparql.resolution import ProgramLabels, interval_warnings, resolve_intervals
 from dotr.languages.epsparql.text.keywords import PLAIN
 from dotr.languages.epsparql.text.lexemes import UnitCursor
 from dotr.languages.epsparql.text.statements import EXAMPLE, read_unit
