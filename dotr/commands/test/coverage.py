@@ -28,7 +28,7 @@ from dotr.model.rules import Absent, Aggregate, Choose, Clause, Role, Rule
 from dotr.model.terms import Label, Prefixes
 from dotr.model.traverse import conjuncts, operands
 from dotr.syntax.rendering import constraint_text
-from dotr.temporal.layout.units import StreamQuery, units_by_label
+from dotr.temporal.layout.units import units_by_label
 
 # Coverage of units other than rules by the cases of rule tests.
 #
@@ -91,7 +91,7 @@ def coverage_of_units(replay: Replay) -> Iterator[UnitCoverage]:
                 times.setdefault(each.label, set()).add(each.time)
     for label, unit in units_by_label(units).items():
         coverage = UnitCoverage(label, unit.span.document.name, None, events.get(label, 0))
-        if isinstance(unit, StreamQuery):
+        if label in recorder.records:
             coverage.reports = len(recorder.records[label].reports)
             coverage.empty_reports = coverage.reports - len(times.get(label, ()))
         yield coverage
