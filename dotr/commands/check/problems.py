@@ -17,7 +17,7 @@ from typing import Final, TypeAlias
 
 from dotr.commands.check.allowed import AllowedWarnings, entry_spans, unknown_names
 from dotr.commands.check.claims import YAML, claimants, claimed_files, files_in
-from dotr.commands.check.data import check_data
+from dotr.commands.check.data import check_data, objects_of_graphs, objects_of_inputs
 from dotr.commands.check.misspelt_names import StreamTexts, misspelt_names, texts_of_inputs
 from dotr.commands.check.retained_state import RetainedState, shown_prefixes, state
 from dotr.commands.test.cases import read_cases, unplaced_elements
@@ -25,6 +25,7 @@ from dotr.commands.test.files import TestFile, is_test, read_file
 from dotr.engine.multi_query import share_queries
 from dotr.engine.program import CompiledProgram, compile_program
 from dotr.engine.spec import ProgramSpec
+from dotr.engine.stream_terms import StreamObjects
 from dotr.errors.diagnostics import Diagnostic, Refused, Severity, refuse
 from dotr.instant.datalog.background.compiled_cache import CachePolicy
 from dotr.instant.datalog.background.knowledge import problems_of
@@ -32,7 +33,7 @@ from dotr.languages.allowances import allowances, allowances_above
 from dotr.languages.declarations import nothing_said
 from dotr.languages.registry import RuleLanguage, extension_problem
 from dotr.languages.rules import RuleCode, RuleSet, compile_rules
-from dotr.languages.rules.never_true import StreamObjects, never_true, objects_of_graphs, objects_of_inputs
+from dotr.languages.rules.never_true import never_true
 from dotr.languages.rules.spread_warnings import spread_warnings
 from dotr.model.places import Document, Span
 from dotr.model.terms import Prefixes

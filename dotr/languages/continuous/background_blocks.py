@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dotr.engine.program import CompiledProgram
+from dotr.engine.stream_terms import StreamObjects
 from dotr.errors.diagnostics import Diagnostic, Severity
 from dotr.languages.continuous.model import ConstructForm
-from dotr.languages.rules.never_true import StreamObjects
 from dotr.model.algebra import Const, TriplePattern, WindowBlock
 from dotr.model.terms import RDF_TYPE, Term, iri_text
 from dotr.model.traverse import walk
