@@ -19,6 +19,7 @@ from dotr.engine.stream_terms import MOST_TERMS, ObjectSource, StreamObjects, St
 from dotr.errors.diagnostics import Diagnostic, Refused, Severity
 from dotr.evaluation.expressions.kinds import TermKind, term_kind
 from dotr.evaluation.expressions.values.times import format_time
+from dotr.languages.programs import warnings_on_streams
 from dotr.model.algebra import Const, Select, Var
 from dotr.model.places import Document, Span
 from dotr.model.rules import FactSource
@@ -78,10 +79,7 @@ def check_data(config: Config, program: CompiledProgram, most: int) -> DataCheck
     if any(sample.count for sample in samples):
         complete = len(samples) == len(config.settings.input) and all(sample.ended for sample in samples)
         warnings += _missing_terms(program, samples, complete=complete)
-        if program.queries:
-            from dotr.languages.continuous.stream_check import missing_in_windows
-
-            warnings += missing_in_windows(program, streamed, _nearest, complete=complete)
+        warnings += warnings_on_streams(program, streamed, _nearest, complete=complete)
     return DataChecked(tuple(warnings), tuple(lines))
 
 
