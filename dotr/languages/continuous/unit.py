@@ -23,7 +23,7 @@ from dotr.languages.continuous.model import ConstructForm, ContinuousQuery, Sele
 from dotr.model.algebra import Select
 from dotr.model.places import Span
 from dotr.model.rules import EventSource, Rule
-from dotr.model.terms import Label, Variable
+from dotr.model.terms import Label, Prefixes, Variable
 from dotr.model.time import Micros
 from dotr.model.units import GraphStream, UnitEvents
 from dotr.temporal.layout.keys import UnitKey
@@ -32,6 +32,8 @@ from dotr.temporal.layout.units import StreamQuery, StreamUnit, UnitRead
 
 if TYPE_CHECKING:
     from dotr.engine.state.units import UnitSnapshot
+    from dotr.explanations.descriptions import DescribedProgram, UnitDescription
+    from dotr.temporal.layout.layers import Layer
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +126,18 @@ class QueryUnit(StreamQuery, EngineUnit):
         from dotr.languages.continuous.evaluation.division import united_query
 
         return united_query(parts)
+
+    def description(self, layer: Layer, within: DescribedProgram) -> UnitDescription:
+        """The windows of the query, and its place among the layers."""
+        from dotr.languages.continuous.description import query_description
+
+        return query_description(self, layer, within)
+
+    def retention(self, prefixes: Prefixes) -> Iterator[str]:
+        """A line for each window."""
+        from dotr.languages.continuous.description import query_retention
+
+        return query_retention(self.query)
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,6 +255,14 @@ class ConstructSolutions(EngineUnit):
 
         return united_query(parts)
 
+    def description(self, layer: Layer, within: DescribedProgram) -> UnitDescription:
+        """That of the query."""
+        return self.whole.description(layer, within)
+
+    def retention(self, prefixes: Prefixes) -> Iterator[str]:
+        """That of the query."""
+        return self.whole.retention(prefixes)
+
 
 @dataclass(frozen=True, slots=True)
 class MergedGraphs(EngineUnit):
@@ -325,23 +347,18 @@ class MergedGraphs(EngineUnit):
         """None: it has no state."""
         return
 
+    def description(self, layer: Layer, within: DescribedProgram) -> None:
+        """None: the query is described as one, with its solutions."""
+        return
+
+    def retention(self, prefixes: Prefixes) -> Iterator[str]:
+        """None: it has no state."""
+        return iter(())
+
 
 def queries_among(units: Iterable[StreamUnit]) -> tuple[QueryUnit, ...]:
     """The continuous queries among some units."""
     return tuple(unit for unit in units if isinstance(unit, QueryUnit))
-
-
-def query_of(unit: StreamUnit) -> QueryUnit | None:
-    """The query of a unit that is a query, or that finds the solutions of one; None for other
-    units.
-    """
-    match unit:
-        case QueryUnit():
-            return unit
-        case ConstructSolutions(whole):
-            return whole
-        case _:
-            return None
 
 
 def _query_run(

@@ -14,7 +14,7 @@ from dotr.languages.epsparql.codes import TemporalCode
 from dotr.languages.epsparql.interval_keys import LinkedQuery, interval_key, interval_key_names, interval_spreads
 from dotr.model.algebra import Select
 from dotr.model.rules import EventSource, FactSource, Rule
-from dotr.model.terms import Label
+from dotr.model.terms import Label, Prefixes
 from dotr.model.time import Micros
 from dotr.model.units import IntervalEvents, UnitEvents
 from dotr.temporal.layout.keys import UnitKey
@@ -24,6 +24,8 @@ from dotr.temporal.layout.units import StreamUnit, UnitRead
 
 if TYPE_CHECKING:
     from dotr.engine.state.units import UnitSnapshot
+    from dotr.explanations.descriptions import DescribedProgram, UnitDescription
+    from dotr.temporal.layout.layers import Layer
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +109,19 @@ class IntervalUnit(LinkedQuery, EngineUnit):
         from dotr.languages.epsparql.division import united_intervals
 
         return united_intervals(parts)
+
+    def description(self, layer: Layer, within: DescribedProgram) -> UnitDescription:
+        """The operands and operators of the unit, and its place among the layers."""
+        from dotr.explanations.descriptions import UnitDescription, drawn_by_reads
+        from dotr.languages.epsparql.description import unit_text
+
+        return UnitDescription([unit_text(self, layer)], drawn_by_reads(layer, self))
+
+    def retention(self, prefixes: Prefixes) -> Iterator[str]:
+        """A line for each operator that keeps solutions."""
+        from dotr.languages.epsparql.description import unit_retention
+
+        return unit_retention(self.query)
 
 
 def background_groups(unit: StreamUnit, static: Collection[Select]) -> Iterator[Diagnostic]:

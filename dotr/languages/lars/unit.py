@@ -18,7 +18,7 @@ from dotr.languages.lars.model import EventAtom, LarsFile
 from dotr.model.algebra import Select
 from dotr.model.places import Span
 from dotr.model.rules import Rule
-from dotr.model.terms import Label
+from dotr.model.terms import Label, Prefixes
 from dotr.model.time import Micros
 from dotr.model.units import UnitEvents, UnitStream
 from dotr.temporal.layout.keys import UnitKey
@@ -27,6 +27,8 @@ from dotr.temporal.layout.units import UnitRead
 
 if TYPE_CHECKING:
     from dotr.engine.state.units import UnitSnapshot
+    from dotr.explanations.descriptions import DescribedProgram, UnitDescription
+    from dotr.temporal.layout.layers import Layer
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,6 +141,18 @@ class LarsUnit(EngineUnit):
         from dotr.languages.lars.division import united_lars
 
         return united_lars(parts)
+
+    def description(self, layer: Layer, within: DescribedProgram) -> UnitDescription:
+        """The points and reports of the file, and its place among the layers."""
+        from dotr.languages.lars.description import file_description
+
+        return file_description(self.file, self.events, layer, within.prefixes)
+
+    def retention(self, prefixes: Prefixes) -> Iterator[str]:
+        """A line for each predicate of the stream."""
+        from dotr.languages.lars.description import file_retention
+
+        return file_retention(self.file, prefixes)
 
 
 def made_by(file: LarsFile) -> tuple[UnitEvents, ...]:
