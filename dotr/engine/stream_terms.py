@@ -2,7 +2,7 @@
 objects of predicates.
 
 Idea: a rule whose anchor never has a fact is most often misspelt, or written for another form of
-the data. The query of its anchor and the Datalog rules that it depends on name terms; the report
+the data. The query of its anchor and the Datalog rules that it depends on name terms; a message
 lists those that occur neither in the background nor in an element.
 Cost: about 40 ns a triple until every needed term has occurred, then nothing.
 """
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from dotr.evaluation.expressions.kinds import TermKind
 
 MOST_TERMS: Final = 1_000
-"""Limit of the recorded predicates and classes."""
+"""Limit of the noted predicates and classes."""
 
 _RDFS: Final = "<http://www.w3.org/2000/01/rdf-schema#"
 _OWL: Final = "<http://www.w3.org/2002/07/owl#"
@@ -65,7 +65,7 @@ class StreamTerms:
     """Recorder of the predicates and classes of elements.
 
     `wanted` are the terms that anchors need and that have not occurred yet. Once it is empty, or
-    `MOST_TERMS` terms are recorded, the caller may stop calling `note`.
+    `MOST_TERMS` terms are noted, the caller may stop calling `note`.
     """
 
     def __init__(self, wanted: Iterable[Term]) -> None:
@@ -73,7 +73,7 @@ class StreamTerms:
         self.terms: set[Term] = set()
 
     def note(self, elements: Iterable[Element]) -> None:
-        """Record the terms of the elements of an instant.
+        """Note the terms of the elements of an instant.
 
         >>> noted = StreamTerms(["<q>"])
         >>> noted.note([Element(0, (("<s>", "<p>", '"1"'), ("<s>", RDF_TYPE, "<C>")))])

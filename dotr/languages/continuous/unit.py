@@ -22,7 +22,7 @@ from dotr.languages.continuous.keys import query_key, query_spreads
 from dotr.languages.continuous.model import ConstructForm, ContinuousQuery, SelectForm
 from dotr.model.algebra import Select
 from dotr.model.places import Span
-from dotr.model.rules import EventSource, Rule
+from dotr.model.rules import EventSource
 from dotr.model.terms import Label, Prefixes, Variable
 from dotr.model.time import Micros
 from dotr.model.units import GraphStream, UnitEvents
@@ -31,7 +31,6 @@ from dotr.temporal.layout.spread import BucketShare, ReadSpread
 from dotr.temporal.layout.units import StreamQuery, StreamUnit, UnitRead
 
 if TYPE_CHECKING:
-    from dotr.engine.state.units import UnitSnapshot
     from dotr.explanations.descriptions import DescribedProgram, UnitDescription
     from dotr.temporal.layout.layers import Layer
 
@@ -49,26 +48,6 @@ class QueryUnit(StreamQuery, EngineUnit):
     def key(self) -> UnitKey:
         """The key of the query (continuous.md, section 9)."""
         return query_key(self.query)
-
-    @property
-    def may_recur(self) -> bool:
-        """False: a continuous query is in no cycle, not even through the past."""
-        return False
-
-    @property
-    def members(self) -> tuple[QueryUnit, ...]:
-        """Itself."""
-        return (self,)
-
-    @property
-    def rules(self) -> tuple[Rule, ...]:
-        """None."""
-        return ()
-
-    @property
-    def acts_alone(self) -> bool:
-        """True: it may report without arrivals."""
-        return True
 
     def key_names(self) -> tuple[str, ...]:
         """The variable of the key; empty: one partition, as for a CONSTRUCT, which is spread where
@@ -113,20 +92,6 @@ class QueryUnit(StreamQuery, EngineUnit):
 
         return UnitMeaning(self.noun, written(self.query), (origin,))
 
-    def divided(
-        self, state: UnitSnapshot, context: UnitContext, buckets: int, bucket_before: tuple[int, int] | None
-    ) -> Sequence[UnitSnapshot]:
-        """The parts of the state by bucket (`dotr.languages.continuous.evaluation.division`)."""
-        from dotr.languages.continuous.evaluation.division import divided_query
-
-        return divided_query(state, buckets)
-
-    def united(self, parts: Sequence[UnitSnapshot]) -> UnitSnapshot:
-        """The state of a bucket, united from its parts."""
-        from dotr.languages.continuous.evaluation.division import united_query
-
-        return united_query(parts)
-
     def description(self, layer: Layer, within: DescribedProgram) -> UnitDescription:
         """The windows of the query, and its place among the layers."""
         from dotr.languages.continuous.description import query_description
@@ -149,11 +114,6 @@ class ConstructSolutions(EngineUnit):
     """
 
     whole: QueryUnit
-
-    @property
-    def noun(self) -> str:
-        """The noun of the unit in messages."""
-        return "unit"
 
     @property
     def name(self) -> str:
@@ -190,26 +150,6 @@ class ConstructSolutions(EngineUnit):
         """The key of the query."""
         return self.whole.key
 
-    @property
-    def may_recur(self) -> bool:
-        """False."""
-        return False
-
-    @property
-    def members(self) -> tuple[ConstructSolutions, ...]:
-        """Itself."""
-        return (self,)
-
-    @property
-    def rules(self) -> tuple[Rule, ...]:
-        """None."""
-        return ()
-
-    @property
-    def acts_alone(self) -> bool:
-        """True: the query may report without arrivals."""
-        return True
-
     def key_names(self) -> tuple[str, ...]:
         """The variable of the query's key."""
         return self.whole.key_variable()
@@ -217,10 +157,6 @@ class ConstructSolutions(EngineUnit):
     def read_spreads(self) -> Sequence[ReadSpread] | None:
         """Those of the query."""
         return query_spreads(self.whole.query)
-
-    def cut(self) -> Sequence[ConstructSolutions]:
-        """Itself."""
-        return (self,)
 
     def run(self, context: UnitContext, share: BucketShare | None = None) -> UnitRun:
         """The run of the query, with the solutions in place of their graph."""
@@ -241,20 +177,6 @@ class ConstructSolutions(EngineUnit):
         """That of the query."""
         return self.whole.meaning(origin)
 
-    def divided(
-        self, state: UnitSnapshot, context: UnitContext, buckets: int, bucket_before: tuple[int, int] | None
-    ) -> Sequence[UnitSnapshot]:
-        """The parts of the state by bucket (`dotr.languages.continuous.evaluation.division`)."""
-        from dotr.languages.continuous.evaluation.division import divided_query
-
-        return divided_query(state, buckets)
-
-    def united(self, parts: Sequence[UnitSnapshot]) -> UnitSnapshot:
-        """The state of a bucket, united from its parts."""
-        from dotr.languages.continuous.evaluation.division import united_query
-
-        return united_query(parts)
-
     def description(self, layer: Layer, within: DescribedProgram) -> UnitDescription:
         """That of the query."""
         return self.whole.description(layer, within)
@@ -274,11 +196,6 @@ class MergedGraphs(EngineUnit):
     def whole(self) -> QueryUnit:
         """The query."""
         return self.solutions.whole
-
-    @property
-    def noun(self) -> str:
-        """The noun of the unit in messages."""
-        return "unit"
 
     @property
     def name(self) -> str:
@@ -304,38 +221,6 @@ class MergedGraphs(EngineUnit):
     def key(self) -> UnitKey:
         """None: a graph is that of all solutions."""
         return UnitKey(None, "its event is one graph of all solutions")
-
-    @property
-    def may_recur(self) -> bool:
-        """False."""
-        return False
-
-    @property
-    def members(self) -> tuple[MergedGraphs, ...]:
-        """Itself."""
-        return (self,)
-
-    @property
-    def rules(self) -> tuple[Rule, ...]:
-        """None."""
-        return ()
-
-    @property
-    def acts_alone(self) -> bool:
-        """True: as the query."""
-        return True
-
-    def key_names(self) -> tuple[str, ...]:
-        """None: one partition."""
-        return ()
-
-    def read_spreads(self) -> Sequence[ReadSpread] | None:
-        """None: one partition."""
-        return None
-
-    def cut(self) -> Sequence[MergedGraphs]:
-        """Itself."""
-        return (self,)
 
     def run(self, context: UnitContext, share: BucketShare | None = None) -> UnitRun:
         """The run that merges the solutions."""

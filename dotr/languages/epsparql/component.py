@@ -27,7 +27,7 @@ from dotr.model.terms import Label, Prefixes
 from dotr.model.time import Micros
 from dotr.model.units import UnitEvents
 from dotr.temporal.layout.keys import UnitKey
-from dotr.temporal.layout.spread import BucketShare, ReadSpread
+from dotr.temporal.layout.spread import BucketShare
 from dotr.temporal.layout.units import ProgramUnit, StreamUnit, UnitRead, labels_made, makers, readings
 
 if TYPE_CHECKING:
@@ -38,11 +38,6 @@ if TYPE_CHECKING:
 @dataclass(frozen=True, slots=True)
 class IntervalComponent(LinkedMembers, EngineUnit):
     """Units, and rules, that depend on each other through the past."""
-
-    @property
-    def noun(self) -> str:
-        """The noun of the unit in messages."""
-        return "unit"
 
     @property
     def name(self) -> str:
@@ -68,18 +63,6 @@ class IntervalComponent(LinkedMembers, EngineUnit):
     def acts_alone(self) -> bool:
         """True if the timer of a member may make events without arrivals."""
         return any(rule.anchor.delay for rule in self.rules)
-
-    def key_names(self) -> tuple[str, ...]:
-        """None: one partition."""
-        return ()
-
-    def read_spreads(self) -> Sequence[ReadSpread] | None:
-        """None: one partition."""
-        return None
-
-    def cut(self) -> Sequence[IntervalComponent]:
-        """Itself."""
-        return (self,)
 
     def run(self, context: UnitContext, share: BucketShare | None = None) -> UnitRun:
         """The run of the members."""

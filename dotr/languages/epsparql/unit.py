@@ -23,7 +23,6 @@ from dotr.temporal.layout.spread import BucketShare, ReadSpread
 from dotr.temporal.layout.units import StreamUnit, UnitRead
 
 if TYPE_CHECKING:
-    from dotr.engine.state.units import UnitSnapshot
     from dotr.explanations.descriptions import DescribedProgram, UnitDescription
     from dotr.temporal.layout.layers import Layer
 
@@ -31,11 +30,6 @@ if TYPE_CHECKING:
 @dataclass(frozen=True, slots=True)
 class IntervalUnit(LinkedQuery, EngineUnit):
     """A QUERY or STREAM with the streams that it reads."""
-
-    @property
-    def noun(self) -> str:
-        """The noun of the unit in messages."""
-        return "unit"
 
     @property
     def makes(self) -> tuple[UnitEvents, ...]:
@@ -54,16 +48,6 @@ class IntervalUnit(LinkedQuery, EngineUnit):
         return True
 
     @property
-    def members(self) -> tuple[IntervalUnit, ...]:
-        """Itself."""
-        return (self,)
-
-    @property
-    def rules(self) -> tuple[Rule, ...]:
-        """None."""
-        return ()
-
-    @property
     def acts_alone(self) -> bool:
         """False: only arrivals make events."""
         return False
@@ -75,10 +59,6 @@ class IntervalUnit(LinkedQuery, EngineUnit):
     def read_spreads(self) -> Sequence[ReadSpread] | None:
         """The spread of each read; None: the unit has one partition."""
         return interval_spreads(self)
-
-    def cut(self) -> Sequence[IntervalUnit]:
-        """Itself."""
-        return (self,)
 
     def run(self, context: UnitContext, share: BucketShare | None = None) -> UnitRun:
         """The run of the unit."""
@@ -95,20 +75,6 @@ class IntervalUnit(LinkedQuery, EngineUnit):
         from dotr.languages.forms import written  # loaded with state
 
         return UnitMeaning(self.noun, written(self.query))
-
-    def divided(
-        self, state: UnitSnapshot, context: UnitContext, buckets: int, bucket_before: tuple[int, int] | None
-    ) -> Sequence[UnitSnapshot]:
-        """The parts of the state by bucket (`dotr.languages.epsparql.division`)."""
-        from dotr.languages.epsparql.division import divided_intervals
-
-        return divided_intervals(self, state, context.clock, context.limits, buckets)
-
-    def united(self, parts: Sequence[UnitSnapshot]) -> UnitSnapshot:
-        """The state of a bucket, united from its parts."""
-        from dotr.languages.epsparql.division import united_intervals
-
-        return united_intervals(parts)
 
     def description(self, layer: Layer, within: DescribedProgram) -> UnitDescription:
         """The operands and operators of the unit, and its place among the layers."""

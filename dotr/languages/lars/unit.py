@@ -17,7 +17,6 @@ from dotr.languages.lars.lars_spread import EventReads, atoms_read, lars_key_nam
 from dotr.languages.lars.model import EventAtom, LarsFile
 from dotr.model.algebra import Select
 from dotr.model.places import Span
-from dotr.model.rules import Rule
 from dotr.model.terms import Label, Prefixes
 from dotr.model.time import Micros
 from dotr.model.units import UnitEvents, UnitStream
@@ -26,7 +25,6 @@ from dotr.temporal.layout.spread import BucketShare, ReadSpread
 from dotr.temporal.layout.units import UnitRead
 
 if TYPE_CHECKING:
-    from dotr.engine.state.units import UnitSnapshot
     from dotr.explanations.descriptions import DescribedProgram, UnitDescription
     from dotr.temporal.layout.layers import Layer
 
@@ -37,11 +35,6 @@ class LarsUnit(EngineUnit):
 
     file: LarsFile
     events: EventReads
-
-    @property
-    def noun(self) -> str:
-        """The noun of the unit in messages."""
-        return "unit"
 
     @property
     def name(self) -> str:
@@ -68,29 +61,9 @@ class LarsUnit(EngineUnit):
         return tuple(UnitRead(stream, True, span) for stream, span in streams)
 
     @property
-    def rules(self) -> tuple[Rule, ...]:
-        """None."""
-        return ()
-
-    @property
     def key(self) -> UnitKey:
         """The key of the file."""
         return lars_key(self.file).unit_key
-
-    @property
-    def may_recur(self) -> bool:
-        """False: a LARS file is in no cycle, not even through the past."""
-        return False
-
-    @property
-    def members(self) -> tuple[LarsUnit, ...]:
-        """Itself."""
-        return (self,)
-
-    @property
-    def acts_alone(self) -> bool:
-        """True: a point may be evaluated without arrivals."""
-        return True
 
     def key_names(self) -> tuple[str, ...]:
         """The predicates of the file with their places, sorted; empty: it has one partition."""
@@ -99,10 +72,6 @@ class LarsUnit(EngineUnit):
     def read_spreads(self) -> Sequence[ReadSpread] | None:
         """The spread of each read; None: the file has one partition."""
         return lars_spreads(self.file, self.events)
-
-    def cut(self) -> Sequence[LarsUnit]:
-        """Itself."""
-        return (self,)
 
     def run(self, context: UnitContext, share: BucketShare | None = None) -> UnitRun:
         """The run of the file."""
@@ -127,20 +96,6 @@ class LarsUnit(EngineUnit):
         from dotr.languages.forms import written  # loaded with state
 
         return UnitMeaning(self.noun, written(self.file))
-
-    def divided(
-        self, state: UnitSnapshot, context: UnitContext, buckets: int, bucket_before: tuple[int, int] | None
-    ) -> Sequence[UnitSnapshot]:
-        """The parts of the state by bucket (`dotr.languages.lars.division`)."""
-        from dotr.languages.lars.division import LarsDivision
-
-        return LarsDivision(self.file, self.events, context).divided(state, buckets, bucket_before)
-
-    def united(self, parts: Sequence[UnitSnapshot]) -> UnitSnapshot:
-        """The state of a bucket, united from its parts."""
-        from dotr.languages.lars.division import united_lars
-
-        return united_lars(parts)
 
     def description(self, layer: Layer, within: DescribedProgram) -> UnitDescription:
         """The points and reports of the file, and its place among the layers."""
