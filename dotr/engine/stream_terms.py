@@ -1,4 +1,5 @@
-"""Predicates and classes of elements, and those that an anchor needs and no element has.
+"""Predicates and classes of elements, and those that an anchor needs and no element has; known
+objects of predicates.
 
 Idea: a rule whose anchor never has a fact is most often misspelt, or written for another form of
 the data. The query of its anchor and the Datalog rules that it depends on name terms; a message
@@ -10,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Final, assert_never
+from typing import TYPE_CHECKING, Final, assert_never
 
 from dotr.engine.program import CompiledProgram
 from dotr.instant.datalog.entailment import Entailment
@@ -36,6 +37,9 @@ from dotr.model.datalog import DatalogRule
 from dotr.model.stream import Element
 from dotr.model.terms import RDF_TYPE, Term, is_iri
 from dotr.model.traverse import required_parts
+
+if TYPE_CHECKING:
+    from dotr.evaluation.expressions.kinds import TermKind
 
 MOST_TERMS: Final = 1_000
 """Limit of the noted predicates and classes."""
@@ -77,6 +81,25 @@ class StreamTerms:
                     self.wanted.discard(term)
         if len(terms) >= MOST_TERMS:
             self.wanted.clear()
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectSource:
+    """Source of a predicate's objects: their kind (None: unknown), the origin in words, and a
+    remedy that types them."""
+
+    predicate: Term
+    kind: TermKind | None
+    origin: str
+    remedy: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class StreamObjects:
+    """Known sources of objects in the streams of a program; `is_complete`: there are no others."""
+
+    sources: tuple[ObjectSource, ...]
+    is_complete: bool
 
 
 @dataclass(frozen=True, slots=True)

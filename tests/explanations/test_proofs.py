@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from dotr.engine.program import compile_program
 from dotr.engine.spec import ProgramSpec
 from dotr.explanations.evidence.proofs import (
     AggregatedGroup,
@@ -24,6 +23,7 @@ from dotr.explanations.evidence.proofs import (
 from dotr.explanations.replay.stream import ElementPlace, ReplayedInstant
 from dotr.instant.datalog.entailment import Entailment
 from dotr.instant.queries.evidence import ComputedTerm, HeldFilter
+from dotr.languages.programs import compile_program
 from dotr.model.algebra import Const, TriplePattern
 from dotr.model.places import Document
 from dotr.model.terms import OWL, RDFS, Triple

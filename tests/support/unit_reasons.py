@@ -7,7 +7,6 @@ from typing import Final
 
 from hypothesis import assume
 
-from dotr.engine.program import compile_program
 from dotr.engine.spec import ProgramSpec
 from dotr.errors.diagnostics import Refused
 from dotr.explanations.evidence.proofs import DerivedTriple, StatedTriple, TripleProof
@@ -17,6 +16,7 @@ from dotr.explanations.replay.stream import ElementPlace, RejectedElement, Repla
 from dotr.explanations.text.unit_text import proofs_of
 from dotr.explanations.why import WhyExplainer
 from dotr.languages.lars.model import ReportKind
+from dotr.languages.programs import compile_program
 from dotr.model.stream import FedGraph
 from dotr.model.time import Clock
 from tests.oracle.cases import read_turtle

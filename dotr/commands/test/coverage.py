@@ -15,8 +15,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import NamedTuple, assert_never
 
-from dotr.commands.test.run import LoadedTest
-from dotr.commands.why.questions import replay_of_case
+from dotr.commands.test.cases import LoadedTest
 from dotr.evaluation.limits import LimitExceeded
 from dotr.explanations.evidence.evaluations import AnchorEvaluation, ClauseEvaluation, ConditionOutcome, ConsumedEvents
 from dotr.explanations.evidence.proofs import InstantProofs, program_rules
@@ -29,7 +28,7 @@ from dotr.model.rules import Absent, Aggregate, Choose, Clause, Role, Rule
 from dotr.model.terms import Label, Prefixes
 from dotr.model.traverse import conjuncts, operands
 from dotr.syntax.rendering import constraint_text
-from dotr.temporal.layout.units import StreamQuery, units_by_label
+from dotr.temporal.layout.units import units_by_label
 
 # Coverage of units other than rules by the cases of rule tests.
 #
@@ -92,7 +91,7 @@ def coverage_of_units(replay: Replay) -> Iterator[UnitCoverage]:
                 times.setdefault(each.label, set()).add(each.time)
     for label, unit in units_by_label(units).items():
         coverage = UnitCoverage(label, unit.span.document.name, None, events.get(label, 0))
-        if isinstance(unit, StreamQuery):
+        if label in recorder.records:
             coverage.reports = len(recorder.records[label].reports)
             coverage.empty_reports = coverage.reports - len(times.get(label, ()))
         yield coverage
@@ -202,7 +201,7 @@ class Coverage:
 
     def add(self, test: LoadedTest, number: int) -> None:
         """Add a case, by its number from 0 on."""
-        replay = replay_of_case(test, number)
+        replay = test.replay(number)
         for rule in test.program.rules.rules:
             key = os.path.realpath(rule.span.document.name), rule.name
             coverage = self.rules.get(key)

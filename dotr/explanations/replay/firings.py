@@ -151,7 +151,7 @@ class FiringRecorder:
             replay,
             program,
             history,
-            records={query.name: QueryRecord(query) for query in program.queries},
+            records={query.name: QueryRecord(query) for query in program.units if isinstance(query, StreamQuery)},
             lars=_lars_records(program, replay),
             intervals=_interval_records(program),
             horizon=None if None in reaches else horizon + sum(reach for reach in reaches if reach is not None),

@@ -10,8 +10,9 @@ for :a, none, and for :b and :c; the graph of `Hot` at 10 has three triples.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from dotr.engine.unit_runs import EngineUnit, UnitContext, UnitMeaning, UnitRun
 from dotr.errors.diagnostics import Diagnostic
@@ -22,12 +23,16 @@ from dotr.languages.continuous.model import ConstructForm, ContinuousQuery, Sele
 from dotr.model.algebra import Select
 from dotr.model.places import Span
 from dotr.model.rules import EventSource
-from dotr.model.terms import Label, Variable
+from dotr.model.terms import Label, Prefixes, Variable
 from dotr.model.time import Micros
 from dotr.model.units import GraphStream, UnitEvents
 from dotr.temporal.layout.keys import UnitKey
 from dotr.temporal.layout.spread import BucketShare, ReadSpread
 from dotr.temporal.layout.units import StreamQuery, StreamUnit, UnitRead
+
+if TYPE_CHECKING:
+    from dotr.explanations.descriptions import DescribedProgram, UnitDescription
+    from dotr.temporal.layout.layers import Layer
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +88,21 @@ class QueryUnit(StreamQuery, EngineUnit):
 
     def meaning(self, origin: Micros) -> UnitMeaning:
         """The query, with the origin of its windows."""
-        return UnitMeaning(self.noun, self.query, (origin,))
+        from dotr.languages.forms import written  # loaded with state
+
+        return UnitMeaning(self.noun, written(self.query), (origin,))
+
+    def description(self, layer: Layer, within: DescribedProgram) -> UnitDescription:
+        """The windows of the query, and its place among the layers."""
+        from dotr.languages.continuous.description import query_description
+
+        return query_description(self, layer, within)
+
+    def retention(self, prefixes: Prefixes) -> Iterator[str]:
+        """A line for each window."""
+        from dotr.languages.continuous.description import query_retention
+
+        return query_retention(self.query)
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,6 +177,14 @@ class ConstructSolutions(EngineUnit):
         """That of the query."""
         return self.whole.meaning(origin)
 
+    def description(self, layer: Layer, within: DescribedProgram) -> UnitDescription:
+        """That of the query."""
+        return self.whole.description(layer, within)
+
+    def retention(self, prefixes: Prefixes) -> Iterator[str]:
+        """That of the query."""
+        return self.whole.retention(prefixes)
+
 
 @dataclass(frozen=True, slots=True)
 class MergedGraphs(EngineUnit):
@@ -205,18 +232,18 @@ class MergedGraphs(EngineUnit):
         """None: it has no state."""
         return
 
+    def description(self, layer: Layer, within: DescribedProgram) -> None:
+        """None: the query is described as one, with its solutions."""
+        return
 
-def query_of(unit: StreamUnit) -> QueryUnit | None:
-    """The query of a unit that is a query, or that finds the solutions of one; None for other
-    units.
-    """
-    match unit:
-        case QueryUnit():
-            return unit
-        case ConstructSolutions(whole):
-            return whole
-        case _:
-            return None
+    def retention(self, prefixes: Prefixes) -> Iterator[str]:
+        """None: it has no state."""
+        return iter(())
+
+
+def queries_among(units: Iterable[StreamUnit]) -> tuple[QueryUnit, ...]:
+    """The continuous queries among some units."""
+    return tuple(unit for unit in units if isinstance(unit, QueryUnit))
 
 
 def _query_run(

@@ -12,22 +12,27 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from graphlib import TopologicalSorter
+from typing import TYPE_CHECKING
 
 from dotr.engine.unit_runs import EngineUnit, UnitContext, UnitMeaning, UnitRun
 from dotr.errors.diagnostics import Diagnostic
 from dotr.evaluation.limits import Limits
 from dotr.instant.datalog.background.knowledge import Knowledge
-from dotr.languages.epsparql.unit import IntervalUnit, LinkedMembers, Member, label_read, member_reads
+from dotr.languages.epsparql.unit import IntervalUnit, LinkedMembers, Member, background_groups, label_read, member_reads
 from dotr.model.algebra import Select
 from dotr.model.graphs import components
 from dotr.model.places import Span
 from dotr.model.rules import Rule
-from dotr.model.terms import Label
+from dotr.model.terms import Label, Prefixes
 from dotr.model.time import Micros
 from dotr.model.units import UnitEvents
 from dotr.temporal.layout.keys import UnitKey
 from dotr.temporal.layout.spread import BucketShare
 from dotr.temporal.layout.units import ProgramUnit, StreamUnit, UnitRead, labels_made, makers, readings
+
+if TYPE_CHECKING:
+    from dotr.explanations.descriptions import DescribedProgram, UnitDescription
+    from dotr.temporal.layout.layers import Layer
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,13 +72,28 @@ class IntervalComponent(LinkedMembers, EngineUnit):
 
     def warnings(self, knowledge: Knowledge, limits: Limits, static: Collection[Select]) -> Iterator[Diagnostic]:
         """E401 for each group that the background alone answers."""
-        from dotr.languages.epsparql.interval_warnings import background_groups
-
-        yield from background_groups([self], static)
+        yield from background_groups(self, static)
 
     def meaning(self, origin: Micros) -> UnitMeaning:
         """The text of each member."""
-        return UnitMeaning(self.noun, tuple(each.query if isinstance(each, IntervalUnit) else each for each in self.members))
+        from dotr.languages.forms import written  # loaded with state
+
+        return UnitMeaning(self.noun, written(tuple(each.query if isinstance(each, IntervalUnit) else each for each in self.members)))
+
+    def description(self, layer: Layer, within: DescribedProgram) -> UnitDescription:
+        """Each unit among the members; the component is drawn as one."""
+        from dotr.explanations.descriptions import UnitDescription, drawn_by_reads
+        from dotr.languages.epsparql.description import unit_text
+
+        reason = f"one partition, on one core: {', '.join(member.name for member in self.members)} depends on itself in the past"
+        texts = [unit_text(member, layer, reason) for member in self.members if isinstance(member, IntervalUnit)]
+        return UnitDescription(texts, drawn_by_reads(layer, self))
+
+    def retention(self, prefixes: Prefixes) -> Iterator[str]:
+        """That of each unit among the members."""
+        for member in self.members:
+            if isinstance(member, IntervalUnit):
+                yield from member.retention(prefixes)
 
 
 def with_components(rules: Sequence[Rule], units: Sequence[StreamUnit], labels: Mapping[Label, UnitEvents]) -> list[StreamUnit]:

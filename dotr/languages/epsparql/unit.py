@@ -4,22 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from dotr.engine.unit_runs import EngineUnit, UnitContext, UnitMeaning, UnitRun
-from dotr.errors.diagnostics import Diagnostic
+from dotr.errors.diagnostics import Diagnostic, Severity
 from dotr.evaluation.limits import Limits
 from dotr.instant.datalog.background.knowledge import Knowledge
-from dotr.languages.epsparql.interval_spread import LinkedQuery, interval_key_names, interval_spreads
+from dotr.languages.epsparql.codes import TemporalCode
+from dotr.languages.epsparql.interval_keys import LinkedQuery, interval_key, interval_key_names, interval_spreads
 from dotr.model.algebra import Select
-from dotr.model.rules import EventSource, Rule
-from dotr.model.terms import Label
+from dotr.model.rules import EventSource, FactSource, Rule
+from dotr.model.terms import Label, Prefixes
 from dotr.model.time import Micros
 from dotr.model.units import IntervalEvents, UnitEvents
 from dotr.temporal.layout.keys import UnitKey
 from dotr.temporal.layout.retention import lookbacks, roles
 from dotr.temporal.layout.spread import BucketShare, ReadSpread
-from dotr.temporal.layout.units import UnitRead
+from dotr.temporal.layout.units import StreamUnit, UnitRead
+
+if TYPE_CHECKING:
+    from dotr.explanations.descriptions import DescribedProgram, UnitDescription
+    from dotr.temporal.layout.layers import Layer
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,8 +40,6 @@ class IntervalUnit(LinkedQuery, EngineUnit):
     @property
     def key(self) -> UnitKey:
         """The key of the unit's partitions (ep-sparql.md, section 5)."""
-        from dotr.languages.epsparql.interval_keys import interval_key  # loaded where a program has such a unit
-
         return interval_key(self.query)
 
     @property
@@ -65,13 +68,38 @@ class IntervalUnit(LinkedQuery, EngineUnit):
 
     def warnings(self, knowledge: Knowledge, limits: Limits, static: Collection[Select]) -> Iterator[Diagnostic]:
         """E401 for each group that the background alone answers."""
-        from dotr.languages.epsparql.interval_warnings import background_groups
-
-        yield from background_groups([self], static)
+        yield from background_groups(self, static)
 
     def meaning(self, origin: Micros) -> UnitMeaning:
         """The QUERY or STREAM."""
-        return UnitMeaning(self.noun, self.query)
+        from dotr.languages.forms import written  # loaded with state
+
+        return UnitMeaning(self.noun, written(self.query))
+
+    def description(self, layer: Layer, within: DescribedProgram) -> UnitDescription:
+        """The operands and operators of the unit, and its place among the layers."""
+        from dotr.explanations.descriptions import UnitDescription, drawn_by_reads
+        from dotr.languages.epsparql.description import unit_text
+
+        return UnitDescription([unit_text(self, layer)], drawn_by_reads(layer, self))
+
+    def retention(self, prefixes: Prefixes) -> Iterator[str]:
+        """A line for each operator that keeps solutions."""
+        from dotr.languages.epsparql.description import unit_retention
+
+        return unit_retention(self.query)
+
+
+def background_groups(unit: StreamUnit, static: Collection[Select]) -> Iterator[Diagnostic]:
+    """E401 for each plain group of a unit, or of the units of a component, that the background alone
+    answers: its query is among `static`.
+    """
+    of_rules = {rule.span.document.name for rule in unit.rules}
+    for stream, _, span in unit.reads:
+        if isinstance(stream, FactSource) and stream.query in static and span.document.name not in of_rules:
+            message = "the background alone answers this group: it has solutions at every instant"
+            hint = "Put its triples into the group that they describe, or add a pattern that only the stream can match."
+            yield Diagnostic(TemporalCode.OF_THE_BACKGROUND, message, span, hint, Severity.WARNING)
 
 
 Member: TypeAlias = IntervalUnit | Rule

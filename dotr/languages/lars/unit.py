@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from dotr.engine.unit_runs import EngineUnit, UnitContext, UnitMeaning, UnitRun
 from dotr.errors.diagnostics import Diagnostic, Severity
@@ -16,12 +17,16 @@ from dotr.languages.lars.lars_spread import EventReads, atoms_read, lars_key_nam
 from dotr.languages.lars.model import EventAtom, LarsFile
 from dotr.model.algebra import Select
 from dotr.model.places import Span
-from dotr.model.terms import Label
+from dotr.model.terms import Label, Prefixes
 from dotr.model.time import Micros
 from dotr.model.units import UnitEvents, UnitStream
 from dotr.temporal.layout.keys import UnitKey
 from dotr.temporal.layout.spread import BucketShare, ReadSpread
 from dotr.temporal.layout.units import UnitRead
+
+if TYPE_CHECKING:
+    from dotr.explanations.descriptions import DescribedProgram, UnitDescription
+    from dotr.temporal.layout.layers import Layer
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +93,21 @@ class LarsUnit(EngineUnit):
 
     def meaning(self, origin: Micros) -> UnitMeaning:
         """The file."""
-        return UnitMeaning(self.noun, self.file)
+        from dotr.languages.forms import written  # loaded with state
+
+        return UnitMeaning(self.noun, written(self.file))
+
+    def description(self, layer: Layer, within: DescribedProgram) -> UnitDescription:
+        """The points and reports of the file, and its place among the layers."""
+        from dotr.languages.lars.description import file_description
+
+        return file_description(self.file, self.events, layer, within.prefixes)
+
+    def retention(self, prefixes: Prefixes) -> Iterator[str]:
+        """A line for each predicate of the stream."""
+        from dotr.languages.lars.description import file_retention
+
+        return file_retention(self.file, prefixes)
 
 
 def made_by(file: LarsFile) -> tuple[UnitEvents, ...]:

@@ -171,7 +171,7 @@ def why_no_report(replay: Replay, unit: StreamQuery, question: Question | None =
 
     >>> from dotr.commands.why.questions import open_replays
     >>> [replay] = open_replays("tests/explanations/queries.yaml", "1")
-    >>> print(why_no_report(replay, replay.program.queries[0]).lines()[0])
+    >>> print(why_no_report(replay, replay.program.units[0]).lines()[0])
     Hot: 4 reports, 8 events
     """
     return _ReportInquiry(replay, unit, question or Question()).answer()

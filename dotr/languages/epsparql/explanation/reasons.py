@@ -21,7 +21,7 @@ from dotr.explanations.replay.history import RecordedEvent
 from dotr.instant.queries.evaluate import AlgebraCompiler
 from dotr.instant.queries.graph import Graph
 from dotr.instant.queries.operators import EMPTY
-from dotr.languages.epsparql.interval_spread import OperandInput
+from dotr.languages.epsparql.interval_keys import OperandInput
 from dotr.languages.epsparql.unit import IntervalUnit
 from dotr.model.rules import EventSource, FactSource
 from dotr.model.terms import Term, Variable
