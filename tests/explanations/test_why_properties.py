@@ -32,7 +32,7 @@ def assert_explained(text: ProgramText, elements: Sequence[Element]) -> None:
     explainer = WhyExplainer(replay_of(program, text, elements))
     recorder = explainer.recorder([rule.name for rule in program.rules.rules])
     cached = CachedReplay(explainer.replay)
-    reasons = UnitReasons(recorder, ProofsByTime(cached), cached)
+    reasons = UnitReasons(recorder, ProofsByTime(cached))
     found: Counter[object] = Counter()
     for firings in recorder.run():
         for firing in firings:

@@ -11,11 +11,12 @@ from dotr.engine.program import compile_program
 from dotr.engine.spec import ProgramSpec
 from dotr.errors.diagnostics import Refused
 from dotr.explanations.evidence.proofs import DerivedTriple, StatedTriple, TripleProof
-from dotr.explanations.evidence.reasons import IntervalReason, LarsEventReason
+from dotr.explanations.evidence.reasons import proofs_of
 from dotr.explanations.replay.firings import UnitFiring
 from dotr.explanations.replay.stream import ElementPlace, RejectedElement, Replay, ReplayedInstant
-from dotr.explanations.text.unit_text import proofs_of
 from dotr.explanations.why import WhyExplainer
+from dotr.languages.epsparql.explanation.reasons import IntervalReason
+from dotr.languages.lars.explanation.reasons import LarsEventReason
 from dotr.languages.lars.model import ReportKind
 from dotr.model.stream import FedGraph
 from dotr.model.time import Clock

@@ -12,9 +12,10 @@ from typing import Final
 from dotr.commands.replay.comparison import ProgramPair, RuleDifference
 from dotr.evaluation.expressions.values.times import format_time
 from dotr.explanations.replay.stream import RejectedElement, Replay, ReplayedInstant
+from dotr.explanations.unit import UnitWhyNot
 from dotr.explanations.why import EventQuestion, WhyExplainer
 from dotr.explanations.why_not.rule import Question, why_not
-from dotr.explanations.why_not.unit_why_not import UnitWhyNot, is_answered, why_no_event
+from dotr.explanations.why_not.unit_why_not import is_answered, why_no_event
 from dotr.model.algebra import Attribute
 from dotr.model.rules import Rule
 from dotr.model.stream import Firing

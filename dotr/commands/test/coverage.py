@@ -29,7 +29,7 @@ from dotr.model.rules import Absent, Aggregate, Choose, Clause, Role, Rule
 from dotr.model.terms import Label, Prefixes
 from dotr.model.traverse import conjuncts, operands
 from dotr.syntax.rendering import constraint_text
-from dotr.temporal.layout.units import StreamQuery, units_by_label
+from dotr.temporal.layout.units import units_by_label
 
 # Coverage of units other than rules by the cases of rule tests.
 #
@@ -92,8 +92,8 @@ def coverage_of_units(replay: Replay) -> Iterator[UnitCoverage]:
                 times.setdefault(each.label, set()).add(each.time)
     for label, unit in units_by_label(units).items():
         coverage = UnitCoverage(label, unit.span.document.name, None, events.get(label, 0))
-        if isinstance(unit, StreamQuery):
-            coverage.reports = len(recorder.records[label].reports)
+        coverage.reports = recorder.records[label].report_count
+        if coverage.reports is not None:
             coverage.empty_reports = coverage.reports - len(times.get(label, ()))
         yield coverage
 

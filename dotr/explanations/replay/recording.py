@@ -21,8 +21,6 @@ from dotr.explanations.replay.history import History, RecordedEvent
 from dotr.explanations.replay.recorded_layer import RecordedLayer, member_ports, recorded_ports
 from dotr.explanations.replay.stream import RejectedElement, Replay
 from dotr.instant.stage_one import StageOne
-from dotr.languages.epsparql.component import IntervalComponent
-from dotr.languages.epsparql.component_run import ComponentRun
 from dotr.model.algebra import Expression, Filter, Group
 from dotr.model.event_order import AttributeValues
 from dotr.model.rules import EventSource, FactSource, Rule, Source
@@ -145,7 +143,7 @@ def read_units(program: CompiledProgram, names: Iterable[str]) -> ReadUnits:
         further = {unit.name for unit in units if not read.isdisjoint(labels_made(unit))} - needed
         if not further:
             read_others = [unit for unit in others if unit.name in needed]
-            needed |= {rule.name for unit in read_others if isinstance(unit, IntervalComponent) for rule in unit.rules}
+            needed |= {rule.name for unit in read_others for rule in unit.rules}
             return ReadUnits([rule for rule in rules if rule.name in needed], read_others)
         needed |= further
 
@@ -248,16 +246,14 @@ class Recorder:
                 done.clear()
 
     def _engine(self, done: Callable[[Step], None]) -> Engine:
-        """An engine whose layers record; for a rule within a component, only the rule's own
+        """An engine whose layers record; for a rule within another unit, only the rule's own
         layer."""
         program, clock = self.program, self.replay.clock
-        component = next((unit for unit in program.units if isinstance(unit, IntervalComponent) and self.rule in unit.rules), None)
-        if component is None:
+        around = next((unit for unit in program.units if self.rule in unit.rules), None)
+        if around is None:
             return Engine(program, clock, [_RecordingLayer.of(self, number, done) for number in range(len(program.layout.layers))])
         engine = Engine(program, clock)
-        run = engine.unit_runs[component.name]
-        assert isinstance(run, ComponentRun)
-        run.step_rule_by(self.rule, partial(_RecordingLayer.of_member, self, done))
+        engine.unit_runs[around.name].step_rule_by(self.rule, partial(_RecordingLayer.of_member, self, done))
         return engine
 
     def _note_failures(self, failed: list[DeadLetter]) -> None:

@@ -188,9 +188,7 @@ class FiringWriter:
         return [(name, bound[name]) for name in names if name in bound]
 
     def _attributes(self, attributes: Sequence[tuple[Variable, Term]]) -> str:
-        for name, term in attributes:
-            self.reasons.terms.name_blank(term, name)
-        return ", ".join(f"{name} {self.reasons.terms.text(term)}" for name, term in attributes)
+        return self.reasons.attributes(dict(attributes))
 
     def _event_fields(self, rule: Rule, place: int, event: RecordedEvent) -> Mapping[str, JsonValue]:
         role = rule.anchor if place == 0 else rule.clauses[place - 1].role

@@ -217,6 +217,12 @@ class ReasonWriter:
         self.name_blanks(evidence)
         return [self._used(item, proofs) for item in evidence]
 
+    def attributes(self, attributes: Mapping[Variable, Term]) -> str:
+        """The attributes of an event; blank nodes are named after them."""
+        for name, term in attributes.items():
+            self.terms.name_blank(term, name)
+        return ", ".join(f"{name} {self.terms.text(term)}" for name, term in attributes.items())
+
     def name_blanks(self, evidence: Evidence) -> None:
         """Name the blank nodes of some evidence after the variables that they are bound to."""
         for item in evidence:

@@ -19,6 +19,7 @@ from dotr.explanations.missing.fact import MissingFacts, explain_missing_facts
 from dotr.explanations.replay.recording import Recorder
 from dotr.explanations.replay.stream import ElementPlace, RejectedElement, Replay
 from dotr.explanations.text.event_text import EventWriter, unit_name
+from dotr.explanations.text.tree import counted
 from dotr.explanations.why_not.anchor_explanation import AnchorExplainer, AnchorExplanation
 from dotr.explanations.why_not.other_anchors import LateElements, LateSearch, WaitingAnchors, waiting_anchors
 from dotr.explanations.why_not.survey import REACH, RequestedAnchors, Survey
@@ -92,15 +93,6 @@ class Funnel:
         """The funnel as a JSON object."""
         steps = [{"after": name, "bindings": number} for name, number in self.steps]
         return {"anchors": self.anchors, "steps": steps, "errors": self.errors, "events": self.events}
-
-
-def counted(number: int, noun: str) -> str:
-    """A number with its noun.
-
-    >>> counted(1, "anchor"), counted(1200, "event")
-    ('1 anchor', '1,200 events')
-    """
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 @dataclass(frozen=True)

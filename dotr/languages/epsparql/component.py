@@ -9,13 +9,15 @@ Source: ep-sparql.md, sections 4 and 5.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from graphlib import TopologicalSorter
+from typing import TYPE_CHECKING
 
-from dotr.engine.unit_runs import EngineUnit, UnitContext, UnitMeaning, UnitRun
+from dotr.engine.unit_runs import UnitContext, UnitMeaning, UnitRun
 from dotr.errors.diagnostics import Diagnostic
 from dotr.evaluation.limits import Limits
+from dotr.explanations.unit import ExplainedUnit, UnitWhyNot
 from dotr.instant.datalog.background.knowledge import Knowledge
 from dotr.languages.epsparql.unit import IntervalUnit, LinkedMembers, Member, label_read, member_reads
 from dotr.model.algebra import Select
@@ -23,15 +25,25 @@ from dotr.model.graphs import components
 from dotr.model.places import Span
 from dotr.model.rules import Rule
 from dotr.model.terms import Label
-from dotr.model.time import Micros
+from dotr.model.time import Clock, Micros
 from dotr.model.units import UnitEvents
 from dotr.temporal.layout.keys import UnitKey
 from dotr.temporal.layout.spread import BucketShare, ReadSpread
 from dotr.temporal.layout.units import ProgramUnit, StreamUnit, UnitRead, labels_made, makers, readings
 
+if TYPE_CHECKING:
+    from dotr.engine.program import CompiledProgram
+    from dotr.explanations.evidence.event_reasons import ProofsByTime, UnitReasonFinder
+    from dotr.explanations.evidence.reasons import UnitReason
+    from dotr.explanations.replay.firings import AnyFiring, FiringRecorder
+    from dotr.explanations.replay.records import UnitRecord
+    from dotr.explanations.replay.stream import Replay
+    from dotr.explanations.text.unit_event_writer import UnitEventWriter, WriterContext
+    from dotr.explanations.why_not.rule import Question
+
 
 @dataclass(frozen=True, slots=True)
-class IntervalComponent(LinkedMembers, EngineUnit):
+class IntervalComponent(LinkedMembers, ExplainedUnit):
     """Units, and rules, that depend on each other through the past."""
 
     @property
@@ -91,6 +103,30 @@ class IntervalComponent(LinkedMembers, EngineUnit):
     def meaning(self, origin: Micros) -> UnitMeaning:
         """The text of each member."""
         return UnitMeaning(self.noun, tuple(each.query if isinstance(each, IntervalUnit) else each for each in self.members))
+
+    def records(self, run: UnitRun, program: CompiledProgram, clock: Clock) -> Mapping[Label, UnitRecord]:
+        """The records of the members other than rules."""
+        from dotr.languages.epsparql.component_run import ComponentRun
+        from dotr.languages.epsparql.explanation.interval_records import IntervalRecord
+
+        assert isinstance(run, ComponentRun)
+        return {label: IntervalRecord(member, member.unit) for label, member in run.runs.items()}
+
+    def reasons(self, recorder: FiringRecorder, proofs: ProofsByTime, follow: Callable[[AnyFiring], UnitReason | None]) -> UnitReasonFinder:
+        """A finder of the reasons of the members' events, as of any unit of EP-SPARQL."""
+        return self._queries[0].reasons(recorder, proofs, follow)
+
+    def writer(self, context: WriterContext) -> UnitEventWriter:
+        """The writer of the reasons of the language's events."""
+        return self._queries[0].writer(context)
+
+    def why_not(self, replay: Replay, label: Label, question: Question) -> UnitWhyNot:
+        """The reason for which a member produced no event."""
+        return next(each for each in self._queries if each.name == label).why_not(replay, label, question)
+
+    @property
+    def _queries(self) -> Sequence[IntervalUnit]:
+        return [member for member in self.members if isinstance(member, IntervalUnit)]
 
 
 def with_components(rules: Sequence[Rule], units: Sequence[StreamUnit], labels: Mapping[Label, UnitEvents]) -> list[StreamUnit]:

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
-from dotr.engine.unit_runs import EngineUnit, UnitContext, UnitMeaning, UnitRun
+from dotr.engine.unit_runs import UnitContext, UnitMeaning, UnitRun
 from dotr.errors.diagnostics import Diagnostic
 from dotr.evaluation.limits import Limits
+from dotr.explanations.unit import ExplainedUnit, UnitWhyNot
 from dotr.instant.datalog.background.knowledge import Knowledge
 from dotr.languages.epsparql.interval_spread import LinkedQuery, interval_key_names, interval_spreads
 from dotr.model.algebra import Select
 from dotr.model.rules import EventSource, Rule
 from dotr.model.terms import Label
-from dotr.model.time import Micros
+from dotr.model.time import Clock, Micros
 from dotr.model.units import IntervalEvents, UnitEvents
 from dotr.temporal.layout.keys import UnitKey
 from dotr.temporal.layout.retention import lookbacks, roles
@@ -22,11 +23,19 @@ from dotr.temporal.layout.spread import BucketShare, ReadSpread
 from dotr.temporal.layout.units import UnitRead
 
 if TYPE_CHECKING:
+    from dotr.engine.program import CompiledProgram
     from dotr.engine.state.units import UnitSnapshot
+    from dotr.explanations.evidence.event_reasons import ProofsByTime, UnitReasonFinder
+    from dotr.explanations.evidence.reasons import UnitReason
+    from dotr.explanations.replay.firings import AnyFiring, FiringRecorder
+    from dotr.explanations.replay.records import UnitRecord
+    from dotr.explanations.replay.stream import Replay
+    from dotr.explanations.text.unit_event_writer import UnitEventWriter, WriterContext
+    from dotr.explanations.why_not.rule import Question
 
 
 @dataclass(frozen=True, slots=True)
-class IntervalUnit(LinkedQuery, EngineUnit):
+class IntervalUnit(LinkedQuery, ExplainedUnit):
     """A QUERY or STREAM with the streams that it reads."""
 
     @property
@@ -108,6 +117,30 @@ class IntervalUnit(LinkedQuery, EngineUnit):
         from dotr.languages.epsparql.division import united_intervals
 
         return united_intervals(parts)
+
+    def records(self, run: UnitRun, program: CompiledProgram, clock: Clock) -> Mapping[Label, UnitRecord]:
+        """The record of the unit."""
+        from dotr.languages.epsparql.explanation.interval_records import IntervalRecord
+
+        return {self.name: IntervalRecord(run, self)}
+
+    def reasons(self, recorder: FiringRecorder, proofs: ProofsByTime, follow: Callable[[AnyFiring], UnitReason | None]) -> UnitReasonFinder:
+        """A finder of the reasons of the unit's events."""
+        from dotr.languages.epsparql.explanation.reasons import IntervalReasons
+
+        return IntervalReasons(recorder, proofs, follow)
+
+    def writer(self, context: WriterContext) -> UnitEventWriter:
+        """The writer of the reasons of the language's events."""
+        from dotr.languages.epsparql.explanation.text import IntervalWriter
+
+        return context.writers.part(IntervalWriter, lambda: IntervalWriter(context))
+
+    def why_not(self, replay: Replay, label: Label, question: Question) -> UnitWhyNot:
+        """The reason for which the unit produced no event."""
+        from dotr.languages.epsparql.explanation.why_not import why_no_interval
+
+        return why_no_interval(replay, self, IntervalUnit, question)
 
 
 Member: TypeAlias = IntervalUnit | Rule

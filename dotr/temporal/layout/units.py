@@ -3,7 +3,7 @@
 Idea: layout depends on the streams that a unit reads and makes, and not on its language
 (semantics.md, 8). A unit reads a stream *now* if arrivals of its own moment may count; units of one
 moment run in the order of these reads. A language defines a class with the members of
-`StreamUnit`, and of `dotr.engine.unit_runs.EngineUnit`; nothing else asks for that class.
+`StreamUnit`, and of `dotr.explanations.unit.ExplainedUnit`; nothing else asks for that class.
 Example: the query `Q` that reads the input stream `s` and the graphs that the rule `R` defines has
 two reads, `FedGraphs("s")` and `MadeGraphs("R")`, both now; it makes the label `Q`.
 """

@@ -38,7 +38,8 @@ from dotr.explanations.missing.vocabulary import StreamVocabulary
 from dotr.explanations.replay.firings import FiringRecorder, UnitFiring
 from dotr.explanations.replay.stream import CachedReplay, Replay, WindowElement
 from dotr.explanations.text.pattern_text import part_text, pattern_text
-from dotr.explanations.why_not.rule import Question, counted
+from dotr.explanations.text.tree import counted
+from dotr.explanations.why_not.rule import Question
 from dotr.instant.queries.evaluate import AlgebraCompiler
 from dotr.instant.queries.graph import Graph
 from dotr.instant.queries.operators import EMPTY
@@ -211,7 +212,8 @@ class _ReportInquiry:
                 each for each in firings if isinstance(each, UnitFiring) and each.label == self._unit.name and self._is_requested(each)
             ]
         self._note_elements()
-        record = recorder.records[self._unit.name]
+        record = recorder.record(self._unit.name, QueryRecord)
+        assert record is not None
         reports = [each for each in record.reports if self._covers(each.time)]
         empty = sum(all(seen.held.first >= seen.held.end for seen in each.contents) for each in reports)
         found = ReportWhyNot(self._replay.case, self._unit.name, len(reports), empty, len(events))
