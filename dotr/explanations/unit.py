@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from dotr.explanations.replay.records import RecordedUnit
 from dotr.model.terms import Label
@@ -20,26 +20,9 @@ if TYPE_CHECKING:
     from dotr.explanations.evidence.reasons import UnitReason
     from dotr.explanations.replay.firings import AnyFiring, FiringRecorder
     from dotr.explanations.replay.stream import Replay
+    from dotr.explanations.text.narrative import WhyNot
     from dotr.explanations.text.unit_event_writer import UnitEventWriter, WriterContext
     from dotr.explanations.why_not.rule import Question
-
-
-class UnitWhyNot(Protocol):
-    """An answer to why not, for one replay."""
-
-    @property
-    def case(self) -> str:
-        """The case of a rule test; empty otherwise."""
-
-    @property
-    def fired(self) -> bool:
-        """True if there is a requested event."""
-
-    def lines(self) -> list[str]:
-        """The answer as lines of text: the counts first."""
-
-    def to_json(self) -> dict[str, object]:
-        """The answer as a JSON object."""
 
 
 class ExplainedUnit(RecordedUnit):
@@ -62,7 +45,7 @@ class ExplainedUnit(RecordedUnit):
         """The writer of the reasons of the language's events, one for each tree."""
 
     @abstractmethod
-    def why_not(self, replay: Replay, label: Label, question: Question) -> UnitWhyNot:
+    def why_not(self, replay: Replay, label: Label, question: Question) -> WhyNot:
         """The reason for which the unit produced no event of a label, which it makes.
 
         Args:

@@ -84,7 +84,6 @@ def test_answers_count_the_events_of_the_engine(text: ProgramText, elements: lis
     for rule in program.rules.rules:
         for every in (False, True):
             answer = why_not(replay_of(program, text, elements), rule.name, Question(every=every))
-            assert answer.funnel.events == whole[rule.name]
             assert answer.fired == bool(whole[rule.name])
             assert answer.lines()[0].startswith(f"{rule.name}: ")
             assert json.loads(json.dumps(answer.to_json()))["funnel"]["events"] == whole[rule.name]

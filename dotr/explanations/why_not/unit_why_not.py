@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from dotr.engine.program import CompiledProgram
 from dotr.explanations.replay.stream import Replay
-from dotr.explanations.unit import UnitWhyNot, explained_unit
+from dotr.explanations.text.narrative import WhyNot
+from dotr.explanations.unit import explained_unit
 from dotr.explanations.why_not.rule import Question, why_not
 from dotr.model.terms import Variable
 from dotr.temporal.layout.units import units_by_label
 
 
-def why_no_event(replay: Replay, name: str, question: Question | None = None) -> UnitWhyNot:
+def why_no_event(replay: Replay, name: str, question: Question | None = None) -> WhyNot:
     """The reason for which a rule did not fire, or a unit produced no event of a label.
 
     Args:

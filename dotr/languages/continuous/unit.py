@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from dotr.engine.unit_runs import EngineUnit, UnitContext, UnitMeaning, UnitRun
 from dotr.errors.diagnostics import Diagnostic
 from dotr.evaluation.limits import Limits
-from dotr.explanations.unit import ExplainedUnit, UnitWhyNot
+from dotr.explanations.unit import ExplainedUnit
 from dotr.instant.datalog.background.knowledge import Knowledge
 from dotr.languages.continuous.keys import query_key, query_spreads
 from dotr.languages.continuous.model import AskForm, ConstructForm, ContinuousQuery, SelectForm
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from dotr.explanations.replay.firings import AnyFiring, FiringRecorder
     from dotr.explanations.replay.records import UnitRecord
     from dotr.explanations.replay.stream import Replay
+    from dotr.explanations.text.narrative import WhyNot
     from dotr.explanations.text.unit_event_writer import UnitEventWriter, WriterContext
     from dotr.explanations.why_not.rule import Question
 
@@ -161,7 +162,7 @@ class QueryUnit(StreamQuery, ExplainedUnit):
 
         return context.writers.part(ReportWriter, lambda: ReportWriter(context))
 
-    def why_not(self, replay: Replay, label: Label, question: Question) -> UnitWhyNot:
+    def why_not(self, replay: Replay, label: Label, question: Question) -> WhyNot:
         """The reason for which the query produced no event."""
         from dotr.languages.continuous.explanation.why_not import why_no_report
 

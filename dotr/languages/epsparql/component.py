@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from dotr.engine.unit_runs import UnitContext, UnitMeaning, UnitRun
 from dotr.errors.diagnostics import Diagnostic
 from dotr.evaluation.limits import Limits
-from dotr.explanations.unit import ExplainedUnit, UnitWhyNot
+from dotr.explanations.unit import ExplainedUnit
 from dotr.instant.datalog.background.knowledge import Knowledge
 from dotr.languages.epsparql.unit import IntervalUnit, LinkedMembers, Member, label_read, member_reads
 from dotr.model.algebra import Select
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from dotr.explanations.replay.firings import AnyFiring, FiringRecorder
     from dotr.explanations.replay.records import UnitRecord
     from dotr.explanations.replay.stream import Replay
+    from dotr.explanations.text.narrative import WhyNot
     from dotr.explanations.text.unit_event_writer import UnitEventWriter, WriterContext
     from dotr.explanations.why_not.rule import Question
 
@@ -120,7 +121,7 @@ class IntervalComponent(LinkedMembers, ExplainedUnit):
         """The writer of the reasons of the language's events."""
         return self._queries[0].writer(context)
 
-    def why_not(self, replay: Replay, label: Label, question: Question) -> UnitWhyNot:
+    def why_not(self, replay: Replay, label: Label, question: Question) -> WhyNot:
         """The reason for which a member produced no event."""
         return next(each for each in self._queries if each.name == label).why_not(replay, label, question)
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from dotr.engine.unit_runs import UnitContext, UnitMeaning, UnitRun
 from dotr.errors.diagnostics import Diagnostic
 from dotr.evaluation.limits import Limits
-from dotr.explanations.unit import ExplainedUnit, UnitWhyNot
+from dotr.explanations.unit import ExplainedUnit
 from dotr.instant.datalog.background.knowledge import Knowledge
 from dotr.languages.epsparql.interval_spread import LinkedQuery, interval_key_names, interval_spreads
 from dotr.model.algebra import Select
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from dotr.explanations.replay.firings import AnyFiring, FiringRecorder
     from dotr.explanations.replay.records import UnitRecord
     from dotr.explanations.replay.stream import Replay
+    from dotr.explanations.text.narrative import WhyNot
     from dotr.explanations.text.unit_event_writer import UnitEventWriter, WriterContext
     from dotr.explanations.why_not.rule import Question
 
@@ -136,7 +137,7 @@ class IntervalUnit(LinkedQuery, ExplainedUnit):
 
         return context.writers.part(IntervalWriter, lambda: IntervalWriter(context))
 
-    def why_not(self, replay: Replay, label: Label, question: Question) -> UnitWhyNot:
+    def why_not(self, replay: Replay, label: Label, question: Question) -> WhyNot:
         """The reason for which the unit produced no event."""
         from dotr.languages.epsparql.explanation.why_not import why_no_interval
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from dotr.engine.unit_runs import UnitContext, UnitMeaning, UnitRun
 from dotr.errors.diagnostics import Diagnostic, Severity
 from dotr.evaluation.limits import Limits
-from dotr.explanations.unit import ExplainedUnit, UnitWhyNot
+from dotr.explanations.unit import ExplainedUnit
 from dotr.instant.datalog.background.knowledge import Knowledge
 from dotr.languages.lars.codes import LarsCode
 from dotr.languages.lars.keys import lars_key
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from dotr.explanations.replay.firings import AnyFiring, FiringRecorder
     from dotr.explanations.replay.records import UnitRecord
     from dotr.explanations.replay.stream import Replay
+    from dotr.explanations.text.narrative import WhyNot
     from dotr.explanations.text.unit_event_writer import UnitEventWriter, WriterContext
     from dotr.explanations.why_not.rule import Question
 
@@ -165,7 +166,7 @@ class LarsUnit(ExplainedUnit):
 
         return context.writers.part(LarsWriter, lambda: LarsWriter(context))
 
-    def why_not(self, replay: Replay, label: Label, question: Question) -> UnitWhyNot:
+    def why_not(self, replay: Replay, label: Label, question: Question) -> WhyNot:
         """The reason for which the file produced no event of a label."""
         from dotr.languages.lars.explanation.why_not import why_no_point
 

@@ -11,13 +11,14 @@ Cost: one replay with all parts.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final, NamedTuple, TypeAlias
 
 from dotr.evaluation.expressions.values.times import format_time
 from dotr.explanations.evidence.evaluations import truth_in
 from dotr.explanations.replay.firings import FiringRecorder, UnitFiring
 from dotr.explanations.replay.stream import CachedReplay, Replay
+from dotr.explanations.text.narrative import Narrative, WhyNot, sentences
 from dotr.explanations.text.tree import counted
 from dotr.explanations.why_not.rule import Question
 from dotr.languages.epsparql.explanation.interval_records import IntervalRecord, RecordedInterval
@@ -50,46 +51,6 @@ _MOST_RIGHT: Final = 50
 """Number of solutions of either side that are compared for the nearest miss, the latest ones."""
 
 
-@dataclass(frozen=True)
-class IntervalWhyNot:
-    """The answer for one replay.
-
-    Attributes:
-        case: the case of a rule test; empty otherwise.
-        rule: the label.
-        events: the number of requested events.
-        parts: a line for each part of the pattern, with its number of solutions.
-        stop: the reason for which the first part without a solution has none; may be empty.
-    """
-
-    case: str
-    rule: Label
-    events: int
-    parts: tuple[str, ...] = ()
-    stop: str = ""
-
-    @property
-    def fired(self) -> bool:
-        """True if there is a requested event."""
-        return self.events > 0
-
-    def lines(self) -> list[str]:
-        """The answer as lines of text: the count of events first."""
-        lines = [f"{self.rule}: {counted(self.events, 'event')}", *(f"  {part}" for part in self.parts)]
-        return lines + ([f"    {self.stop}"] if self.stop else [])
-
-    def to_json(self) -> dict[str, object]:
-        """The answer as a JSON object."""
-        return {
-            "rule": self.rule,
-            "case": self.case or None,
-            "fired": self.fired,
-            "events": self.events,
-            "parts": list(self.parts),
-            "stop": self.stop or None,
-        }
-
-
 class _PatternPart(NamedTuple):
     """A part of a pattern as a unit of its own."""
 
@@ -98,14 +59,14 @@ class _PatternPart(NamedTuple):
     unit: StreamUnit
 
 
-def why_no_interval(replay: Replay, unit: LinkedQuery, make_unit: MakeUnit, question: Question | None = None) -> IntervalWhyNot:
+def why_no_interval(replay: Replay, unit: LinkedQuery, make_unit: MakeUnit, question: Question) -> WhyNot:
     """The reason for which a unit of EP-SPARQL produced no event.
 
     Args:
         replay: the program and its stream.
         unit: the unit.
         make_unit: makes the units of the parts of its pattern.
-        question: the requested times, and the attributes of the events; None: all.
+        question: the requested times, and the attributes of the events.
 
     >>> from dotr.commands.why.questions import open_replays
     >>> [replay] = open_replays("tests/explanations/temporal.yaml", "1")
@@ -113,7 +74,7 @@ def why_no_interval(replay: Replay, unit: LinkedQuery, make_unit: MakeUnit, ques
     >>> print(unit.why_not(replay, "Crowd", Question()).lines()[0])
     Crowd: 1 event
     """
-    return _IntervalInquiry(replay, unit, make_unit, question or Question()).answer()
+    return _IntervalInquiry(replay, unit, make_unit, question).answer()
 
 
 class _IntervalInquiry:
@@ -126,22 +87,28 @@ class _IntervalInquiry:
         self._question = question
         self._terms = TermWriter(replay.prefixes)
 
-    def answer(self) -> IntervalWhyNot:
+    def answer(self) -> WhyNot:
         """Run the replay, and build the answer."""
         parts = self._parts
         recorder = FiringRecorder.of(self._replay, [self._label], [part.unit for part in parts])
         events = sum(self._is_requested(each) for firings in recorder.run() for each in firings if isinstance(each, UnitFiring))
-        found = IntervalWhyNot(self._replay.case, self._label, events)
         if events:
-            return found
+            return self._answer(events)
         if not parts:
-            return replace(found, stop="its query has no answer at any instant")
+            return self._answer(0, stop="its query has no answer at any instant")
         solutions = {part.label: self._solutions(recorder, part) for part in parts}
         failing_part = _failing_part(parts[-1].pattern, {part.pattern for part in parts if solutions[part.label]})
         stop = "the whole has solutions, none at the times or with the attributes asked about"
         if failing_part is not None:
             stop = self._stop(failing_part, parts, solutions)
-        return replace(found, parts=tuple(self._line(part.pattern, solutions[part.label]) for part in parts), stop=stop)
+        return self._answer(0, [self._line(part.pattern, solutions[part.label]) for part in parts], stop)
+
+    def _answer(self, events: int, parts: Sequence[str] = (), stop: str = "") -> WhyNot:
+        """The answer, with a line for each part of the pattern; `stop`: the reason for which the
+        first part without a solution has none."""
+        head = f"{self._label}: {counted(events, 'event')}"
+        below = (*sentences(parts), Narrative(below=(Narrative(stop),)))
+        return WhyNot.of(self._replay.case, self._label, events > 0, head, below, events=events, parts=parts, stop=stop or None)
 
     def _solutions(self, recorder: FiringRecorder, part: _PatternPart) -> list[RecordedInterval]:
         """The solutions of a part up to the last requested time."""

@@ -18,6 +18,7 @@ from dotr.evaluation.limits import LimitExceeded
 from dotr.explanations.evidence.evaluations import truth_in
 from dotr.explanations.replay.firings import FiringRecorder, UnitFiring
 from dotr.explanations.replay.stream import CachedReplay, Replay
+from dotr.explanations.text.narrative import WhyNot, sentences
 from dotr.explanations.text.reason_text import with_values
 from dotr.explanations.text.tree import counted
 from dotr.explanations.why_not.rule import Question
@@ -53,47 +54,6 @@ _DEEPEST: Final = 3
 
 
 @dataclass(frozen=True)
-class PointWhyNot:
-    """The answer for one replay.
-
-    Attributes:
-        case: the case of a rule test; empty otherwise.
-        rule: the label.
-        points: the number of requested points that were evaluated.
-        events: the number of requested events.
-        stops: lines with the item that stops each rule, or the reason for which a row is no event;
-            lines below a rule are indented.
-    """
-
-    case: str
-    rule: Label
-    points: int
-    events: int
-    stops: tuple[str, ...] = ()
-
-    @property
-    def fired(self) -> bool:
-        """True if there is a requested event."""
-        return self.events > 0
-
-    def lines(self) -> list[str]:
-        """The answer as lines of text: the counts first."""
-        head = f"{self.rule}: {counted(self.points, 'point')} evaluated, {counted(self.events, 'event')}"
-        return [head, *(f"  {line}" for line in self.stops)]
-
-    def to_json(self) -> dict[str, object]:
-        """The answer as a JSON object."""
-        return {
-            "rule": self.rule,
-            "case": self.case or None,
-            "fired": self.fired,
-            "points": self.points,
-            "events": self.events,
-            "stops": list(self.stops),
-        }
-
-
-@dataclass(frozen=True)
 class _RuleReached:
     """The evaluation of a rule at the point at which the longest prefix of its body has rows.
 
@@ -114,14 +74,14 @@ class _RuleReached:
         return next((number for number, count in enumerate(self.counts) if not count), len(self.counts))
 
 
-def why_no_point(replay: Replay, file: LarsFile, label: Label, question: Question | None = None) -> PointWhyNot:
+def why_no_point(replay: Replay, file: LarsFile, label: Label, question: Question) -> WhyNot:
     """The reason for which a file produced no event of a label.
 
     Args:
         replay: the program and its stream.
         file: a file of the program.
         label: the label of one of its REPORTs.
-        question: the requested points, and the attributes of their events; None: all.
+        question: the requested points, and the attributes of their events.
 
     >>> from dotr.commands.why.questions import open_replays
     >>> [replay] = open_replays("tests/explanations/temporal.yaml", "1")
@@ -129,7 +89,7 @@ def why_no_point(replay: Replay, file: LarsFile, label: Label, question: Questio
     >>> print(unit.why_not(replay, "Recent", Question()).lines()[0])
     Recent: 11 points evaluated, 5 events
     """
-    return _PointInquiry(replay, file, label, question or Question()).answer()
+    return _PointInquiry(replay, file, label, question).answer()
 
 
 class _PointInquiry:
@@ -143,7 +103,7 @@ class _PointInquiry:
         self._terms = TermWriter(replay.prefixes)
         self._record: LarsRecord
 
-    def answer(self) -> PointWhyNot:
+    def answer(self) -> WhyNot:
         """Run the replay, and build the answer."""
         label = self._report.label
         recorder = FiringRecorder.of(self._replay, [label])
@@ -153,12 +113,22 @@ class _PointInquiry:
         record = self._record = found
         points = [each.point for each in record.points if self._covers(each.point)]
         if events or record.first is None or not record.points:
-            return PointWhyNot(self._replay.case, label, len(points), len(events), () if events else ("no instant came",))
+            return self._answer(len(points), len(events), () if events else ("no instant came",))
         try:
             stops = tuple(self._stops(self._report.atom, self._requested_terms(self._report.atom), 0))
         except LimitExceeded as error:
             stops = (f"a point goes over a limit: {error}",)
-        return PointWhyNot(self._replay.case, label, len(points), 0, stops)
+        return self._answer(len(points), 0, stops)
+
+    def _answer(self, points: int, events: int, stops: tuple[str, ...]) -> WhyNot:
+        """The answer, with the number of requested points that were evaluated.
+
+        `stops`: lines with the item that stops each rule, or the reason for which a row is no
+        event; lines below a rule are indented.
+        """
+        label = self._report.label
+        head = f"{label}: {counted(points, 'point')} evaluated, {counted(events, 'event')}"
+        return WhyNot.of(self._replay.case, label, events > 0, head, sentences(stops), points=points, events=events, stops=stops)
 
     # --- the question ---
 
