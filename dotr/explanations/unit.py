@@ -16,10 +16,10 @@ from dotr.model.terms import Label
 from dotr.temporal.layout.units import StreamUnit
 
 if TYPE_CHECKING:
+    from dotr.engine.replay import Replay
     from dotr.explanations.evidence.event_reasons import ProofsByTime, UnitReasonFinder
     from dotr.explanations.evidence.reasons import UnitReason
     from dotr.explanations.replay.firings import AnyFiring, FiringRecorder
-    from dotr.explanations.replay.stream import Replay
     from dotr.explanations.text.narrative import WhyNot
     from dotr.explanations.text.unit_event_writer import UnitEventWriter, WriterContext
     from dotr.explanations.why_not.rule import Question

@@ -15,6 +15,7 @@ from typing import Final
 
 from dotr.engine.driver import Engine
 from dotr.engine.program import CompiledProgram
+from dotr.engine.replay import CachedReplay, ElementPlace, Replay
 from dotr.evaluation.expressions.values.times import format_time
 from dotr.evaluation.limits import LimitExceeded
 from dotr.explanations.evidence.background_origins import BackgroundOrigins, close_background_in_rounds
@@ -23,7 +24,6 @@ from dotr.explanations.evidence.event_reasons import EventReasons, ProofsByTime
 from dotr.explanations.evidence.proofs import ProofBuilder, TripleProof
 from dotr.explanations.evidence.reasons import UnitReason, proofs_of
 from dotr.explanations.replay.firings import AnyFiring, FiringRecorder, NamedFiring
-from dotr.explanations.replay.stream import CachedReplay, ElementPlace, Replay
 from dotr.explanations.text.reason_text import ReasonWriter, background_triples, replace_background
 from dotr.explanations.text.tree import WhyTree
 from dotr.explanations.text.unit_text import UnitWriter

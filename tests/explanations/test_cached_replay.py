@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from dotr.engine.program import compile_program
+from dotr.engine.replay import CachedReplay, ElementPlace, RejectedElement, Replay, ReplayedInstant
 from dotr.engine.spec import ProgramSpec
-from dotr.explanations.replay.stream import CachedReplay, ElementPlace, RejectedElement, Replay, ReplayedInstant
 from dotr.model.time import Clock
 
 pytestmark = pytest.mark.core

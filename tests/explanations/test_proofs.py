@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from dotr.engine.program import compile_program
+from dotr.engine.replay import ElementPlace, ReplayedInstant
 from dotr.engine.spec import ProgramSpec
 from dotr.explanations.evidence.proofs import (
     AggregatedGroup,
@@ -23,7 +24,6 @@ from dotr.explanations.evidence.proofs import (
     UnmatchedAtoms,
     program_rules,
 )
-from dotr.explanations.replay.stream import ElementPlace, ReplayedInstant
 from dotr.instant.datalog.entailment import Entailment
 from dotr.model.algebra import Const, TriplePattern
 from dotr.model.places import Document

@@ -9,10 +9,10 @@ from collections.abc import Callable, Iterator, Sequence
 from hypothesis import given
 
 from dotr.engine.program import CompiledProgram
+from dotr.engine.replay import ElementPlace, RejectedElement, Replay, ReplayedInstant
 from dotr.explanations.evidence.evaluations import ConsumedEvents
 from dotr.explanations.evidence.rule_evaluation import RuleEvaluator
 from dotr.explanations.replay.recording import Recorder
-from dotr.explanations.replay.stream import ElementPlace, RejectedElement, Replay, ReplayedInstant
 from dotr.explanations.why_not.rule import Question, why_not
 from dotr.model.stream import Element
 from tests.support.properties import compiled, examples, oracle, shown

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 
 from hypothesis import given
 
+from dotr.engine.replay import CachedReplay
 from dotr.explanations.evidence.event_reasons import ProofsByTime
 from dotr.explanations.evidence.query_proof import used_triples
 from dotr.explanations.evidence.reasons import FactReason, FiringReason
-from dotr.explanations.replay.stream import CachedReplay
 from dotr.explanations.text.tree import ReasonKind, WhyTree
 from dotr.explanations.why import UnitReasons, WhyExplainer
 from dotr.model.algebra import Bgp

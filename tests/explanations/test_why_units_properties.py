@@ -10,10 +10,10 @@ from pathlib import Path
 from hypothesis import assume, given, note
 
 from dotr.engine.program import compile_program
+from dotr.engine.replay import ElementPlace, RejectedElement, Replay, ReplayedInstant, WindowElement
 from dotr.engine.spec import ProgramSpec
 from dotr.errors.diagnostics import Refused
 from dotr.explanations.replay.firings import UnitFiring
-from dotr.explanations.replay.stream import ElementPlace, RejectedElement, Replay, ReplayedInstant, WindowElement
 from dotr.explanations.text.tree import ReasonKind
 from dotr.explanations.why import WhyExplainer
 from dotr.instant.datalog.entailment import Entailment

@@ -8,12 +8,12 @@ from typing import Final
 from hypothesis import assume
 
 from dotr.engine.program import compile_program
+from dotr.engine.replay import ElementPlace, RejectedElement, Replay, ReplayedInstant
 from dotr.engine.spec import ProgramSpec
 from dotr.errors.diagnostics import Refused
 from dotr.explanations.evidence.proofs import DerivedTriple, StatedTriple, TripleProof
 from dotr.explanations.evidence.reasons import proofs_of
 from dotr.explanations.replay.firings import UnitFiring
-from dotr.explanations.replay.stream import ElementPlace, RejectedElement, Replay, ReplayedInstant
 from dotr.explanations.why import WhyExplainer
 from dotr.languages.epsparql.explanation.reasons import IntervalReason
 from dotr.languages.lars.explanation.reasons import LarsEventReason

@@ -10,8 +10,8 @@ from dataclasses import replace
 from typing import Final
 
 from dotr.commands.replay.comparison import ProgramPair, RuleDifference
+from dotr.engine.replay import RejectedElement, Replay, ReplayedInstant
 from dotr.evaluation.expressions.values.times import format_time
-from dotr.explanations.replay.stream import RejectedElement, Replay, ReplayedInstant
 from dotr.explanations.text.narrative import WhyNot
 from dotr.explanations.why import EventQuestion, WhyExplainer
 from dotr.explanations.why_not.rule import Question, why_not

@@ -11,10 +11,10 @@ from dotr.commands.test.difference import Discrepancy, Item, comparable, compara
 from dotr.commands.test.files import CaseSection, ElementSection, ExpectedSection, FactSection, RecordingSection, TestFile
 from dotr.engine.driver import Engine
 from dotr.engine.program import CompiledProgram
+from dotr.engine.replay import ElementPlace
 from dotr.errors.diagnostics import Diagnostic, Refused
 from dotr.evaluation.expressions.values.times import format_time
 from dotr.evaluation.limits import LIMITS
-from dotr.explanations.replay.stream import ElementPlace
 from dotr.instant.instants import merge
 from dotr.model.places import Span
 from dotr.model.stream import FedGraph, Firing, Reason, fed_stream, stream_name

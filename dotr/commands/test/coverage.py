@@ -17,13 +17,13 @@ from typing import NamedTuple, assert_never
 
 from dotr.commands.test.run import LoadedTest
 from dotr.commands.why.questions import replay_of_case
+from dotr.engine.replay import Replay
 from dotr.evaluation.limits import LimitExceeded
 from dotr.explanations.evidence.evaluations import AnchorEvaluation, ClauseEvaluation, ConditionOutcome, ConsumedEvents
 from dotr.explanations.evidence.proofs import InstantProofs, program_rules
 from dotr.explanations.evidence.rule_evaluation import RuleEvaluator
 from dotr.explanations.replay.firings import FiringRecorder, UnitFiring
 from dotr.explanations.replay.recording import Recorder
-from dotr.explanations.replay.stream import Replay
 from dotr.model.algebra import Expression
 from dotr.model.rules import Absent, Aggregate, Choose, Clause, Role, Rule
 from dotr.model.terms import Label, Prefixes

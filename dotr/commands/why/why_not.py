@@ -12,7 +12,7 @@ from dotr.errors.diagnostics import refuse
 from dotr.errors.terminal import print_stdout
 
 if TYPE_CHECKING:
-    from dotr.explanations.replay.stream import Replay
+    from dotr.engine.replay import Replay
     from dotr.explanations.text.narrative import WhyNot
 
 

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from dotr.engine.driver import close_instant
+from dotr.engine.replay import CachedReplay, ReplayedInstant
 from dotr.explanations.evidence.evaluations import AnchorEvaluation, Binding, ClauseEvaluation, ConsumedEvents
 from dotr.explanations.evidence.proofs import InstantProofs, TripleProof, program_rules
 from dotr.explanations.evidence.query_proof import prove_fact, used_triples
@@ -20,7 +21,6 @@ from dotr.explanations.evidence.rule_evaluation import RuleEvaluator
 from dotr.explanations.evidence.rule_matches import ProvingRules
 from dotr.explanations.replay.firings import AnyFiring, FiringRecorder, NamedFiring, UnitFiring
 from dotr.explanations.replay.history import RecordedEvent
-from dotr.explanations.replay.stream import CachedReplay, ReplayedInstant
 from dotr.instant.queries.graph import Graph
 from dotr.model.rules import FactSource, Role, Rule
 from dotr.model.terms import Label, Term

@@ -15,13 +15,13 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from dotr.engine.program import CompiledProgram
+from dotr.engine.replay import Replay
 from dotr.evaluation.expressions.values.times import format_time
 from dotr.evaluation.limits import BOUNDS, LimitExceeded
 from dotr.explanations.missing.conclusion import UnfulfilledRule
 from dotr.explanations.missing.partial_joins import ClosedGraph, PatternSolver, QueryStop, at_most_reached, find_stop, reached
 from dotr.explanations.missing.stop_text import StopText, datalog_rules
 from dotr.explanations.missing.vocabulary import StreamVocabulary
-from dotr.explanations.replay.stream import Replay
 from dotr.explanations.text.narrative import Narrative, NarrativePart, sentences
 from dotr.instant.datalog.closure.closed_instant import Closure
 from dotr.instant.instants import merge

@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
+from dotr.engine.replay import Replay
 from dotr.errors.diagnostics import Refused, refuse
 from dotr.evaluation.expressions.values.times import format_time
 from dotr.evaluation.triples.index import TripleIndex, is_hidden
@@ -23,7 +24,6 @@ from dotr.explanations.missing.fact import close_quietly, time_value
 from dotr.explanations.missing.partial_joins import ClosedGraph
 from dotr.explanations.missing.stop_text import datalog_rules, entailment_text
 from dotr.explanations.missing.vocabulary import StreamVocabulary
-from dotr.explanations.replay.stream import Replay
 from dotr.explanations.text.narrative import Narrative, NarrativePart, WhyNot, sentences
 from dotr.explanations.text.pattern_text import atom_text, body_item_text, item_text
 from dotr.explanations.text.tree import counted

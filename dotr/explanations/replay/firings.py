@@ -17,11 +17,11 @@ from typing import Final, NamedTuple, TypeAlias, TypeVar
 
 from dotr.engine.driver import Engine
 from dotr.engine.program import CompiledProgram
+from dotr.engine.replay import Replay, WindowElement
 from dotr.explanations.replay.history import History, RecordedEvent
 from dotr.explanations.replay.recorded_layer import RecordedLayer, member_ports, recorded_ports
 from dotr.explanations.replay.recording import program_of, read_units
 from dotr.explanations.replay.records import UnitRecord, recorded_unit
-from dotr.explanations.replay.stream import Replay, WindowElement
 from dotr.model.rules import EventSource, Rule
 from dotr.model.stream import Firing
 from dotr.model.terms import Label, Term, Triple, Variable

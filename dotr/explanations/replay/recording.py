@@ -15,11 +15,11 @@ from typing import Final, NamedTuple
 
 from dotr.engine.driver import Engine, close_instant
 from dotr.engine.program import CompiledProgram
+from dotr.engine.replay import RejectedElement, Replay
 from dotr.engine.spec import Inconsistent
 from dotr.engine.static_answers import StaticAnswers
 from dotr.explanations.replay.history import History, RecordedEvent
 from dotr.explanations.replay.recorded_layer import RecordedLayer, member_ports, recorded_ports
-from dotr.explanations.replay.stream import RejectedElement, Replay
 from dotr.instant.stage_one import StageOne
 from dotr.model.algebra import Expression, Filter, Group
 from dotr.model.event_order import AttributeValues

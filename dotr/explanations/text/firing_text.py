@@ -6,12 +6,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, assert_never
 
+from dotr.engine.replay import ElementPlace, Replay
 from dotr.evaluation.expressions.values.times import format_time
 from dotr.explanations.evidence.evaluations import CandidateEvaluation, ClauseEvaluation, ConditionOutcome
 from dotr.explanations.evidence.reasons import FactReason, FiringReason, SourceReason, UnitReason
 from dotr.explanations.replay.firings import NamedFiring
 from dotr.explanations.replay.history import RecordedEvent
-from dotr.explanations.replay.stream import ElementPlace, Replay
 from dotr.explanations.text.event_text import distance_text
 from dotr.explanations.text.reason_text import ReasonWriter, outcome_text
 from dotr.explanations.text.tree import JsonValue, ReasonKind, WhyTree

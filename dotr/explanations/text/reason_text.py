@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final, Protocol, assert_never
 
+from dotr.engine.replay import WindowElement
 from dotr.explanations.evidence.background_origins import BackgroundOrigin
 from dotr.explanations.evidence.evaluations import ConditionOutcome
 from dotr.explanations.evidence.proofs import (
@@ -31,7 +32,6 @@ from dotr.explanations.evidence.query_proof import (
     UsedWindow,
     used_triples,
 )
-from dotr.explanations.replay.stream import WindowElement
 from dotr.explanations.text.pattern_text import atom_text, path_text, pattern_text
 from dotr.explanations.text.tree import ReasonKind, WhyTree
 from dotr.model.algebra import AggregateCall, Const, Expression, TriplePattern, Var

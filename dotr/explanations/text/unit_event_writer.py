@@ -6,11 +6,11 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from dotr.engine.replay import Replay
 from dotr.engine.unit_runs import SharedParts
 from dotr.evaluation.expressions.values.times import format_time
 from dotr.explanations.evidence.reasons import UnitReason
 from dotr.explanations.replay.firings import UnitFiring
-from dotr.explanations.replay.stream import Replay
 from dotr.explanations.text.reason_text import ReasonWriter
 from dotr.explanations.text.tree import WhyTree
 from dotr.model.time import Micros

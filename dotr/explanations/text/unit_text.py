@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import assert_never
 
+from dotr.engine.replay import ElementPlace, Replay
 from dotr.evaluation.expressions.values.times import format_time
 from dotr.explanations.evidence.reasons import FactReason, FiringReason, SourceReason, UnitReason
 from dotr.explanations.replay.firings import AnyFiring, NamedFiring, UnitFiring
-from dotr.explanations.replay.stream import ElementPlace, Replay
 from dotr.explanations.text.firing_text import FiringWriter
 from dotr.explanations.text.reason_text import ReasonWriter
 from dotr.explanations.text.tree import WhyTree, counted

@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from typing import Final
 
 from dotr.engine.driver import close_instant
+from dotr.engine.replay import ElementPlace, InputProgress, RejectedElement, Replay
 from dotr.evaluation.expressions.values.times import format_time
 from dotr.explanations.evidence.evaluations import failing
 from dotr.explanations.evidence.rule_evaluation import RuleEvaluator
 from dotr.explanations.replay.history import RecordedEvent
 from dotr.explanations.replay.recording import Recorder
-from dotr.explanations.replay.stream import ElementPlace, InputProgress, RejectedElement, Replay
 from dotr.explanations.text.narrative import Narrative
 from dotr.explanations.why_not.survey import MOST_BINDINGS, RequestedAnchors
 from dotr.model.rules import FactSource

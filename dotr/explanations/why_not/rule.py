@@ -12,12 +12,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
+from dotr.engine.replay import ElementPlace, RejectedElement, Replay
 from dotr.evaluation.expressions.values.times import format_time
 from dotr.explanations.evidence.evaluations import ConsumedEvents
 from dotr.explanations.evidence.rule_evaluation import RuleEvaluator
 from dotr.explanations.missing.fact import MissingFacts, explain_missing_facts
 from dotr.explanations.replay.recording import Recorder
-from dotr.explanations.replay.stream import ElementPlace, RejectedElement, Replay
 from dotr.explanations.text.event_text import EventWriter, unit_name
 from dotr.explanations.text.narrative import Narrative, NarrativePart, WhyNot, sentences
 from dotr.explanations.text.tree import counted

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dotr.engine.program import CompiledProgram
-from dotr.explanations.replay.stream import Replay
+from dotr.engine.replay import Replay
 from dotr.explanations.text.narrative import WhyNot
 from dotr.explanations.unit import explained_unit
 from dotr.explanations.why_not.rule import Question, why_not

@@ -28,12 +28,12 @@ from dotr.temporal.layout.units import UnitRead
 
 if TYPE_CHECKING:
     from dotr.engine.program import CompiledProgram
+    from dotr.engine.replay import Replay
     from dotr.engine.state.units import UnitSnapshot
     from dotr.explanations.evidence.event_reasons import ProofsByTime, UnitReasonFinder
     from dotr.explanations.evidence.reasons import UnitReason
     from dotr.explanations.replay.firings import AnyFiring, FiringRecorder
     from dotr.explanations.replay.records import UnitRecord
-    from dotr.explanations.replay.stream import Replay
     from dotr.explanations.text.narrative import WhyNot
     from dotr.explanations.text.unit_event_writer import UnitEventWriter, WriterContext
     from dotr.explanations.why_not.rule import Question

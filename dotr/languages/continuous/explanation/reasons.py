@@ -16,12 +16,12 @@ from enum import Enum
 from functools import cached_property
 from typing import Final, TypeAlias, assert_never
 
+from dotr.engine.replay import WindowElement
 from dotr.explanations.evidence.event_reasons import UnitReasonFinder
 from dotr.explanations.evidence.proofs import StatedTriple, TripleProof, parts_of_proofs
 from dotr.explanations.evidence.query_proof import Evidence, SolutionGroup, UsedMapping, UsedPath, UsedTriple, UsedWindow, prove_solution
 from dotr.explanations.evidence.reasons import SourceReason, UnitReason
 from dotr.explanations.replay.firings import UnitFiring
-from dotr.explanations.replay.stream import WindowElement
 from dotr.instant.queries.evaluate import AlgebraCompiler
 from dotr.instant.queries.operators import EMPTY
 from dotr.languages.continuous.evaluation.match_blocks import EventMapping

@@ -17,10 +17,10 @@ from typing import NamedTuple
 
 from dotr.engine.driver import close_instant
 from dotr.engine.program import CompiledProgram
+from dotr.engine.replay import CachedReplay, ElementPlace, WindowElement
 from dotr.engine.unit_runs import UnitRun
 from dotr.evaluation.expressions.values.times import format_time
 from dotr.explanations.replay.records import UnitRecord
-from dotr.explanations.replay.stream import CachedReplay, ElementPlace, WindowElement
 from dotr.instant.instants import named_elements
 from dotr.languages.continuous.evaluation.match_blocks import MatchedTriple
 from dotr.languages.continuous.evaluation.run import ContentAtReport, QueryRun

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final, assert_never
 
+from dotr.engine.replay import Replay, WindowElement
 from dotr.evaluation.expressions.values.times import format_time
 from dotr.explanations.evidence.proofs import DerivedTriple, StatedTriple
 from dotr.explanations.evidence.query_proof import Evidence, SolutionGroup, UsedMapping, UsedPath, UsedTriple, UsedWindow
 from dotr.explanations.evidence.reasons import UnitReason
-from dotr.explanations.replay.stream import Replay, WindowElement
 from dotr.explanations.text.tree import JsonValue, ReasonKind, WhyTree, counted
 from dotr.explanations.text.unit_event_writer import UnitEventWriter, WriterContext
 from dotr.languages.continuous.evaluation.match_blocks import EventMapping

@@ -18,6 +18,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
+from dotr.engine.replay import CachedReplay, Replay, WindowElement
 from dotr.evaluation.expressions.values.times import format_time
 from dotr.evaluation.limits import LimitExceeded, Limits
 from dotr.evaluation.triples.index import TripleIndex
@@ -36,7 +37,6 @@ from dotr.explanations.missing.partial_joins import (
 from dotr.explanations.missing.stop_text import StopText, datalog_rules
 from dotr.explanations.missing.vocabulary import StreamVocabulary
 from dotr.explanations.replay.firings import FiringRecorder, UnitFiring
-from dotr.explanations.replay.stream import CachedReplay, Replay, WindowElement
 from dotr.explanations.text.narrative import Narrative, NarrativePart, WhyNot, sentences
 from dotr.explanations.text.pattern_text import part_text, pattern_text
 from dotr.explanations.text.tree import counted

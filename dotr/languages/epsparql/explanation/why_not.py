@@ -14,10 +14,10 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Final, NamedTuple, TypeAlias
 
+from dotr.engine.replay import CachedReplay, Replay
 from dotr.evaluation.expressions.values.times import format_time
 from dotr.explanations.evidence.evaluations import truth_in
 from dotr.explanations.replay.firings import FiringRecorder, UnitFiring
-from dotr.explanations.replay.stream import CachedReplay, Replay
 from dotr.explanations.text.narrative import Narrative, WhyNot, sentences
 from dotr.explanations.text.tree import counted
 from dotr.explanations.why_not.rule import Question

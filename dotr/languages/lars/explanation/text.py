@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Final
 
+from dotr.engine.replay import ElementPlace, WindowElement
 from dotr.explanations.evidence.proofs import ComputedTerm, DerivedTriple, HeldFilter, StatedTriple, TripleProof
 from dotr.explanations.evidence.reasons import FactReason, UnitReason
-from dotr.explanations.replay.stream import ElementPlace, WindowElement
 from dotr.explanations.text.tree import JsonValue, ReasonKind, WhyTree
 from dotr.explanations.text.unit_event_writer import UnitEventWriter, WriterContext
 from dotr.languages.lars.explanation.reasons import LarsEventReason, LarsNode, PointAtom

@@ -13,11 +13,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from dotr.engine.replay import CachedReplay, Replay
 from dotr.evaluation.expressions.values.times import format_time
 from dotr.evaluation.limits import LimitExceeded
 from dotr.explanations.evidence.evaluations import truth_in
 from dotr.explanations.replay.firings import FiringRecorder, UnitFiring
-from dotr.explanations.replay.stream import CachedReplay, Replay
 from dotr.explanations.text.narrative import WhyNot, sentences
 from dotr.explanations.text.reason_text import with_values
 from dotr.explanations.text.tree import counted
