@@ -24,7 +24,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from benchmarks.closure import building, readings, term
-from dotr.engine.program import CompiledProgram, compile_program
+from dotr.engine.program import CompiledProgram
+from dotr.languages.programs import compile_program
 from dotr.model.stream import Instant
 from dotr.model.terms import RDF_TYPE, XSD, Triple
 from dotr.runtimes.pipeline.config import read_config

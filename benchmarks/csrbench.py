@@ -22,9 +22,11 @@ from typing import Final, NamedTuple
 from pyoxigraph import Literal, QuerySolutions, RdfFormat, Store, parse
 
 from dotr.engine.driver import Engine
-from dotr.engine.program import CompiledProgram, compile_program
+from dotr.engine.program import CompiledProgram
 from dotr.engine.spec import ProgramSpec
 from dotr.errors.terminal import print_stdout
+from dotr.languages.continuous.unit import queries_among
+from dotr.languages.programs import compile_program
 from dotr.model.places import Document
 from dotr.model.stream import FedGraph
 from dotr.model.terms import Triple
@@ -110,7 +112,7 @@ def by_dotr(program: CompiledProgram, texts: dict[int, str], graphs: dict[int, t
     firings = [firing for second in sorted(texts) for firing in engine.step(second * _SECOND, [FedGraph.on("weather", graphs[second])])[0]]
     firings += [firing for moment in engine.finish() for firing in moment]
     answers: dict[str, Answers] = {}
-    projections = {unit.name: list(unit.query.query.projection) for unit in program.queries}
+    projections = {unit.name: list(unit.query.query.projection) for unit in queries_among(program.units)}
     for firing in firings:
         bound = dict(firing.attributes)
         values: list[object] = []

@@ -19,8 +19,9 @@ from typing import Final
 
 from benchmarks.background import say
 from dotr.engine.driver import Engine
-from dotr.engine.program import CompiledProgram, compile_program
+from dotr.engine.program import CompiledProgram
 from dotr.engine.spec import ProgramSpec
+from dotr.languages.programs import compile_program
 from dotr.model.places import Document
 from dotr.model.time import Clock, Micros
 from dotr.syntax.turtle.graphs import read_turtle

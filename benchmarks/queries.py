@@ -19,11 +19,11 @@ from pathlib import Path
 
 from pyoxigraph import Quad, QuerySolutions, RdfFormat, Store, parse
 
-from dotr.engine.program import compile_program
 from dotr.engine.spec import ProgramSpec
 from dotr.instant.datalog.background.knowledge import Knowledge
 from dotr.instant.datalog.background.loading import load_graphs
 from dotr.instant.stage_one import StageOne
+from dotr.languages.programs import compile_program
 from dotr.model.places import Document
 from dotr.model.stream import Instant
 from dotr.model.terms import Triple

@@ -13,8 +13,8 @@ from typing import Final
 
 from benchmarks.background import say
 from dotr.engine.driver import Engine
-from dotr.engine.program import compile_program
 from dotr.engine.spec import ProgramSpec
+from dotr.languages.programs import compile_program
 from dotr.model.places import Document
 from dotr.model.stream import FedGraph
 from dotr.model.terms import Triple

@@ -21,7 +21,7 @@ from typing import Final
 import dotr.runtimes.spark.run as runtime
 from benchmarks.aarhus import TreeClock
 from benchmarks.background import say
-from dotr.engine.program import compile_program
+from dotr.languages.programs import compile_program
 from dotr.runtimes.local.run import run_local
 from dotr.runtimes.monitoring.totals import Totals
 from dotr.runtimes.pipeline.build import Pipeline, build

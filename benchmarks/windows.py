@@ -30,7 +30,6 @@ from benchmarks.background import say
 from benchmarks.horizons import WINDOW, cpu
 from benchmarks.shared_windows import SECOND, STREAM
 from dotr.engine.driver import Engine
-from dotr.engine.program import compile_program
 from dotr.engine.spec import ProgramSpec
 from dotr.evaluation.limits import LIMITS
 from dotr.evaluation.triples.index import TripleIndex
@@ -44,6 +43,7 @@ from dotr.languages.continuous.evaluation.report import ReportEvaluator
 from dotr.languages.continuous.evaluation.run import QueryRun
 from dotr.languages.continuous.model import ContinuousQuery, RelationToStream
 from dotr.languages.continuous.reading import compile_continuous
+from dotr.languages.programs import compile_program
 from dotr.model.places import Document
 from dotr.model.stream import FedGraph
 from dotr.model.terms import XSD, Triple

@@ -68,8 +68,8 @@ def _program(suffix: str) -> Callable[[bytes], None]:
 def _explained(document: Document) -> str:
     from dotr.commands.explain.explanation import explanation
     from dotr.commands.explain.text import text
-    from dotr.engine.program import compile_program
     from dotr.engine.spec import ProgramSpec
+    from dotr.languages.programs import compile_program
 
     program = compile_program(ProgramSpec((document,), prefixes=_PREFIXES))
     return re.sub(r"line \d+", "line", "\n".join(text(explanation("a", program))))

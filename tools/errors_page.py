@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import assert_never
 
 from dotr.commands.check.problems import check
-from dotr.errors.catalogue import CHAPTERS
 from dotr.errors.catalogue.entries import RULE, ErrorCode, Example, GoldenFile, InCondition, InFiles, InQuery, InTemplate, ShownMessage
 from dotr.errors.diagnostics import Refused
+from dotr.languages.registry import chapters
 from dotr.model.places import Document, Span
 from dotr.model.terms import XSD
 from dotr.syntax.sparql import parse_expression, parse_select
@@ -49,10 +49,10 @@ and `dotr run` with exit code 2; warnings do not (`dotr check --strict`: they do
 def page(goldens: Path) -> str:
     """Text of the page; `goldens` is the folder of the examples' files."""
     parts = [_HEAD]
-    for chapter in CHAPTERS:
+    for chapter in chapters():
         letter = chapter[0].lower()
         parts.append(f"- [{chapter}](#{letter}-{chapter[3:].replace(',', '').replace(' ', '-').lower()})")
-    for chapter, codes in CHAPTERS.items():
+    for chapter, codes in chapters().items():
         parts.append(f"\n## {chapter}\n")
         parts += [entry(explained, goldens) for explained in codes]
     return "\n".join(parts)

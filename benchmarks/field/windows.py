@@ -137,8 +137,8 @@ def by_definition(given: list[Report], query: WindowQuery) -> dict[str, str]:
 def ours(path: str, number: str) -> Prepared:
     """dotr: elements of one triple to the rows of the query."""
     from dotr.engine.driver import Engine
-    from dotr.engine.program import compile_program
     from dotr.engine.spec import ProgramSpec
+    from dotr.languages.programs import compile_program
     from dotr.model.places import Document
     from dotr.model.time import Clock
 

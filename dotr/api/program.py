@@ -12,11 +12,11 @@ from typing import Final, Self, TypeAlias, TypeVar
 from dotr.api.html import paragraph, table
 from dotr.api.session import Session
 from dotr.engine.program import CompiledProgram as CompiledProgram
-from dotr.engine.program import compile_program
 from dotr.engine.spec import Inconsistent, ProgramSpec
 from dotr.errors.diagnostics import ArgumentRefused, Diagnostic, Refused, did_you_mean
 from dotr.evaluation.limits import LIMITS, Limits
 from dotr.instant.datalog.entailment import Entailment
+from dotr.languages.programs import compile_program
 from dotr.languages.registry import extension_problem
 from dotr.model.places import Document
 from dotr.model.time import UNITS, Micros, Unit

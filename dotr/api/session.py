@@ -53,7 +53,7 @@ class Session:
             violated rule (`rule`) and the triples that violate it (`premises`). A program that
             rejects inconsistent instants makes no events of such an instant.
 
-    >>> from dotr.engine.program import compile_program
+    >>> from dotr.languages.programs import compile_program
     >>> from dotr.engine.spec import ProgramSpec
     >>> from dotr.model.places import Document
     >>> rule = "define B = [ ?x a :B ] from A = [ SELECT ?x WHERE { ?x a :A } ] with B.?x = A.?x"
@@ -474,7 +474,7 @@ class SessionRecord:
 
         The place of a graph is its number in its call.
 
-        >>> from dotr.engine.program import compile_program
+        >>> from dotr.languages.programs import compile_program
         >>> from dotr.engine.spec import ProgramSpec
         >>> record = SessionRecord([(12_000_000, [()]), (20_000_000, [])])
         >>> replay = record.replay(compile_program(ProgramSpec()), Clock())

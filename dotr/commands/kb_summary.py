@@ -6,10 +6,11 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from dotr.engine.program import CompiledProgram, compile_program
+from dotr.engine.program import CompiledProgram
 from dotr.errors.diagnostics import Diagnostic
 from dotr.instant.datalog.background.compiled_store import CompiledStore
 from dotr.instant.datalog.closure.bulk import HIDDEN_TRIPLES
+from dotr.languages.programs import compile_program
 from dotr.runtimes.pipeline.config import read_config
 
 _TEXT = "text"

@@ -7,25 +7,20 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from dotr.engine.multi_query import share_queries
 from dotr.engine.router import Router
 from dotr.engine.spec import Inconsistent, ProgramSpec, RuleSet
 from dotr.engine.static_answers import StaticAnswers
-from dotr.errors.diagnostics import Diagnostic, Refused, Severity
-from dotr.evaluation.limits import BOUNDS, LONGEST_TEXT, MOST_TEXT_OF_BACKGROUND, LimitExceeded
-from dotr.instant.datalog.background.compiled_cache import CachePolicy, StoreFile, open_background
+from dotr.errors.diagnostics import Diagnostic, Silenced
+from dotr.evaluation.limits import BOUNDS, LimitExceeded
+from dotr.instant.datalog.background.compiled_cache import Background
 from dotr.instant.datalog.background.knowledge import Knowledge, without_collection
-from dotr.instant.datalog.background.loading import load_graphs
-from dotr.instant.datalog.closure.inconsistencies import visible_premises
-from dotr.instant.datalog.entailment import rule_set
 from dotr.instant.queries import QueryPlan, plan
-from dotr.instant.stage_one import StageOne, StaticLimitExceeded, plan_source
-from dotr.languages.registry import RuleLanguage
+from dotr.instant.stage_one import StageOne
 from dotr.model.algebra import Select
 from dotr.model.datalog import DatalogRule
-from dotr.model.places import Span
 from dotr.model.rules import FactSource
 from dotr.model.stream import Element, Fact, FedGraph, InputElement, Instant
 from dotr.model.terms import Label, Triple, Variable
@@ -34,18 +29,13 @@ from dotr.model.units import IntervalEvents, MadeGraphs
 from dotr.temporal.cut_rules import stage_two_of
 from dotr.temporal.layout.layers import Layout, MadeStream, lay_out
 from dotr.temporal.layout.retention import roles
-from dotr.temporal.layout.units import StreamQuery, StreamUnit, units_by_label
+from dotr.temporal.layout.units import StreamUnit, units_by_label
 from dotr.temporal.stage_two import StageTwo
 
-_MAX_CONTRADICTIONS: Final = 10
-"""Contradictions of the background that are reported, at most."""
-
-if TYPE_CHECKING:  # parsers are loaded where a program is compiled from its text
+if TYPE_CHECKING:
     from dotr.engine.unit_layer import UnitLayer
     from dotr.engine.unit_runs import UnitContext
     from dotr.instant.datalog.background.compiled_store import CompiledStore
-    from dotr.languages.allowances import Silenced
-    from dotr.languages.program_json import ParsedProgram
 
 
 @dataclass(frozen=True)
@@ -118,11 +108,6 @@ class CompiledProgram:
         from dotr.engine.gaps import gap_length
 
         return gap_length(self.stage_one.ticks, self.layout.layers, self.spec.limits.gap)
-
-    @property
-    def queries(self) -> tuple[StreamQuery, ...]:
-        """The continuous queries among the units."""
-        return tuple(unit for unit in self.units if isinstance(unit, StreamQuery))
 
     def unit_context(self, clock: Clock) -> UnitContext:
         """Settings that the units of other languages than that of rules share, for a pipeline with
@@ -285,105 +270,39 @@ class CompiledProgram:
         return events
 
 
-def compile_program(spec: ProgramSpec, keeping: CachePolicy | StoreFile | None = None) -> CompiledProgram:
-    """Compile a specification.
-
-    Args:
-        keeping: the cache of compiled backgrounds (None: that in the user's cache folder), or the
-            store to use.
-
-    Raises:
-        Refused: with every problem of every file.
-    """
-    from dotr.languages.allowances import allowances, without_allowed
-    from dotr.languages.declarations import nothing_said
-    from dotr.syntax.datalog import parse_datalog
-
-    BOUNDS.start(LONGEST_TEXT, MOST_TEXT_OF_BACKGROUND)
-    ruleset, units, found = _compile_units(spec) if spec.has_units else _compile_rules_alone(spec)
-    allowed = [each for document in (*spec.rules, *spec.datalog) for each in allowances(document)]
-    found += [warning for document in (*spec.rules, *spec.datalog) if (warning := nothing_said(document))]
-    problems, silenced = without_allowed(found, allowed)
-    datalog: list[DatalogRule] = []
-    for document in spec.datalog:
-        try:
-            datalog += parse_datalog(document, spec.prefixes)
-        except Refused as refused:
-            problems += refused.diagnostics
-    if any(problem.severity is Severity.ERROR for problem in problems):
-        try:
-            load_graphs(spec.graphs)
-        except Refused as refused:
-            problems += refused.diagnostics
-        raise Refused(problems)
-    closing_rules = (*rule_set(spec.entailment, axiomatic=spec.axiomatic), *datalog)
-    try:
-        closed = open_background(spec.sources, closing_rules, keeping or CachePolicy.default())
-    except Refused as refused:
-        raise Refused([*problems, *refused.diagnostics]) from None
-    knowledge = closed.knowledge
-    static = StaticAnswers(spec, closed.store)
-    shared_rules = share_queries(ruleset.rules)
-    layout = lay_out(shared_rules, spec.since, units, cut=spec.cut, groups=spec.groups)
-    try:
-        stage_one = _stage_one(spec, knowledge, layout, static)
-        static_queries = _static_queries(ruleset, stage_one, static)
-    except StaticLimitExceeded as over:
-        raise Refused([*problems, _over_background(layout, ruleset, over)]) from None
-    knowledge.limit_to(spec.limits.triples)
-    from dotr.languages.rules.spread_warnings import spread_warnings
-
-    further = [
-        *static_queries,
-        *_idle_ticks(layout, stage_one),
-        *spread_warnings(lay_out(shared_rules, spec.since, units, cut=True) if layout.may_be_cut else layout, ruleset.diagnostics),
-    ]
-    if units:
-        from dotr.engine.unit_runs import engine_unit
-
-        answered = {plan.select for plan in stage_one.plans if plan.static}
-        further += [each for unit in units for each in engine_unit(unit).warnings(knowledge, spec.limits, answered)]
-    shared = {query.label: query.span for query in ruleset.queries}
-    queries = {role.span: shared[role.origin] for rule in ruleset.rules for role in roles(rule) if role.origin in shared}
-    kept, further_silenced = without_allowed(further, allowed, queries)
-    static.write()
-    return CompiledProgram(
-        spec,
-        ruleset,
-        knowledge,
-        layout,
-        stage_one,
-        warnings=(*problems, *_contradictions(knowledge), *kept),
-        silenced=(*silenced, *further_silenced),
-        store=closed.store,
-        store_made=closed.is_new,
-        notices=closed.warnings,
-        units=units,
-        closing_rules=closing_rules,
-    )
-
-
-def compile_parsed(spec: ProgramSpec, parsed: ParsedProgram, keeping: CachePolicy | StoreFile) -> CompiledProgram:
-    """Compile a program that another process has parsed and checked, without its warnings.
+def compile_units(
+    spec: ProgramSpec,
+    rules: RuleSet,
+    units: Sequence[StreamUnit],
+    closing_rules: Sequence[DatalogRule],
+    closed: Background,
+    static: StaticAnswers,
+) -> CompiledProgram:
+    """The program of rules and units whose texts are parsed and checked, without warnings.
 
     Args:
         spec: the specification, of which the texts are not read.
-        parsed: the parsed texts.
-        keeping: the cache of compiled backgrounds, or the store to use.
+        rules: the rules; units: those of other languages.
+        closing_rules: those of the entailment and of Datalog files.
+        closed: the background, closed under them.
+        static: the stored answers of the background alone; new ones are added, and not yet written.
 
     Raises:
-        Refused: the background cannot be read or closed.
+        StaticLimitExceeded: a query has too many answers over the background alone.
     """
-    BOUNDS.start(LONGEST_TEXT, MOST_TEXT_OF_BACKGROUND)
-    closed = open_background(spec.sources, parsed.closing_rules, keeping)
-    static = StaticAnswers(spec, closed.store)
-    layout = lay_out(share_queries(parsed.rules), spec.since, parsed.units, cut=spec.cut, groups=spec.groups)
-    stage_one = _stage_one(spec, closed.knowledge, layout, static)
+    layout = lay_out(share_queries(rules.rules), spec.since, units, cut=spec.cut, groups=spec.groups)
+    stage_one = StageOne(
+        closed.knowledge,
+        layout.streams,
+        static.answers,
+        rejects=spec.inconsistent is Inconsistent.REJECT,
+        limits=spec.limits,
+        triples=layout.instant_triples,
+    )
     closed.knowledge.limit_to(spec.limits.triples)
-    static.write()
     return CompiledProgram(
         spec,
-        RuleSet(parsed.rules, parsed.queries, (), parsed.prefixes),
+        rules,
         closed.knowledge,
         layout,
         stage_one,
@@ -391,116 +310,6 @@ def compile_parsed(spec: ProgramSpec, parsed: ParsedProgram, keeping: CachePolic
         store=closed.store,
         store_made=closed.is_new,
         notices=closed.warnings,
-        units=parsed.units,
-        closing_rules=parsed.closing_rules,
+        units=tuple(units),
+        closing_rules=tuple(closing_rules),
     )
-
-
-def _stage_one(spec: ProgramSpec, knowledge: Knowledge, layout: Layout, static: StaticAnswers) -> StageOne:
-    return StageOne(
-        knowledge,
-        layout.streams,
-        static.answers,
-        rejects=spec.inconsistent is Inconsistent.REJECT,
-        limits=spec.limits,
-        triples=layout.instant_triples,
-    )
-
-
-def _compile_rules_alone(spec: ProgramSpec) -> tuple[RuleSet, tuple[StreamUnit, ...], list[Diagnostic]]:
-    from dotr.languages.rules import compile_rules
-
-    ruleset = compile_rules(spec.rule_documents, spec.prefixes)
-    return ruleset, (), [*ruleset.diagnostics]
-
-
-def _compile_units(spec: ProgramSpec) -> tuple[RuleSet, tuple[StreamUnit, ...], list[Diagnostic]]:
-    """The rules and the other units of a specification, with the problems of their files."""
-    from dotr.languages.linking import label_problems, read_unit_files, resolve_units
-    from dotr.languages.rules import RuleCode, compile_rules
-    from dotr.model.rules import facts_of
-
-    files = read_unit_files(spec)
-    made = [events for each in files for events in each.events]
-    ruleset = compile_rules(spec.rule_documents, spec.prefixes, units=made)
-    prefixes = {name: iri for each in reversed(files) for name, iri in each.prefixes.items()}
-    ruleset = replace(ruleset, prefixes={**prefixes, **ruleset.prefixes})
-    own = [problem for each in files for problem in each.diagnostics]
-    found = [*own, *label_problems(made), *ruleset.diagnostics]
-    if any(problem.severity is Severity.ERROR for problem in [*own, *ruleset.diagnostics]):
-        return ruleset, (), found
-    resolved = resolve_units(files, ruleset.rules, ruleset.queries, spec.inputs)
-    whole = replace(ruleset, rules=(*ruleset.rules, *resolved.rules))
-    read = {read.stream for unit in resolved.units for read in unit.reads}
-    used = {query.span for query in ruleset.queries if facts_of(query) in read}
-    found = [problem for problem in found if problem.code != RuleCode.UNUSED_QUERY or problem.span not in used]
-    return whole, tuple(resolved.units), [*found, *resolved.problems]
-
-
-def _contradictions(knowledge: Knowledge) -> list[Diagnostic]:
-    """A warning for each contradiction of the background alone, with its premises; of many, for the
-    first few.
-    """
-    warnings = []
-    for number, contradiction in enumerate(knowledge.contradictions[:_MAX_CONTRADICTIONS], 1):
-        described = f"({contradiction.rule}): {', '.join(map(' '.join, visible_premises(contradiction))) or 'by a rule without a body'}"
-        if number == _MAX_CONTRADICTIONS < len(knowledge.contradictions):
-            described += f"; and {len(knowledge.contradictions) - _MAX_CONTRADICTIONS} more like these"
-        hint = "Mend the graphs, or choose another entailment; what was derived is used all the same."
-        warnings.append(Diagnostic("K401", f"the background contradicts itself {described}", None, hint, Severity.WARNING))
-    return warnings
-
-
-def _static_queries(rules: RuleSet, stage_one: StageOne, static: StaticAnswers) -> list[Diagnostic]:
-    """A warning for each label whose query has answers of the background alone."""
-    background = stage_one.knowledge.background
-    plans = {each.select: each for each in stage_one.plans}
-    warnings: dict[Span, Diagnostic] = {}
-    for rule in rules.rules:
-        for role in roles(rule):
-            if not isinstance(role.source, FactSource) or role.source.period is not None:
-                continue
-            query = role.source.query
-            query_plan = plans.get(query) or plans.setdefault(query, plan_source(role.source, background, static.answers, stage_one.limits))
-            if query_plan.static and role.span.document.name.endswith(RuleLanguage.EP_SPARQL.value):
-                from dotr.languages.epsparql.interval_warnings import background_warning
-
-                warnings[role.span] = background_warning(role.span)
-            elif query_plan.static:
-                warnings[role.span] = Diagnostic(
-                    "D501",
-                    f"the query of {role.label} has answers that hold of the background alone: they are facts at every instant",
-                    role.span,
-                    "Add a pattern that only the stream can match.",
-                    Severity.WARNING,
-                )
-    return list(warnings.values())
-
-
-def _over_background(layout: Layout, rules: RuleSet, over: StaticLimitExceeded) -> Diagnostic:
-    """The diagnostic (D504) of a query whose answers over the background alone exceed a limit."""
-    of_rules = [placed.rule for layer in layout.layers for placed in layer.rules] + list(rules.rules)
-    role = next((role for rule in of_rules for role in roles(rule) if role.source == over.source), None)
-    return Diagnostic(
-        "D504",
-        f"the query of {role.label if role else 'a label'} has too many answers over the background alone: {over}",
-        role.span if role else None,
-        "Add a pattern that only the stream can match, or join what is listed side by side; else raise `limits`.",
-    )
-
-
-def _idle_ticks(layout: Layout, stage_one: StageOne) -> list[Diagnostic]:
-    """A warning for each `every … for` to which the background has no answer."""
-    ticking = {layout.streams[ticks.stream] for ticks in stage_one.ticks}
-    return [
-        Diagnostic(
-            "D503",
-            f"{placed.rule.anchor.label} never ticks: the background has no answer to its query",
-            placed.rule.anchor.span,
-            "Its query reads the background alone, not the stream. Is a graph missing in `knowledge`?",
-            Severity.WARNING,
-        )
-        for layer in layout.layers
-        for placed in layer.rules
-        if isinstance(source := placed.rule.anchor.source, FactSource) and source.period is not None and source not in ticking
-    ]

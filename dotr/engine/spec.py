@@ -8,13 +8,11 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
-from hashlib import blake2b
 
 from dotr.errors.diagnostics import CheckedFiles, Diagnostic
 from dotr.evaluation.limits import LIMITS, Limits
 from dotr.instant.datalog.background.sources import Sources
 from dotr.instant.datalog.entailment import Entailment
-from dotr.languages.registry import RuleLanguage, of_language
 from dotr.model.places import Document
 from dotr.model.rule_places import RulePlaces
 from dotr.model.rules import Rule, SharedQuery
@@ -117,62 +115,9 @@ class ProgramSpec:
         )
 
     @property
-    def rule_documents(self) -> tuple[Document, ...]:
-        """The rule files in the rule language."""
-        return of_language(self.rules, RuleLanguage.RULES)
-
-    @property
-    def query_documents(self) -> tuple[Document, ...]:
-        """The rule files with continuous queries."""
-        return of_language(self.rules, RuleLanguage.CONTINUOUS)
-
-    @property
-    def lars_documents(self) -> tuple[Document, ...]:
-        """The LARS files."""
-        return of_language(self.rules, RuleLanguage.LARS)
-
-    @property
-    def interval_documents(self) -> tuple[Document, ...]:
-        """The rule files in EP-SPARQL."""
-        return of_language(self.rules, RuleLanguage.EP_SPARQL)
-
-    @property
-    def has_units(self) -> bool:
-        """True if some rule file is in another language than that of rules."""
-        return len(self.rule_documents) < len(self.rules)
-
-    @property
     def sources(self) -> Sources:
         """The sources of the background knowledge."""
         return Sources(self.graphs, self.datalog, self.entailment, self.axiomatic, self.prefixes)
-
-    @property
-    def fingerprint(self) -> str:
-        """A digest of 32 hexadecimal digits over the texts of the program and the bytes of its
-        graphs, not over their paths.
-        """
-        digest = blake2b(digest_size=16)
-        for documents in (self.rules, self.datalog):
-            for text in sorted(document.text for document in documents):
-                digest.update(text.encode() + b"\0")
-            digest.update(b"\1")
-        for path in self.graphs:
-            with open(path, "rb") as file:
-                for block in iter(lambda: file.read(1 << 20), b""):
-                    digest.update(block)
-            digest.update(b"\0")
-        settings: list[object] = [
-            self.entailment.value,
-            self.axiomatic,
-            sorted(self.prefixes.items()),
-            self.unit.written,
-            self.inconsistent.value,
-        ]
-        settings.append(self.limits.fingerprint)
-        if self.has_units:
-            settings.append([self.origin, [[each.name, each.stream] for each in self.inputs]])
-        digest.update(json.dumps(settings).encode())
-        return digest.hexdigest()
 
 
 # Result of compiling rule files, in a module of its own: it can be imported without the parser.

@@ -35,7 +35,7 @@ class StaticAnswers:
             from dotr.evaluation.triples.file import DistrustedFile, MappedFile, UnusableFile
 
             digest = blake2b(store.file.key, digest_size=16)
-            for document in spec.rule_documents:
+            for document in spec.rules:
                 digest.update(document.text.encode("utf-8", "surrogatepass") + b"\0")
             digest.update(json.dumps(sorted(spec.prefixes.items())).encode())
             self._key = digest.digest()

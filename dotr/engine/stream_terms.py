@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Final, assert_never
+from typing import TYPE_CHECKING, Final, assert_never
 
 from dotr.engine.program import CompiledProgram
 from dotr.instant.datalog.entailment import Entailment
@@ -44,6 +44,9 @@ from dotr.model.algebra import Sequence as PathSequence
 from dotr.model.datalog import DatalogRule
 from dotr.model.stream import Element
 from dotr.model.terms import RDF_TYPE, Term, is_iri
+
+if TYPE_CHECKING:  # loaded by a check
+    from dotr.evaluation.expressions.kinds import TermKind
 
 MOST_TERMS: Final = 1_000
 """Limit of the recorded predicates and classes."""
@@ -297,3 +300,25 @@ def _missing_of_path(path: Path, available: Callable[[Term], bool]) -> frozenset
             return frozenset()
         case _:
             assert_never(path)
+
+
+# Kinds of the objects of predicates in streams, as far as they are known before a run.
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectSource:
+    """Source of a predicate's objects: their kind (None: unknown), the origin in words, and a
+    remedy that types them."""
+
+    predicate: Term
+    kind: TermKind | None
+    origin: str
+    remedy: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class StreamObjects:
+    """Known sources of objects in the streams of a program; `is_complete`: there are no others."""
+
+    sources: tuple[ObjectSource, ...]
+    is_complete: bool

@@ -251,7 +251,7 @@ class UnitMeaning(NamedTuple):
     """Digest and noun by which stored state is recognised as that of a unit.
 
     - `noun`: the kind of unit, in messages on its state.
-    - `text`: the parsed text, whose written form is digested with the streams that the unit reads.
+    - `text`: the parsed text as plain data, which is digested with the streams that the unit reads.
     - `settings`: numbers of the program on which the state depends.
     """
 

@@ -129,6 +129,37 @@ def did_you_mean(word: str, known: Sequence[str]) -> str:
     return f"Did you mean {close[0]}?" if close and close[0] != word else ""
 
 
+# Comments of a file that allow a warning (`dotr.languages.allowances`).
+
+
+@dataclass(frozen=True, slots=True)
+class Allowance:
+    """One code of a comment.
+
+    - `code`: empty if the comment has a syntax error.
+    - `reason`: the text in its parentheses; empty without one.
+    - `place`: the comment.
+    - `scope`: the statement below it; None if there is none.
+    """
+
+    code: str
+    reason: str
+    place: Span
+    scope: Span | None
+
+    def allows(self, code: str, place: Span) -> bool:
+        """True of a warning that the comment silences, by its code and its place."""
+        return bool(self.reason) and code == self.code and self.scope is not None and self.scope.contains(place)
+
+
+@dataclass(frozen=True, slots=True)
+class Silenced:
+    """A warning that a comment silences."""
+
+    diagnostic: Diagnostic
+    allowance: Allowance
+
+
 # Results of compiling files of a language: the valid statements, and all diagnostics.
 
 

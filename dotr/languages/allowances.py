@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
 
-from dotr.errors.diagnostics import Diagnostic, Severity
+from dotr.errors.diagnostics import Allowance, Diagnostic, Severity, Silenced
+from dotr.languages.registry import RuleLanguage
 from dotr.model.places import Document, Span
 from dotr.syntax import scan
 from dotr.syntax.datalog.tokens import statements as datalog_statements
@@ -22,34 +22,6 @@ _MARK: Final = "dotr:"
 _COMMENT: Final = re.compile(r"^(?P<before>[^#\"'\n]*)(?P<comment>#[ \t]*dotr:(?P<text>[^\r\n]*))", re.MULTILINE)
 _ALLOW: Final = re.compile(r"\s*allow\s+(?P<codes>\w+(?:[,\s]+\w+)*)\s*(?:\((?P<reason>.*)\)[.\s]*)?")
 _ABOVE: Final = re.compile(r"(?:[\s\ufeff]+|#[^\n]*)*")
-
-
-@dataclass(frozen=True, slots=True)
-class Allowance:
-    """One code of a comment.
-
-    - `code`: empty if the comment has a syntax error.
-    - `reason`: the text in its parentheses; empty without one.
-    - `place`: the comment.
-    - `scope`: the statement below it; None if there is none.
-    """
-
-    code: str
-    reason: str
-    place: Span
-    scope: Span | None
-
-    def allows(self, code: str, place: Span) -> bool:
-        """True of a warning that the comment silences, by its code and its place."""
-        return bool(self.reason) and code == self.code and self.scope is not None and self.scope.contains(place)
-
-
-@dataclass(frozen=True, slots=True)
-class Silenced:
-    """A warning that a comment silences."""
-
-    diagnostic: Diagnostic
-    allowance: Allowance
 
 
 def allowances(document: Document) -> tuple[Allowance, ...]:
@@ -61,9 +33,10 @@ def allowances(document: Document) -> tuple[Allowance, ...]:
     """
     if _MARK not in document.text:
         return ()
-    if document.name.endswith((".rspql", ".epsparql")):
+    language = RuleLanguage.of(document.name)
+    if language in (RuleLanguage.CONTINUOUS, RuleLanguage.EP_SPARQL):
         from dotr.syntax.cursor import register_spans as spans_of
-    elif document.name.endswith((".dlog", ".lars")):
+    elif language is RuleLanguage.LARS or document.name.endswith(".dlog"):
         spans_of = _datalog_spans
     else:
         spans_of = _rule_spans

@@ -11,13 +11,14 @@ from collections.abc import Mapping
 from enum import Enum
 from typing import Final
 
-from dotr.engine.state.forms import OMITTED, Unless, WrittenForm, _form
+from dotr.engine.state.forms import OMITTED, FurtherForms, Unless, WrittenForm, _form
+from dotr.engine.state.schema import plain_data
 from dotr.languages.continuous import model as continuous
 from dotr.languages.lars import model as lars
 from dotr.model.datalog import RelationAtom
 from dotr.temporal.intervals import patterns as intervals
 
-UNIT_FORMS: Final[Mapping[type, WrittenForm]] = dict(
+_FORMS: Final[Mapping[type, WrittenForm]] = dict(
     [
         _form(
             continuous.ContinuousQuery,
@@ -140,7 +141,7 @@ UNIT_FORMS: Final[Mapping[type, WrittenForm]] = dict(
 """The forms of all classes of units that rules do not have. The stream of a window is omitted: its
 meaning is digested beside the query (`engine.state.schema`)."""
 
-UNIT_MEMBERS: Final[Mapping[Enum, str]] = {
+_MEMBERS: Final[Mapping[Enum, str]] = {
     continuous.RelationToStream.RSTREAM: "RSTREAM",
     continuous.RelationToStream.ISTREAM: "ISTREAM",
     continuous.RelationToStream.DSTREAM: "DSTREAM",
@@ -169,3 +170,8 @@ UNIT_MEMBERS: Final[Mapping[Enum, str]] = {
     lars.ReportKind.ENDED: "ENDED",
     lars.ReportKind.ALL: "ALL",
 }
+
+
+def written(value: object) -> object:
+    """A part of a unit, or a rule, as plain data under written names."""
+    return plain_data(value, FurtherForms(_FORMS, _MEMBERS))

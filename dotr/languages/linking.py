@@ -11,50 +11,20 @@ the caller feeds.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import NamedTuple, Protocol
+from dataclasses import replace
+from typing import NamedTuple
 
-from dotr.engine.spec import ProgramSpec
-from dotr.errors.diagnostics import Diagnostic, Severity, did_you_mean
-from dotr.evaluation.joins.scope import certain
-from dotr.languages.continuous.model import AskForm, ContinuousQuery, SelectForm, StreamName
-from dotr.languages.rules import RuleCode
-from dotr.languages.unit_codes import UnitCode
+from dotr.errors.diagnostics import CheckedFiles, Diagnostic, Severity, did_you_mean
+from dotr.languages.codes import RuleCode, UnitCode
 from dotr.model.places import Span
 from dotr.model.rules import EventSource, FactSource, Rule, SharedQuery, facts_of
 from dotr.model.stream import InputStream
 from dotr.model.terms import Label, Prefixes, Variable
 from dotr.model.units import FedGraphs, GraphStream, MadeGraphs, UnitEvents
 from dotr.syntax.scan import RESERVED
-from dotr.temporal.layout.units import StreamQuery, StreamUnit, refused_cycles
-
-ANSWER: Variable = "answer"
-"""The attribute of the events of an ASK."""
-
-
-def attributes_of(query: ContinuousQuery) -> tuple[Variable, ...]:
-    """The attributes that the events of a query can have, sorted (continuous.md, section 6)."""
-    match query.form:
-        case SelectForm(select):
-            return tuple(sorted(set(select.projection)))
-        case AskForm():
-            return (ANSWER,)
-        case _:
-            return ()
-
-
-def events_of(queries: Sequence[ContinuousQuery]) -> tuple[UnitEvents, ...]:
-    """The events of queries, as rules can read them."""
-    return tuple(
-        UnitEvents(query.label, attributes_of(query), query.label_span, query.makes_graphs, _certain_attributes(query)) for query in queries
-    )
-
-
-def _certain_attributes(query: ContinuousQuery) -> tuple[Variable, ...]:
-    """The attributes that every event of a query has, sorted; one of an OPTIONAL may be unbound."""
-    names = attributes_of(query)
-    return names if isinstance(query.form, AskForm) else tuple(sorted(certain(query.query) & set(names)))
+from dotr.temporal.layout.units import StreamUnit, refused_cycles
 
 
 def label_problems(units: Sequence[UnitEvents]) -> Iterator[Diagnostic]:
@@ -75,16 +45,14 @@ def label_problems(units: Sequence[UnitEvents]) -> Iterator[Diagnostic]:
 class ResolvedUnits(NamedTuple):
     """The units of the files of one language, without those that have an error.
 
-    - `rules`: units that are compiled to rules (a plain chain of SEQ).
     - `problems`: those that need the whole program: unknown streams, labels, attributes.
     """
 
     units: Sequence[StreamUnit]
     problems: Sequence[Diagnostic] = ()
-    rules: Sequence[Rule] = ()
 
 
-class UnitFiles(Protocol):
+class UnitFiles(CheckedFiles, ABC):
     """The parsed files of one language in a program.
 
     - `events`: the events of their units; where two units have one label, both.
@@ -92,65 +60,31 @@ class UnitFiles(Protocol):
     - `prefixes`: those that the files declare, and those of the configuration.
     """
 
+    __slots__ = ()
+
+    prefixes: Prefixes
+
     @property
+    @abstractmethod
     def events(self) -> Sequence[UnitEvents]: ...
 
     @property
-    def diagnostics(self) -> Sequence[Diagnostic]: ...
+    def names(self) -> Mapping[str, Label]:
+        """The labels of units that are streams under a name of their own, by that name."""
+        return {}
 
-    @property
-    def prefixes(self) -> Prefixes: ...
-
+    @abstractmethod
     def resolve(self, names: ProgramNames) -> ResolvedUnits:
         """The units, with the streams that they read. Call it only if no file has an error."""
 
+    def joined(self, units: Sequence[StreamUnit], names: ProgramNames) -> Sequence[StreamUnit]:
+        """The units of a program; those of this language that depend on themselves through the past
+        are joined with what they depend on. Call it only if there is no cycle of another kind."""
+        return units
 
-def read_unit_files(spec: ProgramSpec) -> list[UnitFiles]:
-    """The parsed files of each language except that of rules; none for a language without files."""
-    found: list[UnitFiles] = []
-    if spec.query_documents:
-        from dotr.languages.continuous.reading import compile_continuous
-
-        read = compile_continuous(spec.query_documents, spec.prefixes, spec.unit)
-        found.append(QueryFiles(read.queries, read.diagnostics, read.prefixes))
-    if spec.lars_documents:
-        from dotr.languages.lars.reading import read_lars_files
-
-        found.append(read_lars_files(spec.lars_documents, spec.prefixes))
-    if spec.interval_documents:
-        from dotr.languages.epsparql.interval_files import IntervalFiles
-        from dotr.languages.epsparql.reading import compile_temporal
-
-        temporal = compile_temporal(spec.interval_documents, spec.prefixes)
-        found.append(IntervalFiles(temporal.units, temporal.diagnostics, temporal.prefixes))
-    return found
-
-
-@dataclass(frozen=True)
-class QueryFiles:
-    """The `.rspql` files of a program."""
-
-    queries: Sequence[ContinuousQuery]
-    diagnostics: Sequence[Diagnostic] = ()
-    prefixes: Prefixes = field(default_factory=dict)
-
-    @property
-    def events(self) -> tuple[UnitEvents, ...]:
-        """The events of all queries."""
-        return events_of(self.queries)
-
-    def resolve(self, names: ProgramNames) -> ResolvedUnits:
-        """The queries with the streams of all windows; reports D224 and D225."""
-        from dotr.languages.continuous.reading import query_unit
-
-        problems: list[Diagnostic] = []
-        resolved: list[StreamUnit] = []
-        for query in self.queries:
-            streams = [names.stream_of(window.stream, window.stream_span, problems) for window in query.windows]
-            known = tuple(stream for stream in streams if stream is not None)
-            if len(known) == len(streams):
-                resolved.append(query_unit(query, known, attributes_of(query)))
-        return ResolvedUnits(resolved, problems)
+    def without_cycle(self, unit: str) -> str:
+        """What is in no cycle where a unit of this name is in one: the unit, or all of its kind."""
+        return unit
 
 
 def resolve_units(
@@ -159,23 +93,20 @@ def resolve_units(
     """The units of all files, with the streams that they read.
 
     Where no language has an error, cycles are checked (D404). Units that depend on themselves
-    through the past are joined into one unit (`with_components`).
+    through the past are joined into one unit.
     """
-    queries = [query for each in files if isinstance(each, QueryFiles) for query in each.queries]
-    names = ProgramNames(
-        rules, [made for each in files for made in each.events], {query.name: query.label for query in queries}, inputs, shared
-    )
+    made = [events for each in files for events in each.events]
+    names = ProgramNames(rules, made, {name: label for each in files for name, label in each.names.items()}, inputs, shared)
     resolved = [each.resolve(names) for each in files]
-    units = [unit for each in resolved for unit in each.units]
-    further = [rule for each in resolved for rule in each.rules]
+    units: Sequence[StreamUnit] = [unit for each in resolved for unit in each.units]
     problems = [problem for each in resolved for problem in each.problems]
     if not any(map(_is_error, problems)):
-        problems += _cycles([*rules, *further], units)
-    if not any(map(_is_error, problems)) and any(unit.may_recur for unit in units):
-        from dotr.languages.epsparql.component import with_components
-
-        units = with_components([*rules, *further], units, names.labels)
-    return ResolvedUnits(units, problems, further)
+        barred = {unit.name: each.without_cycle(unit.name) for each, of in zip(files, resolved, strict=True) for unit in of.units}
+        problems += _cycles(rules, units, barred)
+    if not any(map(_is_error, problems)):
+        for each in files:
+            units = each.joined(units, names)
+    return ResolvedUnits(units, problems)
 
 
 def _is_error(problem: Diagnostic) -> bool:
@@ -193,7 +124,7 @@ class ProgramNames:
         self,
         rules: Sequence[Rule],
         made: Iterable[UnitEvents],
-        queries: Mapping[StreamName, Label],
+        queries: Mapping[str, Label],
         inputs: Sequence[InputStream],
         shared: Sequence[SharedQuery] = (),
     ) -> None:
@@ -250,7 +181,7 @@ class ProgramNames:
             return None
         return source if source is not None else EventSource(label, has)
 
-    def stream_of(self, name: StreamName, span: Span, problems: list[Diagnostic]) -> GraphStream | None:
+    def stream_of(self, name: str, span: Span, problems: list[Diagnostic]) -> GraphStream | None:
         """The stream of graphs with a name; None, with a diagnostic added to `problems`, if there
         is none."""
         if name in self._known:
@@ -271,14 +202,11 @@ def _no_graphs(label: Label, span: Span) -> Diagnostic:
     return Diagnostic(UnitCode.NO_GRAPHS, f"the events of {label} have no graphs, so they are no stream", span, hint)
 
 
-def _cycles(rules: Sequence[Rule], units: Sequence[StreamUnit]) -> Iterator[Diagnostic]:
-    names = {unit.name: unit for unit in units}
+def _cycles(rules: Sequence[Rule], units: Sequence[StreamUnit], barred: Mapping[str, str]) -> Iterator[Diagnostic]:
+    """The error of each cycle (D404). `barred`: what is in no cycle, by the name of a unit."""
     for cycle in refused_cycles(rules, units):
         way = " needs ".join(cycle.labels)
+        hint = f"{barred[cycle.unit]} is in no cycle, not even through the past. Let one of them read something else."
         if cycle.now:
             hint = "Each reads what the other makes at the same moment. Let one of them read what was before, as the left operand of SEQ."
-        elif isinstance(names[cycle.unit], StreamQuery):
-            hint = "A continuous query is in no cycle, not even through the past. Let one of them read something else."
-        else:
-            hint = f"{cycle.unit} is in no cycle, not even through the past. Let one of them read something else."
         yield Diagnostic(UnitCode.CYCLE_OF_UNITS, f"a cycle: {way}", cycle.span, hint)

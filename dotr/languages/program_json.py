@@ -14,13 +14,16 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from typing import Any, Final
 
-from dotr.engine.program import CompiledProgram
-from dotr.engine.spec import ProgramSpec
+from dotr.engine.program import CompiledProgram, compile_units
+from dotr.engine.spec import ProgramSpec, RuleSet
+from dotr.engine.static_answers import StaticAnswers
 from dotr.errors.diagnostics import DotrError, refuse
+from dotr.evaluation.limits import BOUNDS, LONGEST_TEXT, MOST_TEXT_OF_BACKGROUND
+from dotr.instant.datalog.background.compiled_cache import CachePolicy, StoreFile, open_background
 from dotr.languages.continuous import model as continuous
 from dotr.languages.continuous import unit as query_units
 from dotr.languages.epsparql import component as interval_components
-from dotr.languages.epsparql import interval_spread
+from dotr.languages.epsparql import interval_keys
 from dotr.languages.epsparql import unit as interval_units
 from dotr.languages.lars import model as lars
 from dotr.languages.lars import unit as lars_units
@@ -180,10 +183,28 @@ class ParsedProgram:
         ruleset = program.rules
         return ParsedProgram(ruleset.rules, ruleset.queries, ruleset.prefixes, program.units, program.closing_rules)
 
+    def compiled(self, spec: ProgramSpec, keeping: CachePolicy | StoreFile) -> CompiledProgram:
+        """The program, which another process has parsed and checked, without its warnings.
+
+        Args:
+            spec: the specification, of which the texts are not read.
+            keeping: the cache of compiled backgrounds, or the store to use.
+
+        Raises:
+            Refused: the background cannot be read or closed.
+        """
+        BOUNDS.start(LONGEST_TEXT, MOST_TEXT_OF_BACKGROUND)
+        closed = open_background(spec.sources, self.closing_rules, keeping)
+        static = StaticAnswers(spec, closed.store)
+        rules = RuleSet(self.rules, self.queries, (), self.prefixes)
+        program = compile_units(spec, rules, self.units, self.closing_rules, closed, static)
+        static.write()
+        return program
+
     def to_json(self, spec: ProgramSpec) -> str:
         """The JSON of the program; to read it, its specification is needed too.
 
-        >>> from dotr.engine.program import compile_program
+        >>> from dotr.languages.programs import compile_program
         >>> spec = ProgramSpec(prefixes={"": "http://e/"})
         >>> parsed = ParsedProgram.of(compile_program(spec))
         >>> ParsedProgram.from_json(parsed.to_json(spec), spec) == parsed
@@ -361,7 +382,7 @@ _WRITTEN: Final[Mapping[str, type]] = {
     "interval events": IntervalEvents,
     "query unit": query_units.QueryUnit,
     "lars unit": lars_units.LarsUnit,
-    "operand input": interval_spread.OperandInput,
+    "operand input": interval_keys.OperandInput,
     "interval unit": interval_units.IntervalUnit,
     "interval component": interval_components.IntervalComponent,
 }

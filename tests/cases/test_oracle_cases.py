@@ -6,7 +6,8 @@ from functools import cache
 
 import pytest
 
-from dotr.languages.rules import RuleSet, compile_rules
+from dotr.engine.spec import RuleSet
+from dotr.languages.rules import compile_rules
 from dotr.model.places import Document
 from tests.oracle.cases import Case, CaseFile, difference, read_folder, world
 from tests.oracle.program import run

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from dotr.engine.program import compile_program
 from dotr.evaluation.joins.deltas import Conjunction
 from dotr.instant.datalog.background import compiled_cache as cache
+from dotr.languages.programs import compile_program
 from dotr.runtimes.pipeline.config import read_config
 from tests.conftest import Project
 

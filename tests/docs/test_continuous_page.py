@@ -8,8 +8,7 @@ import pytest
 import yaml
 
 from dotr.commands.test.run import run_tests
-from dotr.languages.continuous.reading import compile_continuous
-from dotr.languages.linking import events_of
+from dotr.languages.continuous.reading import compile_continuous, events_of
 from dotr.languages.rules import compile_rules
 from dotr.model.stream import Element
 from tests.oracle.cases import read_turtle, world

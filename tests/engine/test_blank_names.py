@@ -5,11 +5,12 @@ from __future__ import annotations
 import pytest
 
 from dotr.engine.driver import close_instant
-from dotr.engine.program import CompiledProgram, compile_program
+from dotr.engine.program import CompiledProgram
 from dotr.engine.spec import ProgramSpec
 from dotr.instant.datalog.background.compiled_cache import CachePolicy
 from dotr.instant.datalog.entailment import Entailment
 from dotr.instant.instants import merge, merge_unnamed
+from dotr.languages.programs import compile_program
 from dotr.model.places import Document
 from dotr.model.terms import RDF_TYPE, Triple
 

@@ -7,10 +7,11 @@ from collections.abc import Sequence
 import pytest
 
 from dotr.engine.driver import Engine
-from dotr.engine.program import CompiledProgram, compile_program
+from dotr.engine.program import CompiledProgram
 from dotr.engine.spec import ProgramSpec
 from dotr.evaluation.expressions.values.times import format_time
 from dotr.evaluation.limits import Limits
+from dotr.languages.programs import compile_program
 from dotr.model.places import Document
 from dotr.model.stream import DeadLetter, FedGraph, Firing
 from dotr.model.time import Clock

@@ -12,7 +12,6 @@ from pathlib import Path
 import pytest
 
 from dotr.api.session import Session
-from dotr.engine.program import compile_program
 from dotr.engine.spec import ProgramSpec
 from dotr.errors.diagnostics import Refused
 from dotr.evaluation.codegen.tree import Block
@@ -22,6 +21,7 @@ from dotr.evaluation.triples.index import TripleIndex
 from dotr.instant.datalog.background.knowledge import Knowledge
 from dotr.instant.queries import QueryPlan, join_groups, plan
 from dotr.instant.stage_one import StageOne
+from dotr.languages.programs import compile_program, fingerprint
 from dotr.model.places import Document, Span
 from dotr.model.rules import FactSource
 from dotr.model.stream import Instant, Reason
@@ -278,7 +278,7 @@ def test_cross_product_of_five_thousand_is_stopped(folder: Path) -> None:
 def test_limits_are_part_of_a_program() -> None:
     spec = ProgramSpec(limits=Limits(5, 6, 7))
     assert ProgramSpec.from_json(spec.to_json()) == spec
-    assert spec.fingerprint != ProgramSpec().fingerprint
+    assert fingerprint(spec) != fingerprint(ProgramSpec())
 
 
 def test_session_warns_of_a_limit_and_continues(caplog: pytest.LogCaptureFixture) -> None:

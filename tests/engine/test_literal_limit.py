@@ -9,10 +9,11 @@ from collections.abc import Iterator
 import pytest
 
 from dotr.api.session import Session
-from dotr.engine.program import CompiledProgram, compile_program
+from dotr.engine.program import CompiledProgram
 from dotr.engine.spec import ProgramSpec
 from dotr.evaluation.expressions import evaluator
 from dotr.evaluation.limits import BOUNDS, DIGITS, LIMITS, LONGEST_TEXT, Limits
+from dotr.languages.programs import compile_program
 from dotr.model.algebra import Var
 from dotr.model.places import Document, Span
 from dotr.model.terms import XSD, Term, literal, literal_parts

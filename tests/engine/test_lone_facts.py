@@ -10,9 +10,10 @@ from collections.abc import Iterable, Sequence
 import pytest
 
 from dotr.engine.driver import Engine
-from dotr.engine.program import CompiledProgram, compile_program
+from dotr.engine.program import CompiledProgram
 from dotr.engine.spec import ProgramSpec
 from dotr.evaluation.limits import Limits
+from dotr.languages.programs import compile_program
 from dotr.model.places import Document
 from dotr.model.stream import DeadLetter, Firing, output_order
 from dotr.model.terms import XSD, Triple, literal

@@ -9,9 +9,9 @@ from types import FrameType
 import pytest
 
 from dotr.api.session import Session
-from dotr.engine.program import compile_program
 from dotr.engine.spec import ProgramSpec
 from dotr.errors.diagnostics import Refused
+from dotr.languages.programs import compile_program
 from dotr.model.places import Document
 
 HEAD = "PREFIX : <http://e/>\nrule R define E = [ dotr_id1 :x ?x ] from T = [ SELECT ?v { ?s :v ?v "

@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 
 from dotr.engine import router
-from dotr.engine.program import CompiledProgram, compile_program
+from dotr.engine.program import CompiledProgram
 from dotr.engine.router import bucket_of, own_test
 from dotr.engine.spec import ProgramSpec
+from dotr.languages.programs import compile_program
 from dotr.model.places import Document
 from dotr.model.terms import XSD, literal
 

@@ -4,9 +4,10 @@ events."""
 from __future__ import annotations
 
 from dotr.api.session import Session
-from dotr.engine.program import CompiledProgram, compile_program
+from dotr.engine.program import CompiledProgram
 from dotr.engine.spec import ProgramSpec
 from dotr.instant.instants import merge
+from dotr.languages.programs import compile_program
 from dotr.model.places import Document
 from dotr.syntax.turtle.graphs import read_graph
 

@@ -12,11 +12,11 @@ from hypothesis import given, note
 from hypothesis import strategies as st
 
 from dotr.engine.driver import Engine
-from dotr.engine.program import compile_program
 from dotr.engine.spec import ProgramSpec
 from dotr.evaluation.expressions import condition
 from dotr.evaluation.expressions.ordered_domains import OrderedDomain, domain_of
 from dotr.evaluation.expressions.values.terms import VALUES
+from dotr.languages.programs import compile_program
 from dotr.model.algebra import Attribute, Call, Const, Var
 from dotr.model.places import Document
 from dotr.model.stream import Firing

@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 
 from dotr.engine import stream_terms
-from dotr.engine.program import CompiledProgram, compile_program
+from dotr.engine.program import CompiledProgram
 from dotr.engine.spec import ProgramSpec
 from dotr.engine.stream_terms import TermDependencies, anchor_queries
+from dotr.languages.programs import compile_program
 from dotr.model.algebra import TriplePattern
 from dotr.model.places import Document
 from dotr.model.terms import Term

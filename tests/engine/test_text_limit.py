@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from dotr.engine.program import compile_program
 from dotr.engine.spec import ProgramSpec
 from dotr.errors.diagnostics import Refused
 from dotr.evaluation.expressions import evaluator
 from dotr.evaluation.limits import BOUNDS, LIMITS, LONGEST_TEXT, MOST_TEXT, LimitExceeded, Limits
+from dotr.languages.programs import compile_program
 from dotr.model.algebra import Var
 from dotr.model.places import Document, Span
 from dotr.model.terms import XSD, Term

@@ -6,15 +6,15 @@ import re
 
 import pytest
 
-from dotr.errors.catalogue import CHAPTERS
 from dotr.errors.catalogue.entries import ErrorCode
+from dotr.languages.registry import chapters
 from tests.support.paths import ROOT
 from tools.errors_page import message_of, page
 
 pytestmark = pytest.mark.core
 
 GOLDENS = ROOT / "tests" / "errors"
-ENTRIES = [entry for codes in CHAPTERS.values() for entry in codes]
+ENTRIES = [entry for codes in chapters().values() for entry in codes]
 
 
 def used_codes() -> set[str]:
@@ -30,7 +30,7 @@ def test_catalogue_has_every_used_code_once() -> None:
 
 
 def test_chapter_has_codes_of_its_letter_in_order() -> None:
-    for chapter, codes in CHAPTERS.items():
+    for chapter, codes in chapters().items():
         assert [entry.code for entry in codes] == sorted(entry.code for entry in codes)
         assert {entry.code[0] for entry in codes} == {chapter[0]}
 

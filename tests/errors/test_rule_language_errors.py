@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from dotr.languages.rules import RuleCode, compile_rules
+from dotr.languages.codes import RuleCode
+from dotr.languages.rules import compile_rules
 from dotr.model.places import Document
 from tests.support.paths import TESTS
 

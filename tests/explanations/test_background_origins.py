@@ -7,11 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from dotr.engine.program import CompiledProgram, compile_program
+from dotr.engine.program import CompiledProgram
 from dotr.engine.spec import ProgramSpec
 from dotr.explanations.evidence.background_origins import BackgroundOrigin, BackgroundOrigins, close_background_in_rounds
 from dotr.explanations.evidence.proofs import program_rules
 from dotr.instant.datalog.entailment import Entailment
+from dotr.languages.programs import compile_program
 from dotr.model.places import Document
 from dotr.model.terms import OWL, RDFS, Triple
 from dotr.syntax.turtle.graphs import read_turtle

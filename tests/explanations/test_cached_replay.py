@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from dotr.engine.program import compile_program
 from dotr.engine.replay import CachedReplay, ElementPlace, RejectedElement, Replay, ReplayedInstant
 from dotr.engine.spec import ProgramSpec
+from dotr.languages.programs import compile_program
 from dotr.model.time import Clock
 
 pytestmark = pytest.mark.core

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from dotr.engine.program import compile_program
 from dotr.engine.replay import ElementPlace, ReplayedInstant
 from dotr.engine.spec import ProgramSpec
 from dotr.explanations.evidence.proofs import (
@@ -25,6 +24,7 @@ from dotr.explanations.evidence.proofs import (
     program_rules,
 )
 from dotr.instant.datalog.entailment import Entailment
+from dotr.languages.programs import compile_program
 from dotr.model.algebra import Const, TriplePattern
 from dotr.model.places import Document
 from dotr.model.terms import OWL, RDFS, Triple

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from dotr.commands.test.run import load_test
-from dotr.engine.program import CompiledProgram, compile_parsed, compile_program
+from dotr.engine.program import CompiledProgram
 from dotr.engine.spec import ProgramSpec
 from dotr.engine.state.schema import state_schema
 from dotr.errors.diagnostics import Refused
@@ -24,6 +24,7 @@ from dotr.instant.datalog.entailment import Entailment
 from dotr.languages.continuous import model as continuous
 from dotr.languages.lars import model as lars
 from dotr.languages.program_json import PROGRAM_CODEC, ParsedProgram, UnknownForm, ValueCodec, maps_from_json, maps_to_json
+from dotr.languages.programs import compile_program
 from dotr.model import algebra, datalog, rules, templates
 from dotr.model.places import Document
 from dotr.runtimes.pipeline.config import read_config
@@ -39,7 +40,7 @@ FILES = sorted((TESTS / "cases").glob("*.yaml"))
 def compiled_again(program: CompiledProgram) -> CompiledProgram:
     """The program as a worker compiles it."""
     spec = ProgramSpec.from_json(program.spec.to_json())
-    return compile_parsed(spec, ParsedProgram.from_json(ParsedProgram.of(program).to_json(program.spec), spec), CachePolicy(None))
+    return ParsedProgram.from_json(ParsedProgram.of(program).to_json(program.spec), spec).compiled(spec, CachePolicy(None))
 
 
 def check(program: CompiledProgram) -> None:

@@ -13,7 +13,8 @@ import yaml
 from pyoxigraph import BlankNode, Literal, NamedNode, RdfFormat, parse
 from pyoxigraph import Triple as TripleTerm
 
-from dotr.languages.rules import RuleSet, compile_rules
+from dotr.engine.spec import RuleSet
+from dotr.languages.rules import compile_rules
 from dotr.model.places import Document
 from dotr.model.stream import Element
 from dotr.model.terms import Label, Term, Triple, blank, iri, literal

@@ -13,7 +13,8 @@ from typing import Final
 import pytest
 
 from dotr.engine.driver import Moment
-from dotr.engine.program import CompiledProgram, compile_program
+from dotr.engine.program import CompiledProgram
+from dotr.languages.programs import compile_program
 from dotr.model.stream import Element
 from dotr.model.terms import Term
 from dotr.model.time import Clock

@@ -9,12 +9,12 @@ from dataclasses import replace
 from typing import TypeAlias
 
 from dotr.engine.driver import close_instant, items_of_instant
-from dotr.engine.program import compile_program
 from dotr.engine.spec import ProgramSpec
 from dotr.engine.state.migration import StateMigrator, merge_blocks, merge_units, state_change
 from dotr.engine.state.moves import MovedState, blocks_of_state
 from dotr.engine.state.schema import KnowledgeDigests, state_schema
 from dotr.engine.state.units import UnitsValue
+from dotr.languages.programs import compile_program
 from dotr.model.stream import DeadLetter, Firing, output_order
 from dotr.model.terms import Triple
 from dotr.model.time import LAST_MICRO, Clock, Micros

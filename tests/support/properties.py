@@ -15,9 +15,10 @@ from typing import Final
 
 from hypothesis import HealthCheck, assume, note, settings
 
-from dotr.engine.program import CompiledProgram, compile_program
+from dotr.engine.program import CompiledProgram
 from dotr.engine.spec import ProgramSpec
 from dotr.instant.datalog.entailment import Entailment
+from dotr.languages.programs import compile_program
 from dotr.model.places import Document
 from dotr.model.stream import Element
 from tests.oracle.cases import world

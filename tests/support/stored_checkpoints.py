@@ -13,13 +13,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from dotr.engine.program import CompiledProgram, compile_program
+from dotr.engine.program import CompiledProgram
 from dotr.engine.spec import ProgramSpec
 from dotr.engine.state import bucket as keeping
 from dotr.engine.state.bucket import BucketContext
 from dotr.engine.state.log import HEAD_VERSION, Manifest, log_snapshot
 from dotr.engine.state.pages import PagedState
 from dotr.engine.state.schema import StateSchema, state_schema
+from dotr.languages.programs import compile_program
 from dotr.model.places import Document
 from dotr.model.stream import Element, output_order
 from dotr.model.terms import XSD, Triple

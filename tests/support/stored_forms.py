@@ -15,13 +15,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-from dotr.engine.program import compile_program
 from dotr.engine.spec import Inconsistent, ProgramSpec
 from dotr.engine.state.log import LogSegment, Manifest, encode_consumption, encode_events
 from dotr.engine.state.schema import RuleState, StateSchema, knowledge_digests, state_schema
 from dotr.evaluation.expressions import equality_key
 from dotr.evaluation.limits import Limits
 from dotr.instant.datalog.entailment import Entailment
+from dotr.languages.programs import compile_program, fingerprint
 from dotr.model.algebra import Const, Var
 from dotr.model.places import Document
 from dotr.model.stream import DeadLetter, Firing, Reason
@@ -132,15 +132,15 @@ def kept() -> dict[str, object]:
     moved = json.loads(json.dumps(OFFSET.to_json()))
     return {
         "holdings of the whole program": {held.pop("name"): held for held in state_schema(WHOLE.made()).to_json()["rules"]},  # type: ignore
-        "fingerprint of the whole program": spec().fingerprint,
+        "fingerprint of the whole program": fingerprint(spec()),
         "digests of knowledge": _knowledge(),
         "fingerprints": {
-            **{f"unit {unit.value}": replace(SMALL, unit=unit).fingerprint for unit in Unit},
-            "small": SMALL.fingerprint,
-            "full": FULL.fingerprint,
+            **{f"unit {unit.value}": fingerprint(replace(SMALL, unit=unit)) for unit in Unit},
+            "small": fingerprint(SMALL),
+            "full": fingerprint(FULL),
             "limits": [
-                replace(SMALL, limits=replace(SMALL.limits, rows=7)).fingerprint,
-                replace(SMALL, limits=Limits(matches=7)).fingerprint,
+                fingerprint(replace(SMALL, limits=replace(SMALL.limits, rows=7))),
+                fingerprint(replace(SMALL, limits=Limits(matches=7))),
             ],
         },
         "keys": {term: [equality_key(term), bucket(term, 1 << 16)] for key in KEYS for term in key},

@@ -8,8 +8,9 @@ from __future__ import annotations
 import json
 from typing import Final
 
-from dotr.engine.program import CompiledProgram, compile_program
+from dotr.engine.program import CompiledProgram
 from dotr.engine.spec import ProgramSpec
+from dotr.languages.programs import compile_program
 from dotr.model.places import Document
 from dotr.model.stream import Element
 from dotr.model.terms import XSD, Triple, literal

@@ -7,7 +7,6 @@ from typing import Final
 
 from hypothesis import assume
 
-from dotr.engine.program import compile_program
 from dotr.engine.replay import ElementPlace, RejectedElement, Replay, ReplayedInstant
 from dotr.engine.spec import ProgramSpec
 from dotr.errors.diagnostics import Refused
@@ -18,6 +17,7 @@ from dotr.explanations.why import WhyExplainer
 from dotr.languages.epsparql.explanation.reasons import IntervalReason
 from dotr.languages.lars.explanation.reasons import LarsEventReason
 from dotr.languages.lars.model import ReportKind
+from dotr.languages.programs import compile_program
 from dotr.model.stream import FedGraph
 from dotr.model.time import Clock
 from tests.oracle.cases import read_turtle

@@ -13,10 +13,10 @@ from typing import Final, TypeAlias
 
 from dotr.commands.test.files import TestFile
 from dotr.engine.program import CompiledProgram
-from dotr.errors.catalogue import CHAPTERS
-from dotr.errors.diagnostics import Diagnostic, Severity, did_you_mean
-from dotr.languages.allowances import Allowance, Silenced, without_allowed
-from dotr.languages.rules import RuleCode
+from dotr.errors.diagnostics import Allowance, Diagnostic, Severity, Silenced, did_you_mean
+from dotr.languages.allowances import without_allowed
+from dotr.languages.codes import RuleCode
+from dotr.languages.registry import chapters
 from dotr.model.places import Span
 from dotr.model.terms import Label, Variable
 from dotr.syntax.yaml import Tree
@@ -63,7 +63,7 @@ class AllowedWarnings:
 
     def problems(self) -> Iterator[Diagnostic]:
         """A warning for each comment that suppresses nothing, or is malformed."""
-        known = [entry.code for entries in CHAPTERS.values() for entry in entries]
+        known = [entry.code for entries in chapters().values() for entry in entries]
         for key, each in self._comments.items():
             if not each.code:
                 yield _warning("this comment cannot be read", each, "It is: # dotr: allow D501 (the links are few)")

@@ -75,7 +75,7 @@ def check_data(config: Config, program: CompiledProgram, most: int) -> DataCheck
     if any(sample.count for sample in samples):
         complete = len(samples) == len(config.settings.input) and all(sample.ended for sample in samples)
         warnings += _missing_terms(program, samples, complete=complete)
-        if program.queries:
+        if program.units:
             from dotr.languages.continuous.stream_check import missing_in_windows
 
             warnings += missing_in_windows(program, streamed, _nearest, complete=complete)

@@ -19,20 +19,24 @@ from dotr.commands.check.allowed import AllowedWarnings, entry_spans, unknown_na
 from dotr.commands.check.claims import YAML, claimants, claimed_files, files_in
 from dotr.commands.check.data import check_data
 from dotr.commands.check.misspelt_names import StreamTexts, misspelt_names, texts_of_inputs
+from dotr.commands.check.object_sources import objects_of_graphs, objects_of_inputs
 from dotr.commands.check.retained_state import RetainedState, shown_prefixes, state
 from dotr.commands.test.cases import read_cases, unplaced_elements
 from dotr.commands.test.files import TestFile, is_test, read_file
 from dotr.engine.multi_query import share_queries
-from dotr.engine.program import CompiledProgram, compile_program
-from dotr.engine.spec import ProgramSpec
+from dotr.engine.program import CompiledProgram
+from dotr.engine.spec import ProgramSpec, RuleSet
+from dotr.engine.stream_terms import StreamObjects
 from dotr.errors.diagnostics import Diagnostic, Refused, Severity, refuse
 from dotr.instant.datalog.background.compiled_cache import CachePolicy
 from dotr.instant.datalog.background.knowledge import problems_of
 from dotr.languages.allowances import allowances, allowances_above
+from dotr.languages.codes import RuleCode
 from dotr.languages.declarations import nothing_said
+from dotr.languages.programs import compile_program
 from dotr.languages.registry import RuleLanguage, extension_problem
-from dotr.languages.rules import RuleCode, RuleSet, compile_rules
-from dotr.languages.rules.never_true import StreamObjects, never_true, objects_of_graphs, objects_of_inputs
+from dotr.languages.rules import compile_rules
+from dotr.languages.rules.never_true import never_true
 from dotr.languages.rules.spread_warnings import spread_warnings
 from dotr.model.places import Document, Span
 from dotr.model.terms import Prefixes
@@ -45,7 +49,7 @@ from dotr.temporal.layout.layers import lay_out
 from dotr.temporal.layout.units import StreamUnit
 
 _RULE_FILES: Final = tuple(language.value for language in RuleLanguage)
-_KINDS: Final = (".dotr", ".rspql", ".lars", ".epsparql", ".dlog", *YAML)
+_KINDS: Final = (*_RULE_FILES, ".dlog", *YAML)
 _OF_OTHER_FILES: Final = (RuleCode.UNBOUND_LABEL, RuleCode.UNKNOWN_EVENT)
 
 
@@ -282,7 +286,7 @@ def _check_program(
         program = compile_program(spec, cache_policy)
         comments = [each for document in (*spec.rules, *spec.datalog) for each in allowances(document)]
         found = [*never_true(program, stream_objects), *misspelt_names(program, texts)]
-        if program.queries:
+        if program.units:
             from dotr.languages.continuous.background_blocks import of_the_background
 
             found += of_the_background(program, stream_objects)

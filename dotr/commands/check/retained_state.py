@@ -14,13 +14,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import assert_never
 
-from dotr.engine.spec import ProgramSpec
+from dotr.engine.spec import ProgramSpec, RuleSet
 from dotr.languages.declarations import declared_prefixes
 from dotr.languages.epsparql.component import IntervalComponent
 from dotr.languages.epsparql.unit import IntervalUnit
 from dotr.languages.lars.lars_retention import retentions
 from dotr.languages.lars.unit import LarsUnit
-from dotr.languages.rules import RuleSet
 from dotr.model.rules import Between, Clause, Rule, Window
 from dotr.model.terms import Label, Prefixes
 from dotr.model.time import Micros

@@ -9,12 +9,13 @@ from pathlib import Path
 from dotr.commands.explain.drawing import drawn_units, mermaid, svg
 from dotr.commands.explain.explanation import ClauseExplanation, Explanation, QueryExplanation, RuleExplanation, explanation
 from dotr.commands.test.files import is_test, read_file
-from dotr.engine.program import CompiledProgram, compile_program
+from dotr.engine.program import CompiledProgram
 from dotr.engine.spec import ProgramSpec
 from dotr.errors.diagnostics import Refused, refuse
 from dotr.languages.continuous.description import lines_of
 from dotr.languages.epsparql.description import lines_of_intervals
 from dotr.languages.lars.description import lines_of_file
+from dotr.languages.programs import compile_program
 from dotr.languages.registry import RuleLanguage
 from dotr.runtimes.pipeline.config import read_config, read_document
 from dotr.syntax.yaml import read_tree
@@ -38,7 +39,7 @@ def explain(path: str, form: str = "text") -> str:
 
 def _program(path: str) -> CompiledProgram:
     match Path(path).suffix:
-        case ".dotr" | ".rspql" | ".lars" | ".epsparql":
+        case _ if RuleLanguage.of(path) is not None:
             return compile_program(ProgramSpec(rules=(read_document(path),), cut=True))
         case ".yaml" | ".yml":
             if not is_test(read_tree(read_document(path)).data):

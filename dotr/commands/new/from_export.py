@@ -17,10 +17,11 @@ from typing import Final
 
 from dotr.commands.new.export_guess import SAMPLE, ExportGuess, ValueGuess, guess
 from dotr.engine.driver import Engine
-from dotr.engine.program import CompiledProgram, compile_program
+from dotr.engine.program import CompiledProgram
 from dotr.engine.spec import ProgramSpec
 from dotr.errors.diagnostics import refuse
 from dotr.evaluation.expressions.values.times import format_time
+from dotr.languages.programs import compile_program
 from dotr.model.places import Document
 from dotr.model.stream import Element
 from dotr.model.terms import WELL_KNOWN, Prefixes, Triple

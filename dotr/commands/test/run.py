@@ -14,8 +14,9 @@ from pathlib import Path
 from dotr.commands.test.cases import Case, CaseRun, read_cases, unplaced_elements
 from dotr.commands.test.difference import Discrepancy
 from dotr.commands.test.files import TestFile, is_test, read_file
-from dotr.engine.program import CompiledProgram, compile_program
+from dotr.engine.program import CompiledProgram
 from dotr.errors.diagnostics import Diagnostic, Refused, refuse
+from dotr.languages.programs import compile_program
 from dotr.model.stream import Fact, Instant
 from dotr.runtimes.pipeline.config import matching_files, read_document
 from dotr.syntax.yaml import read_tree

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from enum import Enum
-from typing import Final, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 from dotr.model import algebra, datalog, rules, templates
 from dotr.model.time import Interval
@@ -185,3 +185,14 @@ MEMBERS: Final[Mapping[Enum, str]] = {
     algebra.Direction.ASCENDING: "ASCENDING",
     algebra.Direction.DESCENDING: "DESCENDING",
 }
+
+
+class FurtherForms(NamedTuple):
+    """The forms of classes that rules do not have, and the written names of members of their
+    enumerations."""
+
+    forms: Mapping[type, WrittenForm]
+    members: Mapping[Enum, str]
+
+
+NO_FURTHER: Final = FurtherForms({}, {})

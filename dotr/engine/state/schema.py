@@ -20,7 +20,7 @@ from hashlib import blake2b
 from typing import Any, Final, NamedTuple, assert_never
 
 from dotr.engine.program import CompiledProgram
-from dotr.engine.state.forms import FACTS, FORMS, MEMBERS, WrittenForm
+from dotr.engine.state.forms import FACTS, FORMS, MEMBERS, NO_FURTHER, FurtherForms, WrittenForm
 from dotr.engine.unit_runs import engine_unit
 from dotr.evaluation.expressions import query_without_lengths
 from dotr.instant.queries.canonical_query import canonical
@@ -240,7 +240,7 @@ def state_schema(program: CompiledProgram, layout: Layout | None = None, knowled
         StateOfUnit(
             placed.unit.name,
             meaning.noun,
-            digest_of([plain_data(meaning.text), [_stream_data(read.stream) for read in placed.unit.reads], *meaning.settings]),
+            digest_of([meaning.text, [_stream_data(read.stream) for read in placed.unit.reads], *meaning.settings]),
             tuple(sorted(_all_sources(placed.unit.name, needs))),
             layer.number,
             placed.partition,
@@ -329,49 +329,39 @@ def digest_of(parts: Iterable[object]) -> str:
     return blake2b(json.dumps(list(parts)).encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
 
 
-def plain_data(value: object) -> object:
-    """A rule as plain data under written names: without places and documentation, and with
-    variables that a query does not project renamed canonically."""
+def plain_data(value: object, further: FurtherForms = NO_FURTHER) -> object:
+    """A rule, or a part of a unit, as plain data under written names: without places and
+    documentation, and with variables that a query does not project renamed canonically.
+
+    `further`: the forms of what rules do not have."""
     match value:
         case None | bool() | int() | str():
             return value
         case Enum():
-            return MEMBERS[value] if value in MEMBERS else _unit_members()[value]
+            return MEMBERS[value] if value in MEMBERS else further.members[value]
         case Span():
             return None
         case FactSource():
-            return [FACTS.name, plain_data(canonical(value.query)), list(value.attributes), list(value.reported), value.period]
+            return [FACTS.name, plain_data(canonical(value.query), further), list(value.attributes), list(value.reported), value.period]
         case tuple() | list():
-            return [plain_data(each) for each in value]
+            return [plain_data(each, further) for each in value]
         case frozenset() | set():
-            return sorted(json.dumps(plain_data(each)) for each in value)
+            return sorted(json.dumps(plain_data(each, further)) for each in value)
         case Mapping():
-            return sorted(json.dumps([plain_data(key), plain_data(entry)]) for key, entry in value.items())
-        case _ if form := FORMS.get(type(value)) or _unit_forms().get(type(value)):
-            return [form.name, *_members(value, form)]
+            return sorted(json.dumps([plain_data(key, further), plain_data(entry, further)]) for key, entry in value.items())
+        case _ if form := FORMS.get(type(value)) or further.forms.get(type(value)):
+            return [form.name, *_members(value, form, further)]
     raise TypeError(f"{type(value).__name__} has no digest")
 
 
-def _unit_forms() -> Mapping[type, WrittenForm]:
-    from dotr.languages.forms import UNIT_FORMS  # loaded where a program has a query
-
-    return UNIT_FORMS
-
-
-def _unit_members() -> Mapping[Enum, str]:
-    from dotr.languages.forms import UNIT_MEMBERS
-
-    return UNIT_MEMBERS
-
-
-def _members(value: object, form: WrittenForm) -> Iterator[list[object]]:
+def _members(value: object, form: WrittenForm, further: FurtherForms) -> Iterator[list[object]]:
     """The fields under their written names, without those that have the default of `Unless`."""
     for field, written in form.fields:
         member = getattr(value, field)
         if isinstance(written, str):
-            yield [written, plain_data(member)]
+            yield [written, plain_data(member, further)]
         elif member != written.value:
-            yield [written.written, plain_data(member)]
+            yield [written.written, plain_data(member, further)]
 
 
 # Renamed rules: rules with the meaning of a rule of an older program, under another name.

@@ -11,9 +11,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dotr.engine.program import CompiledProgram
+from dotr.engine.stream_terms import StreamObjects
 from dotr.errors.diagnostics import Diagnostic, Severity
 from dotr.languages.continuous.model import ConstructForm
-from dotr.languages.rules.never_true import StreamObjects
+from dotr.languages.continuous.unit import queries_among
 from dotr.model.algebra import Const, TriplePattern, WindowBlock
 from dotr.model.terms import RDF_TYPE, Term, iri_text
 from dotr.model.traverse import walk
@@ -28,7 +29,7 @@ def of_the_background(program: CompiledProgram, stream_objects: StreamObjects) -
         return
     elsewhere = {predicate.term for predicate in derived if isinstance(predicate, Const)} | _stream_predicates(program, stream_objects)
     by_subject = program.knowledge.background.by_subject
-    for unit in program.queries:
+    for unit in queries_among(program.units):
         found: dict[Term, None] = {}
         for node in walk(unit.query.query):
             if isinstance(node, WindowBlock):
@@ -44,6 +45,6 @@ def of_the_background(program: CompiledProgram, stream_objects: StreamObjects) -
 def _stream_predicates(program: CompiledProgram, stream_objects: StreamObjects) -> set[Term]:
     """The predicates of the known streams."""
     templates = [rule.template for rule in program.rules.rules]
-    templates += [unit.query.form.template for unit in program.queries if isinstance(unit.query.form, ConstructForm)]
+    templates += [unit.query.form.template for unit in queries_among(program.units) if isinstance(unit.query.form, ConstructForm)]
     made = {predicate.term for each in templates for _, predicate, _ in each.triples if isinstance(predicate, Const)}
     return made | {source.predicate for source in stream_objects.sources}

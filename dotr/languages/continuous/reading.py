@@ -7,33 +7,34 @@ Source: continuous.md, sections 1 to 7 and 10.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Final
 
-from dotr.errors.diagnostics import CheckedFiles, Diagnostic
+from dotr.errors.diagnostics import Diagnostic
+from dotr.evaluation.joins.scope import certain
 from dotr.languages.continuous.codes import WindowCode
-from dotr.languages.continuous.model import ContinuousQuery, ContinuousWindow, RelationToStream
+from dotr.languages.continuous.model import AskForm, ContinuousQuery, ContinuousWindow, RelationToStream, SelectForm, StreamName
 from dotr.languages.continuous.text.bodies import read_body
 from dotr.languages.continuous.text.keywords import CONTINUOUS
 from dotr.languages.continuous.text.policies import check_computed, duplicate_windows, policies_of, warnings
 from dotr.languages.continuous.text.statements import StatementSyntax, read_statement, statement_cursor
 from dotr.languages.continuous.unit import QueryUnit
+from dotr.languages.linking import ProgramNames, ResolvedUnits, UnitFiles
 from dotr.model.places import Document, Span
-from dotr.model.terms import Prefixes, Variable
+from dotr.model.terms import Label, Prefixes, Variable
 from dotr.model.time import Unit
-from dotr.model.units import GraphStream
+from dotr.model.units import UnitEvents
 from dotr.syntax import scan as rule_scan
 from dotr.syntax.cursor import statement_spans
 from dotr.syntax.sparql.tokens import TokenScan, lex
-from dotr.temporal.layout.units import StreamUnit
 
 __all__ = ["ContinuousSet", "WindowCode", "compile_continuous", "statement_spans"]
 
 
 @dataclass(frozen=True, slots=True)
-class ContinuousSet(CheckedFiles):
+class ContinuousSet(UnitFiles):
     """Result of compiling `.rspql` files.
 
     - `queries`: those of statements without an error, in the order of the files.
@@ -44,6 +45,31 @@ class ContinuousSet(CheckedFiles):
     queries: tuple[ContinuousQuery, ...]
     diagnostics: tuple[Diagnostic, ...]
     prefixes: Prefixes = field(default_factory=dict, repr=False)
+
+    @property
+    def events(self) -> tuple[UnitEvents, ...]:
+        """The events of all queries."""
+        return events_of(self.queries)
+
+    @property
+    def names(self) -> Mapping[StreamName, Label]:
+        """The label of each query by its name, which is that of the stream of its graphs."""
+        return {query.name: query.label for query in self.queries}
+
+    def resolve(self, names: ProgramNames) -> ResolvedUnits:
+        """The queries with the streams of all windows; reports D224 and D225."""
+        problems: list[Diagnostic] = []
+        resolved: list[QueryUnit] = []
+        for query in self.queries:
+            streams = [names.stream_of(window.stream, window.stream_span, problems) for window in query.windows]
+            known = tuple(stream for stream in streams if stream is not None)
+            if len(known) == len(streams):
+                resolved.append(QueryUnit(query, known, attributes_of(query)))
+        return ResolvedUnits(resolved, problems)
+
+    def without_cycle(self, unit: str) -> str:
+        """Every query."""
+        return "A continuous query"
 
 
 def compile_continuous(documents: Sequence[Document], prefixes: Prefixes, unit: Unit = Unit.SECOND) -> ContinuousSet:
@@ -73,13 +99,6 @@ def compile_continuous(documents: Sequence[Document], prefixes: Prefixes, unit: 
 
 
 _PREFIX: Final = re.compile(r"(?i)prefix")
-
-
-def query_unit(query: ContinuousQuery, streams: tuple[GraphStream, ...], attributes: tuple[Variable, ...]) -> StreamUnit:
-    """The unit of a query: with the stream of each of its windows, and the sorted attributes of its
-    events.
-    """
-    return QueryUnit(query, streams, attributes)
 
 
 def _statements(
@@ -133,3 +152,33 @@ def _query(statement: StatementSyntax) -> ContinuousQuery | None:
     )
     problems += warnings(query, statement)
     return query
+
+
+# Events of queries, as rules can read them.
+
+ANSWER: Variable = "answer"
+"""The attribute of the events of an ASK."""
+
+
+def attributes_of(query: ContinuousQuery) -> tuple[Variable, ...]:
+    """The attributes that the events of a query can have, sorted (continuous.md, section 6)."""
+    match query.form:
+        case SelectForm(select):
+            return tuple(sorted(set(select.projection)))
+        case AskForm():
+            return (ANSWER,)
+        case _:
+            return ()
+
+
+def events_of(queries: Sequence[ContinuousQuery]) -> tuple[UnitEvents, ...]:
+    """The events of queries, as rules can read them."""
+    return tuple(
+        UnitEvents(query.label, attributes_of(query), query.label_span, query.makes_graphs, _certain_attributes(query)) for query in queries
+    )
+
+
+def _certain_attributes(query: ContinuousQuery) -> tuple[Variable, ...]:
+    """The attributes that every event of a query has, sorted; one of an OPTIONAL may be unbound."""
+    names = attributes_of(query)
+    return names if isinstance(query.form, AskForm) else tuple(sorted(certain(query.query) & set(names)))

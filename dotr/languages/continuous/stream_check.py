@@ -13,6 +13,7 @@ from typing import TypeAlias
 from dotr.engine.program import CompiledProgram
 from dotr.engine.stream_terms import TermDependencies
 from dotr.errors.diagnostics import Diagnostic, Severity
+from dotr.languages.continuous.unit import queries_among
 from dotr.model.algebra import Pattern, Select, WindowBlock
 from dotr.model.places import Span
 from dotr.model.terms import Prefixes, Term
@@ -46,7 +47,7 @@ def missing_in_windows(
             by_stream.setdefault(each.fed, set()).update(streamed[each.name])
     dependencies, prefixes = TermDependencies(program), program.rules.prefixes
     reported: set[tuple[str, Term]] = set()
-    for query in program.queries:
+    for query in queries_among(program.units):
         for stream, pattern, span in _window_patterns(query):
             if stream not in by_stream:
                 continue

@@ -10,7 +10,7 @@ for :a, none, and for :b and :c; the graph of `Hot` at 10 has three triples.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -117,7 +117,9 @@ class QueryUnit(StreamQuery, ExplainedUnit):
 
     def meaning(self, origin: Micros) -> UnitMeaning:
         """The query, with the origin of its windows."""
-        return UnitMeaning(self.noun, self.query, (origin,))
+        from dotr.languages.forms import written  # loaded with state
+
+        return UnitMeaning(self.noun, written(self.query), (origin,))
 
     def divided(
         self, state: UnitSnapshot, context: UnitContext, buckets: int, bucket_before: tuple[int, int] | None
@@ -367,6 +369,11 @@ class MergedGraphs(EngineUnit):
     def meaning(self, origin: Micros) -> None:
         """None: it has no state."""
         return
+
+
+def queries_among(units: Iterable[StreamUnit]) -> tuple[QueryUnit, ...]:
+    """The continuous queries among some units."""
+    return tuple(unit for unit in units if isinstance(unit, QueryUnit))
 
 
 def query_of(unit: StreamUnit) -> QueryUnit | None:

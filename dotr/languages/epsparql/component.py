@@ -19,7 +19,7 @@ from dotr.errors.diagnostics import Diagnostic
 from dotr.evaluation.limits import Limits
 from dotr.explanations.unit import ExplainedUnit
 from dotr.instant.datalog.background.knowledge import Knowledge
-from dotr.languages.epsparql.unit import IntervalUnit, LinkedMembers, Member, label_read, member_reads
+from dotr.languages.epsparql.unit import IntervalUnit, LinkedMembers, Member, background_groups, label_read, member_reads
 from dotr.model.algebra import Select
 from dotr.model.graphs import components
 from dotr.model.places import Span
@@ -97,13 +97,13 @@ class IntervalComponent(LinkedMembers, ExplainedUnit):
 
     def warnings(self, knowledge: Knowledge, limits: Limits, static: Collection[Select]) -> Iterator[Diagnostic]:
         """E401 for each group that the background alone answers."""
-        from dotr.languages.epsparql.interval_warnings import background_groups
-
-        yield from background_groups([self], static)
+        yield from background_groups(self, static)
 
     def meaning(self, origin: Micros) -> UnitMeaning:
         """The text of each member."""
-        return UnitMeaning(self.noun, tuple(each.query if isinstance(each, IntervalUnit) else each for each in self.members))
+        from dotr.languages.forms import written  # loaded with state
+
+        return UnitMeaning(self.noun, written(tuple(each.query if isinstance(each, IntervalUnit) else each for each in self.members)))
 
     def records(self, run: UnitRun, program: CompiledProgram, clock: Clock) -> Mapping[Label, UnitRecord]:
         """The records of the members other than rules."""

@@ -12,7 +12,7 @@ from operator import itemgetter
 
 from dotr.engine.state.units import UnitSnapshot
 from dotr.evaluation.limits import Limits
-from dotr.languages.epsparql.interval_spread import LinkedQuery, interval_key_names
+from dotr.languages.epsparql.interval_keys import LinkedQuery, interval_key_names
 from dotr.model.time import Clock
 from dotr.temporal.intervals.tree import PatternTree
 from dotr.temporal.layout.keys import bucket

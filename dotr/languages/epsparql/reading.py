@@ -12,25 +12,30 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Final
 
-from dotr.errors.diagnostics import CheckedFiles, Diagnostic
+from dotr.errors.diagnostics import Diagnostic, did_you_mean
 from dotr.languages.declarations import declares_nothing_else
 from dotr.languages.epsparql.codes import TemporalCode
+from dotr.languages.epsparql.component import with_components
+from dotr.languages.epsparql.resolution import ProgramLabels, interval_warnings, resolve_intervals
 from dotr.languages.epsparql.text.keywords import PLAIN
 from dotr.languages.epsparql.text.lexemes import UnitCursor
 from dotr.languages.epsparql.text.statements import EXAMPLE, read_unit
 from dotr.languages.epsparql.text.units import unit_of
+from dotr.languages.linking import ProgramNames, ResolvedUnits, UnitFiles
 from dotr.model.places import Document, Span
 from dotr.model.terms import Prefixes
+from dotr.model.units import UnitEvents
 from dotr.syntax import scan as rule_scan
 from dotr.syntax.cursor import statement_spans
 from dotr.syntax.sparql.tokens import TokenScan, lex
-from dotr.temporal.intervals.patterns import TemporalQuery
+from dotr.temporal.intervals.patterns import EventRead, TemporalQuery, operand_reads
+from dotr.temporal.layout.units import StreamUnit
 
 __all__ = ["TemporalCode", "TemporalSet", "compile_temporal"]
 
 
 @dataclass(frozen=True, slots=True)
-class TemporalSet(CheckedFiles):
+class TemporalSet(UnitFiles):
     """Result of compiling `.epsparql` files.
 
     - `units`: those without an error, in the order of the files.
@@ -41,6 +46,45 @@ class TemporalSet(CheckedFiles):
     units: tuple[TemporalQuery, ...]
     diagnostics: tuple[Diagnostic, ...]
     prefixes: Prefixes = field(default_factory=dict, repr=False)
+
+    @property
+    def events(self) -> tuple[UnitEvents, ...]:
+        """The events of all units."""
+        return tuple(UnitEvents(each.label, each.attributes, each.label_span, each.makes_graphs) for each in self.units)
+
+    def resolve(self, names: ProgramNames) -> ResolvedUnits:
+        """The units with the streams of their operands; reports E205 and E206."""
+        problems = [problem for query in self.units for problem in _unknown(query, names)]
+        if problems:
+            return ResolvedUnits((), problems)
+        units = resolve_intervals(self.units, ProgramLabels(names.labels, names.shared, names.rules))
+        return ResolvedUnits(units, list(interval_warnings([unit.query for unit in units])))
+
+    def joined(self, units: Sequence[StreamUnit], names: ProgramNames) -> Sequence[StreamUnit]:
+        """The units and rules of each recursive component as one unit."""
+        return with_components(names.rules, units, names.labels)
+
+
+def _unknown(query: TemporalQuery, names: ProgramNames) -> Iterator[Diagnostic]:
+    """EVENTs of an unknown label (E205), or of an attribute that no event of the label has
+    (E206)."""
+    known = {label: each.attributes for label, each in names.labels.items()}
+    known |= {label: tuple(each.query.projection) for label, each in names.shared.items()}
+    for operand, _ in () if query.where is None else operand_reads(query.where):
+        if not isinstance(operand, EventRead):
+            continue
+        if operand.label not in known:
+            labels = sorted(known)
+            hint = did_you_mean(operand.label, labels) or f"Labels are {', '.join(labels)}."
+            yield Diagnostic(TemporalCode.UNKNOWN_LABEL, f"nothing makes events {operand.label}", operand.label_span, hint)
+            continue
+        for attribute, _ in operand.attributes:
+            if attribute not in known[operand.label]:
+                attributes = [f"?{name}" for name in sorted(known[operand.label])]
+                hint = f"Its attributes are {', '.join(attributes)}." if attributes else "Its events have none."
+                yield Diagnostic(
+                    TemporalCode.UNKNOWN_ATTRIBUTE, f"no event {operand.label} can have an attribute ?{attribute}", operand.span, hint
+                )
 
 
 def compile_temporal(documents: Sequence[Document], prefixes: Prefixes) -> TemporalSet:

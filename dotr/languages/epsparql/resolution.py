@@ -1,10 +1,11 @@
-"""Resolution of `.epsparql` units: the streams that feed their operands, and certain variables.
+"""Resolution of `.epsparql` units: the streams that feed their operands, certain
+variables, and warnings that need the whole program.
 
 Idea: a plain group reads its facts and, if it is basic, the graphs of each STREAM whose template
 may make one of its triples. An EVENT reads a shared query, or the events of a label, with their
 starts where a unit of EP-SPARQL makes them. The variables that every event of a label binds are
 found by iteration to a fixpoint, from none; they can be partition keys.
-Source: ep-sparql.md, sections 2.1, 4 and 5.
+Source: ep-sparql.md, sections 2.1, 4 to 6.
 """
 
 from __future__ import annotations
@@ -13,14 +14,18 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, assert_never
 
+from dotr.errors.diagnostics import Diagnostic, Severity
 from dotr.evaluation.expressions import query_with_lengths
 from dotr.evaluation.joins.scope import certain
-from dotr.languages.epsparql.interval_spread import OperandInput
+from dotr.languages.epsparql.codes import TemporalCode
+from dotr.languages.epsparql.interval_keys import OperandInput, interval_key
 from dotr.languages.epsparql.unit import IntervalUnit
-from dotr.model.algebra import Attribute, Call, Const, Expression, Select, TimeOf
+from dotr.model.algebra import Attribute, Call, Const, Expression, Select, TimeOf, TriplePattern
 from dotr.model.graphs import least_fixpoint
+from dotr.model.places import Span
 from dotr.model.rules import EventSource, FactSource, Rule, SharedQuery
 from dotr.model.terms import Label, Variable
+from dotr.model.traverse import walk
 from dotr.model.units import IntervalEvents, UnitEvents
 from dotr.temporal.intervals.patterns import (
     Alternatives,
@@ -34,6 +39,7 @@ from dotr.temporal.intervals.patterns import (
     SelectedSolutions,
     TemporalQuery,
     certain_variables,
+    combinations,
     may_read,
     operand_reads,
     visible_variables,
@@ -215,3 +221,42 @@ class _Resolver:
 
 def _facts(query: Select, attributes: tuple[Variable, ...]) -> FactSource:
     return FactSource(replace(query, projection=attributes), attributes, attributes)
+
+
+# --- warnings ---
+
+
+def interval_warnings(queries: Sequence[TemporalQuery]) -> Iterator[Diagnostic]:
+    """E402, groups that could be matched in constructed graphs if they were basic, and E404, units
+    with one partition. The certain variables of EVENTs must be filled in.
+    """
+    streams = {query.label: query.form.template for query in queries if isinstance(query.form, ConstructedGraphs)}
+    for query in queries:
+        for group in _groups(query):
+            if group.is_basic:
+                continue
+            triples = tuple(node for node in walk(group.pattern) if isinstance(node, TriplePattern))
+            for label, template in streams.items():
+                if any(may_read(InstantGroup(group.pattern, (), frozenset(), (triple,), group.span), template) for triple in triples):
+                    message = f"this group is not matched in the graphs of {label}: it is not basic"
+                    hint = f"Write its triples in a group of triple patterns, FILTERs, BIND and VALUES alone, or read EVENT {label}."
+                    yield _warning(TemporalCode.NOT_BASIC, message, group.span, hint)
+        reason = interval_key(query).reason
+        if reason and query.where is not None and any(combinations(query.where)):
+            hint = "It runs on one core. Name a variable in every operand; with DISTINCT, project it."
+            yield _warning(TemporalCode.ONE_PARTITION_KEY, f"{query.label} has one partition: {reason}", query.label_span, hint)
+
+
+def _groups(query: TemporalQuery) -> Iterator[InstantGroup]:
+    """The plain groups of a unit."""
+    if isinstance(query.form, InstantAnswers):
+        names: tuple[Variable, ...] = ()
+        yield InstantGroup(query.form.query, names, frozenset(), (), query.span)
+        return
+    for operand, _ in operand_reads(query.form.where):
+        if isinstance(operand, InstantGroup):
+            yield operand
+
+
+def _warning(code: TemporalCode, message: str, span: Span, hint: str) -> Diagnostic:
+    return Diagnostic(code, message, span, hint, Severity.WARNING)

@@ -21,7 +21,7 @@ from dotr.evaluation.triples.index import TripleIndex
 from dotr.instant.queries.evaluate import AlgebraCompiler
 from dotr.instant.queries.graph import Graph
 from dotr.instant.queries.operators import EMPTY, AlgebraOperator
-from dotr.languages.epsparql.interval_spread import LinkedQuery, OperandInput, interval_key_names, interval_spreads, operand_places
+from dotr.languages.epsparql.interval_keys import LinkedQuery, OperandInput, interval_key_names, interval_spreads, operand_places
 from dotr.model.algebra import Expression, Var
 from dotr.model.event_order import AttributeValues
 from dotr.model.stream import DeadLetter, Firing, Reason

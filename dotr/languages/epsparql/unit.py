@@ -7,20 +7,21 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
 from dotr.engine.unit_runs import UnitContext, UnitMeaning, UnitRun
-from dotr.errors.diagnostics import Diagnostic
+from dotr.errors.diagnostics import Diagnostic, Severity
 from dotr.evaluation.limits import Limits
 from dotr.explanations.unit import ExplainedUnit
 from dotr.instant.datalog.background.knowledge import Knowledge
-from dotr.languages.epsparql.interval_spread import LinkedQuery, interval_key_names, interval_spreads
+from dotr.languages.epsparql.codes import TemporalCode
+from dotr.languages.epsparql.interval_keys import LinkedQuery, interval_key, interval_key_names, interval_spreads
 from dotr.model.algebra import Select
-from dotr.model.rules import EventSource, Rule
+from dotr.model.rules import EventSource, FactSource, Rule
 from dotr.model.terms import Label
 from dotr.model.time import Clock, Micros
 from dotr.model.units import IntervalEvents, UnitEvents
 from dotr.temporal.layout.keys import UnitKey
 from dotr.temporal.layout.retention import lookbacks, roles
 from dotr.temporal.layout.spread import BucketShare, ReadSpread
-from dotr.temporal.layout.units import UnitRead
+from dotr.temporal.layout.units import StreamUnit, UnitRead
 
 if TYPE_CHECKING:
     from dotr.engine.program import CompiledProgram
@@ -53,8 +54,6 @@ class IntervalUnit(LinkedQuery, ExplainedUnit):
     @property
     def key(self) -> UnitKey:
         """The key of the unit's partitions (ep-sparql.md, section 5)."""
-        from dotr.languages.epsparql.interval_keys import interval_key  # loaded where a program has such a unit
-
         return interval_key(self.query)
 
     @property
@@ -97,13 +96,13 @@ class IntervalUnit(LinkedQuery, ExplainedUnit):
 
     def warnings(self, knowledge: Knowledge, limits: Limits, static: Collection[Select]) -> Iterator[Diagnostic]:
         """E401 for each group that the background alone answers."""
-        from dotr.languages.epsparql.interval_warnings import background_groups
-
-        yield from background_groups([self], static)
+        yield from background_groups(self, static)
 
     def meaning(self, origin: Micros) -> UnitMeaning:
         """The QUERY or STREAM."""
-        return UnitMeaning(self.noun, self.query)
+        from dotr.languages.forms import written  # loaded with state
+
+        return UnitMeaning(self.noun, written(self.query))
 
     def divided(
         self, state: UnitSnapshot, context: UnitContext, buckets: int, bucket_before: tuple[int, int] | None
@@ -142,6 +141,18 @@ class IntervalUnit(LinkedQuery, ExplainedUnit):
         from dotr.languages.epsparql.explanation.why_not import why_no_interval
 
         return why_no_interval(replay, self, IntervalUnit, question)
+
+
+def background_groups(unit: StreamUnit, static: Collection[Select]) -> Iterator[Diagnostic]:
+    """E401 for each plain group of a unit, or of the units of a component, that the background alone
+    answers: its query is among `static`.
+    """
+    of_rules = {rule.span.document.name for rule in unit.rules}
+    for stream, _, span in unit.reads:
+        if isinstance(stream, FactSource) and stream.query in static and span.document.name not in of_rules:
+            message = "the background alone answers this group: it has solutions at every instant"
+            hint = "Put its triples into the group that they describe, or add a pattern that only the stream can match."
+            yield Diagnostic(TemporalCode.OF_THE_BACKGROUND, message, span, hint, Severity.WARNING)
 
 
 Member: TypeAlias = IntervalUnit | Rule

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import PurePath
 
-from dotr.errors.diagnostics import CheckedFiles, Diagnostic, Severity
+from dotr.errors.diagnostics import Diagnostic, Severity
 from dotr.languages.lars.codes import LarsCode
 from dotr.languages.lars.lars_spread import atoms_read
 from dotr.languages.lars.model import DEFAULT_RESOLUTION, EventAtom, LarsFile
@@ -18,7 +18,7 @@ from dotr.languages.lars.text.checks import file_problems, file_warnings
 from dotr.languages.lars.text.safety import rule_problems
 from dotr.languages.lars.text.statements import LarsReader
 from dotr.languages.lars.unit import LarsUnit, event_spans, made_by
-from dotr.languages.linking import ProgramNames, ResolvedUnits
+from dotr.languages.linking import ProgramNames, ResolvedUnits, UnitFiles
 from dotr.model.places import Document, Span
 from dotr.model.rules import EventSource, FactSource
 from dotr.model.terms import Label, Prefixes
@@ -30,7 +30,7 @@ __all__ = ["LarsCode", "LarsSet", "compile_lars"]
 
 
 @dataclass(frozen=True, slots=True)
-class LarsSet(CheckedFiles):
+class LarsSet(UnitFiles):
     """Result of compiling `.lars` files.
 
     - `files`: those without an error, in order.
@@ -41,6 +41,29 @@ class LarsSet(CheckedFiles):
     files: tuple[LarsFile, ...]
     diagnostics: tuple[Diagnostic, ...]
     prefixes: Prefixes = field(default_factory=dict, repr=False)
+
+    @property
+    def events(self) -> tuple[UnitEvents, ...]:
+        """The events of all REPORTs."""
+        return tuple(events for file in self.files for events in made_by(file))
+
+    def resolve(self, names: ProgramNames) -> ResolvedUnits:
+        """The files with the sources of the labels that they read; reports D205 and D207."""
+        problems: list[Diagnostic] = []
+        units: list[StreamUnit] = []
+        for file in self.files:
+            found = len(problems)
+            sources: dict[Label, EventSource | FactSource] = {}
+            for label, first in event_spans(file).items():
+                source = names.source_of(label, (), first, problems)
+                if source is not None:
+                    sources[label] = source
+            for atom, span in atoms_read(file):
+                if isinstance(atom, EventAtom) and atom.label in sources:
+                    names.source_of(atom.label, [name for name, _ in atom.attributes], span, problems)
+            if len(problems) == found:
+                units.append(LarsUnit(file, tuple(sorted(sources.items(), key=lambda each: each[0]))))
+        return ResolvedUnits(units, problems)
 
 
 def compile_lars(documents: Sequence[Document], prefixes: Prefixes) -> LarsSet:
@@ -103,44 +126,3 @@ def _names(documents: Sequence[Document]) -> Iterator[str]:
         others = paths[:number] + paths[number + 1 :]
         length = next((n for n in range(1, len(path)) if all(other[-n:] != path[-n:] for other in others)), len(path))
         yield "/".join(path[-length:])
-
-
-# LARS files of a program: their events, and resolution of the labels that they read.
-
-
-@dataclass(frozen=True)
-class LarsFiles:
-    """The `.lars` files of a program."""
-
-    files: Sequence[LarsFile]
-    diagnostics: Sequence[Diagnostic]
-    prefixes: Prefixes
-
-    @property
-    def events(self) -> tuple[UnitEvents, ...]:
-        """The events of all REPORTs."""
-        return tuple(events for file in self.files for events in made_by(file))
-
-    def resolve(self, names: ProgramNames) -> ResolvedUnits:
-        """The files with the sources of the labels that they read; reports D205 and D207."""
-        problems: list[Diagnostic] = []
-        units: list[StreamUnit] = []
-        for file in self.files:
-            found = len(problems)
-            sources: dict[Label, EventSource | FactSource] = {}
-            for label, first in event_spans(file).items():
-                source = names.source_of(label, (), first, problems)
-                if source is not None:
-                    sources[label] = source
-            for atom, span in atoms_read(file):
-                if isinstance(atom, EventAtom) and atom.label in sources:
-                    names.source_of(atom.label, [name for name, _ in atom.attributes], span, problems)
-            if len(problems) == found:
-                units.append(LarsUnit(file, tuple(sorted(sources.items(), key=lambda each: each[0]))))
-        return ResolvedUnits(units, problems)
-
-
-def read_lars_files(documents: Sequence[Document], prefixes: Prefixes) -> LarsFiles:
-    """Read the LARS files of a program."""
-    found = compile_lars(documents, prefixes)
-    return LarsFiles(found.files, found.diagnostics, found.prefixes)

@@ -132,7 +132,9 @@ class LarsUnit(ExplainedUnit):
 
     def meaning(self, origin: Micros) -> UnitMeaning:
         """The file."""
-        return UnitMeaning(self.noun, self.file)
+        from dotr.languages.forms import written  # loaded with state
+
+        return UnitMeaning(self.noun, written(self.file))
 
     def divided(
         self, state: UnitSnapshot, context: UnitContext, buckets: int, bucket_before: tuple[int, int] | None

@@ -13,8 +13,7 @@ from typing import Final
 
 from dotr.engine.spec import RuleSet
 from dotr.errors.diagnostics import Diagnostic
-from dotr.evaluation.expressions.kinds import NO_OBJECT_KINDS, ObjectKinds, TermKind, TermKinds, kinds_text, term_kind
-from dotr.languages.rules.codes import RuleCode
+from dotr.evaluation.expressions.kinds import NO_OBJECT_KINDS, ObjectKinds
 from dotr.languages.rules.grammar import parse
 from dotr.languages.rules.lints.conditions import check_conditions
 from dotr.languages.rules.lints.cross_products import check_products
@@ -31,8 +30,6 @@ from dotr.languages.rules.resolution.names import resolve_names, resolve_prefixe
 from dotr.model.places import Document
 from dotr.model.terms import Prefixes
 from dotr.model.units import UnitEvents
-
-__all__ = ["PASSES", "ObjectKinds", "RuleCode", "RuleSet", "TermKind", "TermKinds", "compile_rules", "kinds_text", "term_kind"]
 
 PASSES: Final[tuple[Pass, ...]] = (
     parse,

@@ -12,23 +12,23 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Final, TypeAlias, assert_never
+from typing import Final, TypeAlias
 
 from dotr.engine.program import CompiledProgram
-from dotr.errors.diagnostics import Diagnostic, Refused, Severity
+from dotr.engine.stream_terms import ObjectSource, StreamObjects
+from dotr.errors.diagnostics import Diagnostic, Severity
+from dotr.evaluation.expressions.kinds import TermKind, TermKinds, kinds_text, term_kind
 from dotr.evaluation.triples.index import NO_ENDS
 from dotr.instant.datalog.dependencies import patterns_in
 from dotr.instant.datalog.entailment import Entailment
-from dotr.languages.rules import RuleCode, TermKind, TermKinds, compile_rules, kinds_text, term_kind
+from dotr.languages.codes import RuleCode
+from dotr.languages.registry import RuleLanguage, of_language
+from dotr.languages.rules import compile_rules
 from dotr.model.algebra import Const, TriplePattern, Var
-from dotr.model.places import Document, Span
+from dotr.model.places import Span
 from dotr.model.rules import FactSource
-from dotr.model.templates import Blank, Cell, CellIri, CellLiteral, Fresh, TemplateSlot, TemplateTerm
-from dotr.model.terms import XSD, Term, Triple
-from dotr.runtimes.pipeline.config import Config
+from dotr.model.terms import Term
 from dotr.syntax.datalog import parse_datalog
-from dotr.syntax.turtle.parser import parse_template
 from dotr.temporal.layout.retention import roles
 
 _REPORTED: Final = (RuleCode.NEVER_HOLDS, RuleCode.NEVER_COMPARABLE, RuleCode.CAN_ONLY_ERR)
@@ -38,83 +38,7 @@ _MAX_OBJECTS: Final = 100_000
 _QUOTED_NUMBER: Final = re.compile(r'"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?"')
 
 
-@dataclass(frozen=True, slots=True)
-class ObjectSource:
-    """Source of a predicate's objects: their kind (None: unknown), the origin in words, and a
-    remedy that types them."""
-
-    predicate: Term
-    kind: TermKind | None
-    origin: str
-    remedy: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class StreamObjects:
-    """Known sources of objects in the streams of a program; `is_complete`: there are no others."""
-
-    sources: tuple[ObjectSource, ...]
-    is_complete: bool
-
-
 _KindsFound: TypeAlias = Mapping[Term, tuple[TermKinds, tuple[ObjectSource, ...]]]
-
-
-def objects_of_inputs(config: Config) -> StreamObjects:
-    """Sources of objects in a configuration's inputs: the maps of CSV inputs. With other inputs the
-    result is not complete."""
-    sources: list[ObjectSource] = []
-    is_complete = True
-    for section in config.settings.input:
-        if section.format != "csv" or section.map is None:
-            is_complete = False
-            continue
-        document = Document(f"map of input {section.name}", section.map)
-        try:
-            template = parse_template(Span(document, 0, len(section.map)), config.settings.prefixes, cells=True)
-        except Refused:  # reported by the check of the input
-            is_complete = False
-            continue
-        for _, predicate, value in template.triples:
-            if isinstance(predicate, Const):
-                sources.append(ObjectSource(predicate.term, _kind_of_slot(value), f"by the map of input {section.name}", _remedy(value)))
-            else:
-                is_complete = False
-    return StreamObjects(tuple(dict.fromkeys(sources)), is_complete)
-
-
-def objects_of_graphs(graphs: Iterable[Sequence[Triple]]) -> StreamObjects:
-    """Sources of objects in the graphs of a test."""
-    objects = dict.fromkeys((predicate, term_kind(value)) for graph in graphs for _, predicate, value in graph)
-    return StreamObjects(
-        tuple([ObjectSource(predicate, kind, "in the streams of the cases") for predicate, kind in objects]), is_complete=True
-    )
-
-
-def _kind_of_slot(slot: TemplateSlot) -> TermKind | None:
-    match slot:
-        case Const(term):
-            return term_kind(term)
-        case CellIri():
-            return TermKind.IRI
-        case Blank():
-            return TermKind.BLANK
-        case CellLiteral(_, datatype, language):
-            return TermKind.STRING if datatype == XSD + "string" and not language else None
-        case TemplateTerm():
-            return TermKind.TRIPLE
-        case Cell() | Var() | Fresh():
-            return None
-        case _:
-            assert_never(slot)
-
-
-def _remedy(slot: TemplateSlot) -> str:
-    match slot:
-        case CellLiteral((Cell(column),), _, _):
-            return f'write {{{column}}} or "{{{column}}}"^^xsd:decimal there'
-        case _:
-            return ""
 
 
 def never_true(program: CompiledProgram, stream_objects: StreamObjects) -> Iterator[Diagnostic]:
@@ -126,7 +50,7 @@ def never_true(program: CompiledProgram, stream_objects: StreamObjects) -> Itera
 
     def warnings(predicates: Iterable[Term]) -> dict[tuple[str, Span | None], Diagnostic]:
         objects = {predicate: known[predicate][0] for predicate in predicates}
-        found = compile_rules(program.spec.rule_documents, program.spec.prefixes, objects).diagnostics
+        found = compile_rules(of_language(program.spec.rules, RuleLanguage.RULES), program.spec.prefixes, objects).diagnostics
         return {(d.code, d.span): d for d in found if d.code in _REPORTED and (d.code, d.span) not in before}
 
     problems = warnings(known) if known else {}

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from dotr.errors.diagnostics import Diagnostic, Severity
-from dotr.languages.rules import RuleCode
+from dotr.languages.codes import RuleCode
 from dotr.model.algebra import Const, Filter, PathPattern, TermPattern, TriplePattern, Values, Var
 from dotr.model.rules import FactSource, Role, Rule
 from dotr.model.traverse import AlgebraNode, parameters_of, walk

@@ -14,7 +14,7 @@ from typing import Any, Final, NoReturn
 import pyparsing as pp
 
 from dotr.errors.diagnostics import Diagnostic, Refused, did_you_mean
-from dotr.languages.rules.codes import RuleCode
+from dotr.languages.codes import RuleCode
 from dotr.languages.rules.syntax import Word
 from dotr.model.places import Document, Span
 from dotr.model.terms import ESCAPE_HINT, invalid_escape

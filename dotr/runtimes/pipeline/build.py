@@ -9,8 +9,9 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from dotr.engine.program import CompiledProgram, compile_program
+from dotr.engine.program import CompiledProgram
 from dotr.errors.diagnostics import Diagnostic, Refused
+from dotr.languages.programs import compile_program
 from dotr.model.time import UNITS, Clock, Micros
 from dotr.runtimes.monitoring.dead_letter_log import WARNINGS_PER_KIND
 from dotr.runtimes.pipeline.config import Config

@@ -15,7 +15,7 @@ from dotr.evaluation.files.caches import default_folder
 from dotr.evaluation.limits import Limits
 from dotr.instant.datalog.background.compiled_cache import MIN_BYTES, CachePolicy
 from dotr.instant.datalog.entailment import Entailment
-from dotr.languages.registry import RuleLanguage, extension_problem
+from dotr.languages.registry import RuleLanguage, extension_problem, has_units
 from dotr.model.places import Document, Span
 from dotr.model.stream import InputStream, stream_name
 from dotr.model.time import UNITS, Micros, Unit
@@ -216,7 +216,7 @@ class Config:
         inputs = tuple(
             InputStream(each.name, None if each.stream is None else stream_name(each.stream, settings.prefixes)) for each in settings.input
         )
-        return replace(spec, limits=Limits(**limits.model_dump()), inputs=inputs if spec.has_units else ()), problems
+        return replace(spec, limits=Limits(**limits.model_dump()), inputs=inputs if has_units(spec.rules) else ()), problems
 
 
 def read_config(path: str, options: Sequence[str] = ()) -> Config:

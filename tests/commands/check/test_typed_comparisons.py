@@ -6,8 +6,8 @@ from __future__ import annotations
 import pytest
 
 from dotr.api.session import Session
-from dotr.engine.program import compile_program
 from dotr.engine.spec import ProgramSpec
+from dotr.languages.programs import compile_program
 from dotr.model.places import Document
 
 PREFIXES = "PREFIX : <http://e/>\nPREFIX xsd: <http://www.w3.org/2001/XMLSchema#>\n"

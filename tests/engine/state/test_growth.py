@@ -14,10 +14,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dotr.engine.driver import Engine
-from dotr.engine.program import compile_program
 from dotr.engine.spec import ProgramSpec
 from dotr.engine.state import bucket as bucket_state
 from dotr.engine.state import pages as paged_state
+from dotr.languages.programs import compile_program
 from dotr.model.places import Document
 from dotr.model.stream import Element, Firing, output_order
 from dotr.model.terms import Triple

@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 
 from dotr.commands import main
-from dotr.engine.program import CompiledProgram, compile_program
+from dotr.engine.program import CompiledProgram
 from dotr.engine.spec import ProgramSpec
 from dotr.engine.state.schema import StateSchema, renamed_rules, state_schema
+from dotr.languages.programs import compile_program
 from dotr.model.places import Document
 from tests.support.stored_program import HOME
 from tests.support.stored_spark_folders import project, unpack

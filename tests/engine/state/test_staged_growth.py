@@ -13,13 +13,13 @@ import pytest
 
 pytest.importorskip("pyspark")
 
-from dotr.engine.program import compile_program
 from dotr.engine.spec import ProgramSpec
 from dotr.engine.state import bucket as bucket_state
 from dotr.engine.state import pages as paged_state
 from dotr.engine.state.migration import state_change
 from dotr.engine.state.schema import state_schema
 from dotr.errors.diagnostics import Refused
+from dotr.languages.programs import compile_program
 from dotr.model.places import Document
 from dotr.model.time import LAST_MICRO
 from tests.engine.state.test_growth import expected, through

@@ -9,10 +9,11 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from dotr.engine.program import CompiledProgram, compile_program
+from dotr.engine.program import CompiledProgram
 from dotr.engine.spec import ProgramSpec
 from dotr.engine.state.migration import StateFate, StateMigrator, merge_parts, state_change
 from dotr.engine.state.schema import StateSchema, knowledge_digests, state_schema
+from dotr.languages.programs import compile_program
 from dotr.model.places import Document
 from dotr.model.stream import Element, Firing, output_order
 from dotr.model.time import LAST_MICRO, Clock, Micros

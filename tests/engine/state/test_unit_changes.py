@@ -6,10 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from dotr.engine.program import CompiledProgram, compile_program
+from dotr.engine.program import CompiledProgram
 from dotr.engine.spec import ProgramSpec
 from dotr.engine.state.migration import state_change
 from dotr.engine.state.schema import KnowledgeDigests, StateSchema, state_schema
+from dotr.languages.programs import compile_program
 from dotr.model.places import Document
 
 pytestmark = pytest.mark.core

@@ -9,12 +9,12 @@ import pytest
 pytest.importorskip("pyspark")
 
 from dotr.engine.driver import Engine
-from dotr.engine.program import compile_program
 from dotr.engine.spec import ProgramSpec
 from dotr.engine.state.migration import StateMigrator, merge_units, state_change
 from dotr.engine.state.schema import KnowledgeDigests, StateSchema, state_schema
 from dotr.engine.state.units import UnitsValue
 from dotr.engine.unit_layer import decode_units
+from dotr.languages.programs import compile_program
 from dotr.model.places import Document
 from dotr.model.stream import FedGraph, output_order
 from dotr.model.terms import Triple

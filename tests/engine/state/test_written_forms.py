@@ -21,10 +21,10 @@ from typing import Any, Final, get_args, get_type_hints
 import pytest
 
 import dotr
-from dotr.engine.program import compile_program
 from dotr.engine.state import forms as written
 from dotr.engine.state.forms import FORMS, MEMBERS, OMITTED, Unless, WrittenForm
 from dotr.engine.state.schema import plain_data
+from dotr.languages.programs import compile_program
 from dotr.model.algebra import MatchPattern, WindowBlock
 from dotr.model.datalog import DatalogRule
 from dotr.model.places import Span

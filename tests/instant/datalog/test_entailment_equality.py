@@ -200,8 +200,8 @@ def test_values_of_a_functional_property_are_merged_once() -> None:
 
 
 def test_query_matches_every_copy() -> None:
-    from dotr.engine.program import compile_program
     from dotr.engine.spec import ProgramSpec
+    from dotr.languages.programs import compile_program
 
     rule = Document("r.dotr", "PREFIX : <http://e/> define B = [ [] a :B ] from A = [ SELECT ?x ?y WHERE { ?x :p0 ?y } ]")
     counted = Document(

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from dotr.engine.program import compile_program
 from dotr.engine.spec import ProgramSpec
 from dotr.instant.instants import merge
+from dotr.languages.programs import compile_program
 from dotr.model.places import Document
 from dotr.syntax.turtle.graphs import read_graph
 

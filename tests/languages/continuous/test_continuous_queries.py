@@ -10,10 +10,10 @@ import pytest
 
 import tests.oracle.test_continuous as page
 from dotr.engine.driver import Engine
-from dotr.engine.program import compile_program
 from dotr.engine.spec import ProgramSpec
 from dotr.errors.diagnostics import Refused
 from dotr.instant.datalog.entailment import Entailment
+from dotr.languages.programs import compile_program
 from dotr.model.places import Document
 from dotr.model.stream import FedGraph, Firing
 from dotr.model.time import Clock, Micros

@@ -9,12 +9,11 @@ from pathlib import Path
 
 from hypothesis import assume, given, note
 
-from dotr.engine.program import compile_program
 from dotr.engine.spec import ProgramSpec
 from dotr.errors.diagnostics import Refused
 from dotr.instant.datalog.entailment import Entailment
-from dotr.languages.continuous.reading import compile_continuous
-from dotr.languages.linking import events_of
+from dotr.languages.continuous.reading import compile_continuous, events_of
+from dotr.languages.programs import compile_program
 from dotr.languages.rules import compile_rules
 from dotr.model.places import Document
 from dotr.model.stream import Element

@@ -18,9 +18,9 @@ from typing import Final
 import pytest
 
 from dotr.engine.driver import Engine
-from dotr.engine.program import compile_program
 from dotr.engine.spec import ProgramSpec
 from dotr.languages.continuous.reading import compile_continuous
+from dotr.languages.programs import compile_program
 from dotr.model.places import Document
 from dotr.model.stream import Element, FedGraph
 from dotr.model.terms import Term, iri_text, is_iri, literal_parts

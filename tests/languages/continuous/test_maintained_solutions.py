@@ -10,7 +10,6 @@ from dataclasses import replace
 import pytest
 
 from dotr.engine.driver import Engine
-from dotr.engine.program import compile_program
 from dotr.engine.spec import ProgramSpec
 from dotr.evaluation.limits import LIMITS, LimitExceeded, Limits
 from dotr.evaluation.triples.index import TripleIndex
@@ -23,6 +22,7 @@ from dotr.languages.continuous.evaluation.maintained_solutions import GraphAtRep
 from dotr.languages.continuous.evaluation.shared_closure import WindowChanges
 from dotr.languages.continuous.evaluation.window_closure import WindowClosure
 from dotr.languages.continuous.model import EntailmentLevel
+from dotr.languages.programs import compile_program
 from dotr.model.algebra import (
     AggregateCall,
     Bgp,

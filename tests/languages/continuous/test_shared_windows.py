@@ -8,9 +8,9 @@ from unittest import mock
 from hypothesis import given
 
 from dotr.engine.driver import Engine
-from dotr.engine.program import compile_program
 from dotr.engine.spec import ProgramSpec
 from dotr.evaluation.limits import Limits
+from dotr.languages.programs import compile_program
 from dotr.model.places import Document
 from dotr.model.stream import FedGraph, Reason
 from dotr.model.time import Clock

@@ -12,12 +12,13 @@ import dotr
 from dotr.api.session import Session
 from dotr.commands.check.retained_state import state
 from dotr.engine.driver import Engine
-from dotr.engine.program import CompiledProgram, compile_program
+from dotr.engine.program import CompiledProgram
 from dotr.engine.spec import ProgramSpec
 from dotr.engine.unit_runs import UnitContext, engine_unit
 from dotr.errors.diagnostics import Refused
 from dotr.evaluation.limits import Limits
 from dotr.languages.epsparql.component import IntervalComponent
+from dotr.languages.programs import compile_program
 from dotr.model.places import Document
 from dotr.model.stream import Firing, Reason
 from dotr.model.terms import literal_parts

@@ -8,8 +8,8 @@ import pytest
 
 import tests.oracle.test_epsparql as page
 from dotr.engine.driver import Engine
-from dotr.engine.program import compile_program
 from dotr.engine.spec import ProgramSpec
+from dotr.languages.programs import compile_program
 from dotr.model.places import Document
 from dotr.model.stream import Firing
 from dotr.model.terms import Triple

@@ -9,10 +9,10 @@ from pathlib import Path
 
 from hypothesis import assume, given, note
 
-from dotr.engine.program import compile_program
 from dotr.engine.spec import ProgramSpec
 from dotr.errors.diagnostics import Refused
 from dotr.instant.datalog.entailment import Entailment
+from dotr.languages.programs import compile_program
 from dotr.model.places import Document
 from tests.languages.epsparql.test_intervals import run_intervals
 from tests.oracle.cases import read_turtle

@@ -11,9 +11,10 @@ import pytest
 
 import tests.oracle.test_lars as page
 from dotr.engine.driver import Engine
-from dotr.engine.program import CompiledProgram, compile_program
+from dotr.engine.program import CompiledProgram
 from dotr.engine.spec import ProgramSpec
 from dotr.evaluation.limits import LIMITS, Limits
+from dotr.languages.programs import compile_program
 from dotr.model.places import Document
 from dotr.model.stream import Firing, Reason
 from dotr.model.time import Clock

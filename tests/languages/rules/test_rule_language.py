@@ -9,7 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dotr.languages.rules import RuleCode, RuleSet, compile_rules
+from dotr.engine.spec import RuleSet
+from dotr.languages.codes import RuleCode
+from dotr.languages.rules import compile_rules
 from dotr.languages.rules.grammar import parse_document
 from dotr.model.algebra import Attribute, Bgp, Call, Const, Filter, Pattern, Select, TimeOf, TriplePattern, Var
 from dotr.model.places import Document, Span

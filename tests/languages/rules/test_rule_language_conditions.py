@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from dotr.evaluation.expressions import evaluator
 from dotr.evaluation.expressions.functions import FUNCTIONS
 from dotr.evaluation.expressions.kinds import TermKind, term_kind
-from dotr.languages.rules import RuleCode, compile_rules
+from dotr.languages.codes import RuleCode
+from dotr.languages.rules import compile_rules
 from dotr.languages.rules.lints.conditions import ACCEPTED_KINDS
 from dotr.model.algebra import Call, Const, Filter
 from dotr.model.places import Document

@@ -6,7 +6,9 @@ from itertools import permutations
 
 import pytest
 
-from dotr.languages.rules import RuleCode, RuleSet, compile_rules
+from dotr.engine.spec import RuleSet
+from dotr.languages.codes import RuleCode
+from dotr.languages.rules import compile_rules
 from dotr.model.places import Document
 from dotr.model.rules import Choose, FactSource
 from dotr.model.terms import XSD

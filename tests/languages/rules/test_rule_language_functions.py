@@ -13,10 +13,11 @@ from typing import Final
 import pytest
 
 from dotr.api.session import Session
-from dotr.engine.program import CompiledProgram, compile_program
+from dotr.engine.program import CompiledProgram
 from dotr.engine.spec import ProgramSpec
 from dotr.errors.diagnostics import Refused
 from dotr.evaluation.expressions.functions import FUNCTIONS
+from dotr.languages.programs import compile_program
 from dotr.model.places import Document
 from dotr.model.terms import XSD
 

@@ -9,6 +9,7 @@ import pytest
 import dotr.runtimes.pipeline
 from dotr.engine.spec import ProgramSpec
 from dotr.errors.diagnostics import Refused
+from dotr.languages.registry import RuleLanguage, of_language
 from dotr.model.places import Document
 from dotr.runtimes.pipeline.config import Config, read_config
 from dotr.runtimes.pipeline.sections import schema
@@ -158,7 +159,7 @@ def test_origin_of_windows_and_streams_of_inputs_reach_the_program(tmp_path: Pat
     spec = config.program()
     assert spec.origin == 3_000_000
     assert [(each.fed, each.stream) for each in spec.inputs] == [("http://e/temp", "http://e/temp")]
-    assert [document.name.rpartition("/")[2] for document in spec.query_documents] == ["q.rspql"]
+    assert [document.name.rpartition("/")[2] for document in of_language(spec.rules, RuleLanguage.CONTINUOUS)] == ["q.rspql"]
     assert ProgramSpec.from_json(spec.to_json()) == spec
 
 

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 
 import pytest
 
-from dotr.engine.program import compile_program
 from dotr.engine.spec import ProgramSpec
 from dotr.engine.state import bucket as bucket_state
 from dotr.engine.state import pages as paged_state
 from dotr.engine.state import shared_stores
+from dotr.languages.programs import compile_program
 from dotr.model.places import Document
 from dotr.model.stream import DeadLetter, Element, Reason
 from dotr.model.time import Clock

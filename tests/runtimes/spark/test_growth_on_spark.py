@@ -16,8 +16,8 @@ from pathlib import Path
 import pytest
 
 from dotr.commands import main
-from dotr.engine.program import compile_program
 from dotr.engine.state.schema import state_schema
+from dotr.languages.programs import compile_program
 from dotr.runtimes.local.run import run_local
 from dotr.runtimes.monitoring.totals import Totals
 from dotr.runtimes.pipeline.build import Pipeline, build

@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 pytest.importorskip("pyspark")
 
 from dotr.engine.driver import Engine
-from dotr.engine.program import compile_program
 from dotr.engine.spec import ProgramSpec
 from dotr.engine.state import segments as segment_store
 from dotr.engine.state import units as unit_state
 from dotr.errors.diagnostics import Refused
 from dotr.instant.datalog.entailment import Entailment
+from dotr.languages.programs import compile_program
 from dotr.model.places import Document
 from dotr.model.stream import Firing
 from dotr.model.terms import Triple

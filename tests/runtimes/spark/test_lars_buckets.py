@@ -10,9 +10,9 @@ import pytest
 pytest.importorskip("pyspark")
 
 from dotr.engine.driver import Engine
-from dotr.engine.program import compile_program
 from dotr.engine.spec import ProgramSpec
 from dotr.instant.datalog.entailment import Entailment
+from dotr.languages.programs import compile_program
 from dotr.model.places import Document
 from dotr.model.stream import Firing
 from dotr.model.time import Clock

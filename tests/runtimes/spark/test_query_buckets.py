@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 
 pytest.importorskip("pyspark")
 
-from dotr.engine.program import compile_program
 from dotr.engine.spec import ProgramSpec
 from dotr.instant.datalog.entailment import Entailment
+from dotr.languages.programs import compile_program
 from dotr.model.places import Document
 from dotr.model.stream import FedGraph, Firing, output_order
 from dotr.runtimes.local.run import run_local

@@ -14,6 +14,7 @@ from dotr.commands import main
 from dotr.engine.state.migration import StateFate
 from dotr.engine.state.schema import state_schema
 from dotr.errors.diagnostics import Refused
+from dotr.languages.programs import fingerprint
 from dotr.runtimes.local.run import run_local
 from dotr.runtimes.monitoring.progress import RunProgress
 from dotr.runtimes.monitoring.totals import Totals
@@ -141,7 +142,7 @@ def test_restart_with_changed_rules_keeps_state_of_unchanged_ones(
 def test_checkpoint_without_state_schema_continues_with_the_same_program(tmp_path: Path) -> None:
     write_inputs(tmp_path, 3)
     made = pipeline(tmp_path, "old").program
-    layout = {"format": 1, "pipeline": "jumps", "program": made.spec.fingerprint, "inputs": [], "layers": 2, "buckets": 2, "partitions": 2}
+    layout = {"format": 1, "pipeline": "jumps", "program": fingerprint(made.spec), "inputs": [], "layers": 2, "buckets": 2, "partitions": 2}
     (tmp_path / "dotr.json").write_text(json.dumps(layout))
     checkpoint = Checkpoint(str(tmp_path))
     assert not checkpoint.state_change(made).moves
@@ -161,7 +162,7 @@ def test_plan_of_refused_change_exits_with_2(tmp_path: Path, capsys: pytest.Capt
     made = pipeline(tmp_path, "other").program
     folder = tmp_path / "other" / "checkpoint"
     folder.mkdir(parents=True)
-    layout = {"format": 1, "pipeline": "leaps", "program": made.spec.fingerprint, "inputs": [], "layers": 2, "buckets": 2, "partitions": 2}
+    layout = {"format": 1, "pipeline": "leaps", "program": fingerprint(made.spec), "inputs": [], "layers": 2, "buckets": 2, "partitions": 2}
     (folder / "dotr.json").write_text(json.dumps(layout))
     assert main(["plan", os.path.relpath(tmp_path / "other.yaml")]) == 2
     assert "it belongs to the pipeline leaps, this one is jumps" in capsys.readouterr().err

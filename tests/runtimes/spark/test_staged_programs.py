@@ -15,10 +15,10 @@ from typing import Final, NamedTuple
 
 import pytest
 
-from dotr.engine.program import compile_program
 from dotr.engine.spec import ProgramSpec
 from dotr.errors.diagnostics import Refused
 from dotr.evaluation.expressions.values.times import format_time
+from dotr.languages.programs import compile_program
 from dotr.model.places import Document
 from dotr.model.stream import Element
 from dotr.model.time import Clock

@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 pytest.importorskip("pyspark")
 
 from dotr.engine.driver import Engine
-from dotr.engine.program import compile_program
 from dotr.engine.spec import ProgramSpec
 from dotr.engine.state import bucket as bucket_state
 from dotr.engine.state import pages as paged_state
@@ -22,6 +21,7 @@ from dotr.engine.state import segments as segment_store
 from dotr.engine.state import units as unit_state
 from dotr.errors.diagnostics import Refused
 from dotr.instant.datalog.entailment import Entailment
+from dotr.languages.programs import compile_program
 from dotr.model.places import Document
 from dotr.model.stream import FedGraph, Firing
 from dotr.model.terms import Triple

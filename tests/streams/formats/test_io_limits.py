@@ -13,11 +13,11 @@ from typing import Final
 import pytest
 
 from dotr.api.session import Session
-from dotr.engine.program import compile_program
 from dotr.engine.spec import ProgramSpec
 from dotr.errors.diagnostics import Refused
 from dotr.evaluation.limits import Limits
 from dotr.instant.datalog.background.loading import load_graphs
+from dotr.languages.programs import compile_program
 from dotr.model.places import Document
 from dotr.model.stream import Reason
 from dotr.model.terms import XSD

@@ -7,10 +7,11 @@ from collections import Counter
 
 import pytest
 
-from dotr.engine.program import CompiledProgram, compile_program
+from dotr.engine.program import CompiledProgram
 from dotr.engine.router import Router
 from dotr.engine.spec import ProgramSpec
 from dotr.instant.instants import merge
+from dotr.languages.programs import compile_program
 from dotr.model.places import Document
 from dotr.model.stream import Element
 from dotr.model.terms import XSD

@@ -16,9 +16,10 @@ import pytest
 
 import dotr
 from dotr.engine.driver import Engine
-from dotr.engine.program import CompiledProgram, compile_program
+from dotr.engine.program import CompiledProgram
 from dotr.engine.spec import ProgramSpec
 from dotr.instant.instants import merge
+from dotr.languages.programs import compile_program
 from dotr.model.places import Document
 from dotr.model.stream import Firing, Instant, output_order
 from dotr.model.terms import Triple

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from dotr.engine.program import compile_program
 from dotr.engine.spec import ProgramSpec
+from dotr.languages.programs import compile_program
 from dotr.languages.rules import compile_rules
 from dotr.model.algebra import Attribute, Call, Var
 from dotr.model.places import Document

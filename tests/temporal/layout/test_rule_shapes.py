@@ -7,8 +7,8 @@ from itertools import combinations
 import pytest
 from hypothesis import given
 
-from dotr.engine.program import compile_program
 from dotr.engine.spec import ProgramSpec
+from dotr.languages.programs import compile_program
 from dotr.languages.rules import compile_rules
 from dotr.model.places import Document
 from dotr.model.rules import Rule

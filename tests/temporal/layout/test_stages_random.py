@@ -12,9 +12,10 @@ from typing import Final
 import pytest
 
 from dotr.engine.driver import Moment
-from dotr.engine.program import CompiledProgram, compile_program
+from dotr.engine.program import CompiledProgram
 from dotr.engine.spec import ProgramSpec
 from dotr.errors.diagnostics import Refused, Severity
+from dotr.languages.programs import compile_program
 from dotr.model.places import Document
 from dotr.model.time import Clock
 from dotr.temporal.stage_two import LayerResult

@@ -14,11 +14,12 @@ import pytest
 from hypothesis import assume, given
 
 from dotr.engine.multi_query import share_queries
-from dotr.engine.program import CompiledProgram, compile_program
+from dotr.engine.program import CompiledProgram
 from dotr.engine.spec import ProgramSpec
 from dotr.errors.diagnostics import Refused
 from dotr.errors.fallbacks import EXPECTED
 from dotr.evaluation.limits import Limits
+from dotr.languages.programs import compile_program
 from dotr.model.places import Document
 from dotr.model.stream import Element, Reason
 from dotr.model.time import LAST_MICRO, Clock, Micros

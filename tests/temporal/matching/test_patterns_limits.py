@@ -15,9 +15,10 @@ from hypothesis import strategies as st
 
 from dotr.api.session import Session
 from dotr.engine.driver import Engine
-from dotr.engine.program import CompiledProgram, compile_program
+from dotr.engine.program import CompiledProgram
 from dotr.engine.spec import ProgramSpec
 from dotr.evaluation.limits import Limits
+from dotr.languages.programs import compile_program
 from dotr.model.places import Document
 from dotr.model.stream import DeadLetter, Element, Firing, Reason, output_order
 from dotr.model.terms import literal

@@ -8,8 +8,9 @@ from random import Random
 
 import pytest
 
-from dotr.engine.program import CompiledProgram, compile_program
+from dotr.engine.program import CompiledProgram
 from dotr.engine.spec import ProgramSpec
+from dotr.languages.programs import compile_program
 from dotr.model.places import Document
 from dotr.model.stream import Element
 from dotr.model.terms import XSD, literal

@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 
 from dotr.api.session import Session
-from dotr.engine.program import CompiledProgram, compile_program
+from dotr.engine.program import CompiledProgram
 from dotr.engine.spec import ProgramSpec
 from dotr.instant.instants import merge
+from dotr.languages.programs import compile_program
 from dotr.model.places import Document
 from dotr.model.time import Clock, Unit
 from dotr.temporal.matching.state import StateError

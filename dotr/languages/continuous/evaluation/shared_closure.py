@@ -21,9 +21,10 @@ where the common closure exceeds the limit of triples.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from itertools import count
-from typing import TYPE_CHECKING, Final, NamedTuple, cast
+from typing import Final, NamedTuple, cast
 
 from dotr.evaluation.limits import BOUNDS, LimitExceeded
 from dotr.evaluation.triples.index import TripleIndex
@@ -34,13 +35,9 @@ from dotr.languages.continuous.model import ContinuousQuery, EntailmentLevel, La
 from dotr.languages.continuous.windows.content import TimedElement, WindowContent
 from dotr.languages.continuous.windows.extents import TimeSeries, begins_of, closes_of
 from dotr.model.datalog import DatalogRule
-from dotr.model.terms import Triple
+from dotr.model.terms import Term, Triple
 from dotr.model.time import LAST_MICRO, Micros
 from dotr.temporal.answers.changes import SharedTriples
-
-if TYPE_CHECKING:
-    from dotr.languages.continuous.evaluation.window_closures import SharedClosures
-
 
 _MANY_PENDING: Final = 1024
 """Pending elements are searched for expired ones only above this number."""
@@ -156,6 +153,23 @@ class MaintainedWindow:
         self._view = None
 
 
+class ClosureRegistry:
+    """The closures of the windows of a program, by stream.
+
+    - `closer`: closes items, and has the background, the rules and the limit of triples.
+    - `owns`: True for the subjects whose triples the windows hold; None: all subjects.
+    """
+
+    def __init__(self, closer: ContentCloser) -> None:
+        self.closer = closer
+        self.owns: Callable[[Term], bool] | None = None
+        self.closures: defaultdict[Hashable, list[SharedClosure]] = defaultdict(list)
+
+    def add(self, stream: Hashable, closure: SharedClosure) -> None:
+        """Subscribes a closure to the elements of a stream."""
+        self.closures[stream].append(closure)
+
+
 class SharedClosure:
     """One closure, and the windows that are views of it.
 
@@ -163,7 +177,7 @@ class SharedClosure:
     - `level`: the entailment level of all of them; `ends`: their ends (None: without lag).
     """
 
-    def __init__(self, registry: SharedClosures, stream: Hashable, level: EntailmentLevel, ends: WindowEnds | None) -> None:
+    def __init__(self, registry: ClosureRegistry, stream: Hashable, level: EntailmentLevel, ends: WindowEnds | None) -> None:
         self.members: list[MaintainedWindow] = []
         self.level = level
         self.ends = ends
@@ -355,7 +369,7 @@ def are_joined(query: ContinuousQuery, rules: Sequence[DatalogRule]) -> bool:
 class JoinedClosure(SharedClosure):
     """One closure of the contents of several windows; its only member represents all of them."""
 
-    def __init__(self, registry: SharedClosures, contents: Sequence[WindowContent]) -> None:
+    def __init__(self, registry: ClosureRegistry, contents: Sequence[WindowContent]) -> None:
         super().__init__(registry, None, EntailmentLevel.GRAPH, None)
         self._contents = contents
         self._distances: list[Micros] = []

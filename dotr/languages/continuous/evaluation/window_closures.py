@@ -12,7 +12,7 @@ and 11).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from itertools import groupby, takewhile
 from operator import itemgetter
 from typing import Final, TypeVar
@@ -21,6 +21,7 @@ from dotr.evaluation.triples.index import TripleIndex
 from dotr.instant.datalog.closure.closed_instant import Contradiction
 from dotr.instant.datalog.content_entailment import ContentCloser
 from dotr.languages.continuous.evaluation.shared_closure import (
+    ClosureRegistry,
     JoinedClosure,
     MaintainedWindow,
     SharedClosure,
@@ -147,7 +148,7 @@ class MaintainedItems(MaintainedWindow):
 class SharedItems(SharedClosure):
     """A closure, and the triples that each item entailed on arrival: `items`, by time in µs."""
 
-    def __init__(self, registry: SharedClosures, stream: Hashable, level: EntailmentLevel, ends: WindowEnds | None) -> None:
+    def __init__(self, registry: ClosureRegistry, stream: Hashable, level: EntailmentLevel, ends: WindowEnds | None) -> None:
         super().__init__(registry, stream, level, ends)
         self.items: dict[Micros, ItemEntailment] = {}
 
@@ -172,22 +173,12 @@ class SharedItems(SharedClosure):
 Member = TypeVar("Member", bound=MaintainedWindow)
 
 
-class SharedClosures:
-    """The closures of the windows of a program's continuous queries, by stream, level and ends.
-
-    - `closer`: closes items, and has the background, the rules and the limit of triples.
-    - `owns`: True for the subjects whose triples the windows hold; None: all subjects.
-    """
+class SharedClosures(ClosureRegistry):
+    """The closures of the windows of a program's continuous queries, by stream, level and ends."""
 
     def __init__(self, closer: ContentCloser) -> None:
-        self.closer = closer
-        self.owns: Callable[[Term], bool] | None = None
-        self._closures: dict[Hashable, list[SharedClosure]] = {}
+        super().__init__(closer)
         self._arrived: dict[Hashable, tuple[Micros, Sequence[tuple[Triple, ...]]]] = {}
-
-    def add(self, stream: Hashable, closure: SharedClosure) -> None:
-        """Subscribes a closure to the elements of a stream."""
-        self._closures.setdefault(stream, []).append(closure)
 
     def window(self, stream: Hashable, content: WindowContent) -> MaintainedWindow:
         """The incremental closure of a window (`window_closures` decides which windows have one).
@@ -223,7 +214,7 @@ class SharedClosures:
         ends: WindowEnds | None,
         kind_of_closure: type[SharedClosure],
     ) -> Member:
-        for closure in self._closures.get(stream, ()):
+        for closure in self.closures.get(stream, ()):
             if type(closure) is kind_of_closure and closure.level is level and closure.ends == ends:
                 break
         else:
@@ -243,14 +234,14 @@ class SharedClosures:
             return known[1]
         graphs = [row_graph(row) for _, row in arrived]
         self._arrived[stream] = (time, graphs)
-        for closure in self._closures.get(stream, ()):
+        for closure in self.closures.get(stream, ()):
             closure.take(time, graphs)
         return graphs
 
     def forget(self) -> None:
         """Drops all closures, after contents have been restored."""
         self._arrived.clear()
-        for closures in self._closures.values():
+        for closures in self.closures.values():
             for closure in closures:
                 closure.forget()
 

@@ -152,7 +152,7 @@ def why_no_report(replay: Replay, unit: StreamQuery, question: Question) -> WhyN
 
     >>> from dotr.commands.why.questions import open_replays
     >>> [replay] = open_replays("tests/explanations/queries.yaml", "1")
-    >>> print(why_no_report(replay, replay.program.queries[0], Question()).lines()[0])
+    >>> print(why_no_report(replay, replay.program.units[0], Question()).lines()[0])
     Hot: 4 reports, 8 events
     """
     return _ReportInquiry(replay, unit, question).answer()

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from dotr.engine.unit_runs import EventPart, UnitRun
 from dotr.explanations.replay.records import UnitRecord
-from dotr.languages.epsparql.interval_spread import LinkedQuery
+from dotr.languages.epsparql.interval_keys import LinkedQuery
 from dotr.languages.epsparql.run import IntervalRun
 from dotr.model.stream import Firing
 from dotr.model.terms import Term, Triple, Variable

@@ -22,7 +22,7 @@ from dotr.instant.queries.evaluate import AlgebraCompiler
 from dotr.instant.queries.graph import Graph
 from dotr.instant.queries.operators import EMPTY
 from dotr.languages.epsparql.explanation.interval_records import IntervalRecord, RecordedInterval
-from dotr.languages.epsparql.interval_spread import LinkedQuery, OperandInput
+from dotr.languages.epsparql.interval_keys import LinkedQuery, OperandInput
 from dotr.model.rules import EventSource, FactSource
 from dotr.model.terms import Label, Term, Variable
 from dotr.model.time import Micros

@@ -22,7 +22,7 @@ from dotr.explanations.text.narrative import Narrative, WhyNot, sentences
 from dotr.explanations.text.tree import counted
 from dotr.explanations.why_not.rule import Question
 from dotr.languages.epsparql.explanation.interval_records import IntervalRecord, RecordedInterval
-from dotr.languages.epsparql.interval_spread import LinkedQuery, OperandInput
+from dotr.languages.epsparql.interval_keys import LinkedQuery, OperandInput
 from dotr.model.algebra import Call, Const, Var
 from dotr.model.terms import Label, Term, Variable
 from dotr.model.time import LAST_MICRO, Micros

@@ -29,7 +29,7 @@ from dotr.evaluation.expressions.kinds import (
     pattern_kinds,
     term_kind,
 )
-from dotr.languages.rules.codes import RuleCode
+from dotr.languages.codes import RuleCode
 from dotr.languages.rules.lints.unsatisfiable import (
     Conjunct,
     exclusive_comparisons,

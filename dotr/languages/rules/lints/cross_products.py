@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from typing import TypeAlias, assert_never
 
 from dotr.errors.diagnostics import Diagnostic
-from dotr.languages.rules.codes import RuleCode
+from dotr.languages.codes import RuleCode
 from dotr.languages.rules.program import ProgramDraft, RoleOrigin, SplitQuery, warning
 from dotr.model.algebra import (
     Bgp,

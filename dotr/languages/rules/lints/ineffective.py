@@ -11,7 +11,7 @@ from typing import Final, TypeAlias
 
 from dotr.errors.diagnostics import Diagnostic
 from dotr.evaluation.expressions import condition
-from dotr.languages.rules.codes import RuleCode
+from dotr.languages.codes import RuleCode
 from dotr.languages.rules.lints.unsatisfiable import Conjunct, implies, is_constant, split
 from dotr.languages.rules.program import ProgramDraft, RoleDraft, RoleOrigin, RoleUse, RuleDraft, event_reads, warning
 from dotr.languages.rules.syntax import AggregateSyntax, BetweenSyntax, TicksSyntax, WindowSyntax

@@ -18,7 +18,7 @@ from typing import Final, NamedTuple, TypeAlias
 
 from dotr.errors.diagnostics import Diagnostic
 from dotr.evaluation.expressions.kinds import TermKind, term_kind
-from dotr.languages.rules.codes import RuleCode
+from dotr.languages.codes import RuleCode
 from dotr.languages.rules.program import ProgramDraft, RoleDraft, RoleOrigin, RuleDraft, event_reads, role_attributes, warning
 from dotr.languages.rules.syntax import AggregateSyntax, BetweenSyntax, ChooseSyntax, TicksSyntax, WindowSyntax
 from dotr.model.algebra import (

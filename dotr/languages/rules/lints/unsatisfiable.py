@@ -15,7 +15,7 @@ from dotr.errors.diagnostics import Diagnostic
 from dotr.evaluation.expressions.kinds import TermKind, term_kind
 from dotr.evaluation.expressions.operators import to_double
 from dotr.evaluation.expressions.values.terms import EXACT_TYPES, NUMERIC, Number, read, single
-from dotr.languages.rules.codes import RuleCode
+from dotr.languages.codes import RuleCode
 from dotr.languages.rules.program import warning
 from dotr.model.algebra import Attribute, Call, Const, Expression, TimeOf, Var
 from dotr.model.places import Document, Span

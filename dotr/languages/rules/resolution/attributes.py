@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from dotr.errors.diagnostics import Diagnostic, did_you_mean
-from dotr.languages.rules.codes import RuleCode
+from dotr.languages.codes import RuleCode
 from dotr.languages.rules.program import ProgramDraft, RoleDraft, RoleOrigin, RuleDraft, SplitQuery, role_attributes, warning
 from dotr.languages.rules.resolution.labels import unbound_label
 from dotr.languages.rules.syntax import AggregateSyntax, ByLabel

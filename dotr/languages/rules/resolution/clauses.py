@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Final, assert_never
 
 from dotr.errors.diagnostics import Diagnostic, did_you_mean
-from dotr.languages.rules.codes import RuleCode
+from dotr.languages.codes import RuleCode
 from dotr.languages.rules.program import ProgramDraft, RoleDraft, RoleOrigin, RuleDraft, warning
 from dotr.languages.rules.resolution.attributes import did_you_mean_variable
 from dotr.languages.rules.syntax import (

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from dotr.errors.diagnostics import Diagnostic
-from dotr.languages.rules.codes import RuleCode
+from dotr.languages.codes import RuleCode
 from dotr.languages.rules.program import ProgramDraft, RoleDraft, RoleOrigin, RuleDraft
 from dotr.languages.rules.syntax import BetweenSyntax, WindowSyntax
 from dotr.model.graphs import components, shortest_path

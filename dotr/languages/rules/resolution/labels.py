@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from dotr.errors.diagnostics import Diagnostic, did_you_mean
-from dotr.languages.rules.codes import RuleCode
+from dotr.languages.codes import RuleCode
 from dotr.languages.rules.program import ProgramDraft, RoleDraft, RoleUse, RuleDraft, warning
 from dotr.languages.rules.syntax import AggregateSyntax, BetweenSyntax, Inline, WindowSyntax, Word
 from dotr.model.places import Span

@@ -15,10 +15,9 @@ from dataclasses import replace
 from typing import Final
 
 from dotr.errors.diagnostics import Diagnostic, did_you_mean
-from dotr.languages.rules.codes import RuleCode
+from dotr.languages.codes import RuleCode, UnitCode
 from dotr.languages.rules.program import ProgramDraft, RoleDraft, RoleOrigin, warning
 from dotr.languages.rules.syntax import ByLabel, DocumentSyntax, Word
-from dotr.languages.unit_codes import UnitCode
 from dotr.model.places import Document, Span
 from dotr.model.terms import Label, Prefixes, unescaped
 

@@ -24,6 +24,7 @@ from dotr.engine.state.migration import StateChange, state_change
 from dotr.engine.state.schema import StateSchema, state_schema
 from dotr.errors.diagnostics import Refused, refuse
 from dotr.evaluation.files.private_files import remove_leftovers, replace_file, without_links
+from dotr.languages.programs import fingerprint
 from dotr.runtimes.monitoring.totals import RunFailed
 from dotr.runtimes.pipeline.build import Pipeline
 from dotr.runtimes.spark.checkpoint.damage import check_logs
@@ -230,7 +231,7 @@ class Checkpoint:
                 hint="Start over with --fresh (it removes this pipeline's output and checkpoint), or name another spark.checkpoint.",
             )
         if before is None:
-            if stored.program != program.spec.fingerprint:
+            if stored.program != fingerprint(program.spec):
                 raise self._refused(
                     "it belongs to another program: rules, knowledge or settings have changed since, and the release that made it did not "
                     "write down which state is whose (a run of the unchanged program does)"
@@ -428,9 +429,9 @@ def required_layout(pipeline: Pipeline) -> CheckpointLayout:
     topics = tuple((each.name, each.like.delay, each.subscription) for each in pipeline.topic_inputs)
     clock = pipeline.program.spec.unit.written, pipeline.clock.dated
     layout = pipeline.program.layout
-    fingerprint, operators = pipeline.program.spec.fingerprint, layout.stateful_operators
+    program, operators = fingerprint(pipeline.program.spec), layout.stateful_operators
     identity = secrets.token_hex(8) if any(needs_identity(each) for each in pipeline.destinations) else ""
-    return CheckpointLayout(pipeline.name, fingerprint, inputs, operators, 0, 0, growing, clock, topics=topics, identity=identity)
+    return CheckpointLayout(pipeline.name, program, inputs, operators, 0, 0, growing, clock, topics=topics, identity=identity)
 
 
 def _pattern_of(growing: GrowingInput) -> str:

@@ -10,7 +10,7 @@ from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 
-from dotr.engine.program import CompiledProgram, compile_parsed, compile_program
+from dotr.engine.program import CompiledProgram
 from dotr.engine.spec import ProgramSpec
 from dotr.engine.stream_terms import StreamTerms, stream_terms
 from dotr.evaluation.files.trust import distrust
@@ -64,8 +64,10 @@ def program_of(job: Job) -> CompiledProgram:
     it."""
     spec = ProgramSpec.from_json(job.program)
     if job.parsed:
-        program = compile_parsed(spec, ParsedProgram.from_json(job.parsed, spec), _background_policy(job))
+        program = ParsedProgram.from_json(job.parsed, spec).compiled(spec, _background_policy(job))
     else:
+        from dotr.languages.programs import compile_program
+
         program = compile_program(spec, _background_policy(job))
     program.stage_one.expect(shapes_of([input_of(job, number) for number in range(len(job.inputs))]))
     return program

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from dotr.engine.program import compile_program
 from dotr.engine.spec import ProgramSpec
 from dotr.errors.diagnostics import Refused
 from dotr.languages.lars.model import (
@@ -24,6 +23,7 @@ from dotr.languages.lars.model import (
 )
 from dotr.languages.lars.reading import compile_lars
 from dotr.languages.lars.text.checks import strata
+from dotr.languages.programs import compile_program
 from dotr.model.algebra import Const, TriplePattern, Var
 from dotr.model.datalog import Bind, FilterItem, RelationAtom
 from dotr.model.places import Document

@@ -1,4 +1,6 @@
-"""Codes of the rule language's errors and warnings; a code is never reused."""
+"""Codes of errors and warnings of the rule language, and of units of several languages; a code is
+never reused.
+"""
 
 from __future__ import annotations
 
@@ -70,3 +72,13 @@ class RuleCode(StrEnum):
     NEVER_TICKS = "D503"  # warning
     TOO_MUCH_OF_THE_BACKGROUND = "D504"
     EVERY_EVENT_EVERYWHERE = "D510"  # warning
+
+
+class UnitCode(StrEnum):
+    """Code of one error or warning of labels, streams and cycles; docs/errors.md explains each."""
+
+    LABEL_OF_UNIT = "D222"
+    UNREADABLE_LABEL = "D223"  # warning
+    UNKNOWN_STREAM = "D224"
+    NO_GRAPHS = "D225"
+    CYCLE_OF_UNITS = "D404"

@@ -1,0 +1,232 @@
+"""Programs of all languages: texts, read through the registry, to units, which the engine compiles.
+
+Idea: the files of each language are read, then the rules, which read events of units by label; then
+all names are resolved (`dotr.languages.linking`). Parsers are loaded where a text is compiled.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from hashlib import blake2b
+from typing import Final
+
+from dotr.engine.multi_query import share_queries
+from dotr.engine.program import CompiledProgram, compile_units
+from dotr.engine.spec import ProgramSpec, RuleSet
+from dotr.engine.static_answers import StaticAnswers
+from dotr.errors.diagnostics import Diagnostic, Refused, Severity
+from dotr.evaluation.limits import BOUNDS, LONGEST_TEXT, MOST_TEXT_OF_BACKGROUND
+from dotr.instant.datalog.background.compiled_cache import CachePolicy, StoreFile, open_background
+from dotr.instant.datalog.background.knowledge import Knowledge
+from dotr.instant.datalog.background.loading import load_graphs
+from dotr.instant.datalog.closure.inconsistencies import visible_premises
+from dotr.instant.datalog.entailment import rule_set
+from dotr.instant.stage_one import StaticLimitExceeded, plan_source
+from dotr.languages.registry import RuleLanguage, has_units, of_language, read_unit_files
+from dotr.model.datalog import DatalogRule
+from dotr.model.places import Span
+from dotr.model.rules import FactSource, facts_of
+from dotr.temporal.layout.layers import lay_out
+from dotr.temporal.layout.retention import roles
+from dotr.temporal.layout.units import StreamUnit
+
+_MAX_CONTRADICTIONS: Final = 10
+"""Contradictions of the background that are reported, at most."""
+
+
+def compile_program(spec: ProgramSpec, keeping: CachePolicy | StoreFile | None = None) -> CompiledProgram:
+    """Compile a specification.
+
+    Args:
+        keeping: the cache of compiled backgrounds (None: that in the user's cache folder), or the
+            store to use.
+
+    Raises:
+        Refused: with every problem of every file.
+    """
+    from dotr.languages.allowances import allowances, without_allowed
+    from dotr.languages.declarations import nothing_said
+    from dotr.syntax.datalog import parse_datalog
+
+    BOUNDS.start(LONGEST_TEXT, MOST_TEXT_OF_BACKGROUND)
+    ruleset, units, found = _read_rules_and_units(spec)
+    allowed = [each for document in (*spec.rules, *spec.datalog) for each in allowances(document)]
+    found += [warning for document in (*spec.rules, *spec.datalog) if (warning := nothing_said(document))]
+    problems, silenced = without_allowed(found, allowed)
+    datalog: list[DatalogRule] = []
+    for document in spec.datalog:
+        try:
+            datalog += parse_datalog(document, spec.prefixes)
+        except Refused as refused:
+            problems += refused.diagnostics
+    if any(problem.severity is Severity.ERROR for problem in problems):
+        try:
+            load_graphs(spec.graphs)
+        except Refused as refused:
+            problems += refused.diagnostics
+        raise Refused(problems)
+    closing_rules = (*rule_set(spec.entailment, axiomatic=spec.axiomatic), *datalog)
+    try:
+        closed = open_background(spec.sources, closing_rules, keeping or CachePolicy.default())
+    except Refused as refused:
+        raise Refused([*problems, *refused.diagnostics]) from None
+    static = StaticAnswers(spec, closed.store)
+    try:
+        program = compile_units(spec, ruleset, units, closing_rules, closed, static)
+        static_queries = _static_queries(program, static)
+    except StaticLimitExceeded as over:
+        raise Refused([*problems, _over_background(spec, ruleset, units, over)]) from None
+    further = [*static_queries, *_idle_ticks(program), *_spread_warnings(program), *_unit_warnings(program)]
+    shared = {query.label: query.span for query in ruleset.queries}
+    queries = {role.span: shared[role.origin] for rule in ruleset.rules for role in roles(rule) if role.origin in shared}
+    kept, further_silenced = without_allowed(further, allowed, queries)
+    static.write()
+    warnings = (*problems, *_contradictions(closed.knowledge), *kept)
+    return replace(program, warnings=warnings, silenced=(*silenced, *further_silenced))
+
+
+def fingerprint(spec: ProgramSpec) -> str:
+    """A digest of 32 hexadecimal digits over the texts of the program and the bytes of its
+    graphs, not over their paths.
+    """
+    digest = blake2b(digest_size=16)
+    for documents in (spec.rules, spec.datalog):
+        for text in sorted(document.text for document in documents):
+            digest.update(text.encode() + b"\0")
+        digest.update(b"\1")
+    for path in spec.graphs:
+        with open(path, "rb") as file:
+            for block in iter(lambda: file.read(1 << 20), b""):
+                digest.update(block)
+        digest.update(b"\0")
+    settings: list[object] = [
+        spec.entailment.value,
+        spec.axiomatic,
+        sorted(spec.prefixes.items()),
+        spec.unit.written,
+        spec.inconsistent.value,
+    ]
+    settings.append(spec.limits.fingerprint)
+    if has_units(spec.rules):
+        settings.append([spec.origin, [[each.name, each.stream] for each in spec.inputs]])
+    digest.update(json.dumps(settings).encode())
+    return digest.hexdigest()
+
+
+def _read_rules_and_units(spec: ProgramSpec) -> tuple[RuleSet, tuple[StreamUnit, ...], list[Diagnostic]]:
+    """The rules and the other units of a specification, with the problems of their files."""
+    from dotr.languages.codes import RuleCode
+    from dotr.languages.rules import compile_rules
+
+    documents = of_language(spec.rules, RuleLanguage.RULES)
+    if not has_units(spec.rules):
+        ruleset = compile_rules(documents, spec.prefixes)
+        return ruleset, (), [*ruleset.diagnostics]
+    from dotr.languages.linking import label_problems, resolve_units
+
+    files = read_unit_files(spec)
+    made = [events for each in files for events in each.events]
+    ruleset = compile_rules(documents, spec.prefixes, units=made)
+    prefixes = {name: iri for each in reversed(files) for name, iri in each.prefixes.items()}
+    ruleset = replace(ruleset, prefixes={**prefixes, **ruleset.prefixes})
+    own = [problem for each in files for problem in each.diagnostics]
+    found = [*own, *label_problems(made), *ruleset.diagnostics]
+    if any(problem.severity is Severity.ERROR for problem in [*own, *ruleset.diagnostics]):
+        return ruleset, (), found
+    resolved = resolve_units(files, ruleset.rules, ruleset.queries, spec.inputs)
+    read = {read.stream for unit in resolved.units for read in unit.reads}
+    used = {query.span for query in ruleset.queries if facts_of(query) in read}
+    found = [problem for problem in found if problem.code != RuleCode.UNUSED_QUERY or problem.span not in used]
+    return ruleset, tuple(resolved.units), [*found, *resolved.problems]
+
+
+def _contradictions(knowledge: Knowledge) -> list[Diagnostic]:
+    """A warning for each contradiction of the background alone, with its premises; of many, for the
+    first few.
+    """
+    warnings = []
+    for number, contradiction in enumerate(knowledge.contradictions[:_MAX_CONTRADICTIONS], 1):
+        described = f"({contradiction.rule}): {', '.join(map(' '.join, visible_premises(contradiction))) or 'by a rule without a body'}"
+        if number == _MAX_CONTRADICTIONS < len(knowledge.contradictions):
+            described += f"; and {len(knowledge.contradictions) - _MAX_CONTRADICTIONS} more like these"
+        hint = "Mend the graphs, or choose another entailment; what was derived is used all the same."
+        warnings.append(Diagnostic("K401", f"the background contradicts itself {described}", None, hint, Severity.WARNING))
+    return warnings
+
+
+def _static_queries(program: CompiledProgram, static: StaticAnswers) -> list[Diagnostic]:
+    """A warning for each label whose query has answers of the background alone."""
+    stage_one = program.stage_one
+    plans = {each.select: each for each in stage_one.plans}
+    warnings: dict[Span, Diagnostic] = {}
+    for rule in program.rules.rules:
+        for role in roles(rule):
+            if not isinstance(role.source, FactSource) or role.source.period is not None:
+                continue
+            query = role.source.query
+            query_plan = plans.get(query)
+            if query_plan is None:
+                query_plan = plans[query] = plan_source(role.source, program.knowledge.background, static.answers, stage_one.limits)
+            if query_plan.static:
+                warnings[role.span] = Diagnostic(
+                    "D501",
+                    f"the query of {role.label} has answers that hold of the background alone: they are facts at every instant",
+                    role.span,
+                    "Add a pattern that only the stream can match.",
+                    Severity.WARNING,
+                )
+    return list(warnings.values())
+
+
+def _over_background(spec: ProgramSpec, rules: RuleSet, units: Sequence[StreamUnit], over: StaticLimitExceeded) -> Diagnostic:
+    """The diagnostic (D504) of a query whose answers over the background alone exceed a limit."""
+    layout = lay_out(share_queries(rules.rules), spec.since, units, cut=spec.cut, groups=spec.groups)
+    of_rules = [placed.rule for layer in layout.layers for placed in layer.rules] + list(rules.rules)
+    role = next((role for rule in of_rules for role in roles(rule) if role.source == over.source), None)
+    return Diagnostic(
+        "D504",
+        f"the query of {role.label if role else 'a label'} has too many answers over the background alone: {over}",
+        role.span if role else None,
+        "Add a pattern that only the stream can match, or join what is listed side by side; else raise `limits`.",
+    )
+
+
+def _idle_ticks(program: CompiledProgram) -> list[Diagnostic]:
+    """A warning for each `every … for` to which the background has no answer."""
+    layout = program.layout
+    ticking = {layout.streams[ticks.stream] for ticks in program.stage_one.ticks}
+    return [
+        Diagnostic(
+            "D503",
+            f"{placed.rule.anchor.label} never ticks: the background has no answer to its query",
+            placed.rule.anchor.span,
+            "Its query reads the background alone, not the stream. Is a graph missing in `knowledge`?",
+            Severity.WARNING,
+        )
+        for layer in layout.layers
+        for placed in layer.rules
+        if isinstance(source := placed.rule.anchor.source, FactSource) and source.period is not None and source not in ticking
+    ]
+
+
+def _spread_warnings(program: CompiledProgram) -> Iterator[Diagnostic]:
+    """Warnings for rules that run on one core, in a layout that is cut where that is possible."""
+    from dotr.languages.rules.spread_warnings import spread_warnings
+
+    layout, spec = program.layout, program.spec
+    if layout.may_be_cut:
+        layout = lay_out(share_queries(program.rules.rules), spec.since, program.units, cut=True)
+    yield from spread_warnings(layout, program.rules.diagnostics)
+
+
+def _unit_warnings(program: CompiledProgram) -> Iterator[Diagnostic]:
+    """Warnings of other units that need the compiled background."""
+    if not program.units:
+        return
+    from dotr.engine.unit_runs import engine_unit
+
+    answered = {plan.select for plan in program.stage_one.plans if plan.static}
+    for unit in program.units:
+        yield from engine_unit(unit).warnings(program.knowledge, program.spec.limits, answered)
