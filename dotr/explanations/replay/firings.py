@@ -19,21 +19,20 @@ from dotr.engine.driver import Engine
 from dotr.engine.program import CompiledProgram
 from dotr.engine.replay import Replay, WindowElement
 from dotr.explanations.replay.history import History, RecordedEvent
-from dotr.explanations.replay.recorded_layer import RecordedLayer, member_ports, recorded_ports
+from dotr.explanations.replay.recorded_layer import RecordedLayer, RecordedPlace, history_of, place_of_member, places_of
 from dotr.explanations.replay.recording import program_of, read_units
 from dotr.explanations.replay.records import UnitRecord, recorded_unit
-from dotr.model.rules import EventSource, Rule
+from dotr.model.rules import Rule
 from dotr.model.stream import Firing
 from dotr.model.terms import Label, Term, Triple, Variable
 from dotr.model.time import Micros
 from dotr.model.units import MadeGraphs
-from dotr.temporal.layout.layers import Layer, Layout, MadeStream
-from dotr.temporal.layout.retention import lookbacks, roles
+from dotr.temporal.layout.layers import Layout
+from dotr.temporal.layout.retention import lookbacks
 from dotr.temporal.layout.units import StreamUnit, units_by_label
 from dotr.temporal.matching.events import Match
-from dotr.temporal.matching.operator import Arrivals
 from dotr.temporal.matching.state import State
-from dotr.temporal.stage_two import EmitFirings, LayerResult
+from dotr.temporal.stage_two import LayerResult, StageTwo
 
 _Record = TypeVar("_Record", bound=UnitRecord)
 
@@ -132,11 +131,7 @@ class FiringRecorder:
         units = units._replace(units=[*units.units, *further])
         program = program_of(replay.program, units)
         written = program.rules.rules
-        read = {role.source.event for rule in written for role in roles(rule) if isinstance(role.source, EventSource)}
-        history = History(
-            {source: number for number, source in enumerate(program.layout.streams)},
-            {label: program.attributes[label] for label in sorted(read)},
-        )
+        history = history_of(program)
         reaches = [recorded_unit(unit).reach() for unit in program.units]
         horizon = sum(max(each.far for each in lookbacks(rule)) for rule in written)
         whole = None if None in reaches else horizon + sum(reach for reach in reaches if reach is not None)
@@ -153,13 +148,13 @@ class FiringRecorder:
         """
         done: list[AnyFiring] = []
         program = self.program
-        layers = [_FiringLayer.of(self, number, read, done) for number, read in enumerate(program.events_read_above)]
+        layers = [_FiringLayer(self, done, self.history, place) for place in places_of(program, self.history)]
         engine = Engine(program, self.replay.clock, layers)
         for unit in program.units:
             run = engine.unit_runs[unit.name]
             self.records.update(recorded_unit(unit).records(run, program, self.replay.clock))
             for rule in unit.rules:
-                run.step_rule_by(rule, partial(_FiringLayer.of_member, self, done, rule))
+                run.step_rule_by(rule, partial(self._member_layer, done, rule))
         since_discard = 0
         for instant in self.replay.instants():
             if until is not None and instant.time > until:
@@ -179,6 +174,15 @@ class FiringRecorder:
                     return
                 done += self._of_units(firings)
                 yield from self._take(done)
+
+    def _member_layer(
+        self, done: list[AnyFiring], rule: Rule, layout: Layout, attributes: Mapping[Label, tuple[Variable, ...]]
+    ) -> StageTwo:
+        """The layer of a rule within another unit, with a history of its own."""
+        (layer,) = layout.layers
+        labels = {port.stream: port.attributes for port in layer.ports if isinstance(port.stream, str)}
+        history = self.inner[rule.name] = History({source: number for number, source in enumerate(layout.streams)}, labels)
+        return _FiringLayer(self, done, history, place_of_member(layout, attributes, history), rule)
 
     def _of_units(self, firings: Iterable[Firing]) -> Iterator[UnitFiring]:
         """The firings of units other than rules; layers record those of rules."""
@@ -274,74 +278,29 @@ class _FiringLayer(RecordedLayer):
     Args:
         recorder: the recorder.
         done: the list to which firings are appended.
-        history, layer, recorded, above, attributes: as for `RecordedLayer`.
-        rules: the rules of the layer as they are written.
-        keeps_graphs: keep the graphs of all firings, not only of those that a unit reads.
+        history, place: as for `RecordedLayer`.
+        member: the rule as it is written, if it is within another unit; then the graphs of all its
+            firings are kept, not only of those that a unit reads.
     """
 
     def __init__(
-        self,
-        recorder: FiringRecorder,
-        done: list[AnyFiring],
-        history: History,
-        layer: Layer,
-        recorded: Mapping[int, int | Label],
-        above: frozenset[MadeStream],
-        attributes: Mapping[Label, tuple[Variable, ...]],
-        rules: Sequence[Rule],
-        *,
-        keeps_graphs: bool = False,
+        self, recorder: FiringRecorder, done: list[AnyFiring], history: History, place: RecordedPlace, member: Rule | None = None
     ) -> None:
-        super().__init__(recorder.program, history, layer, recorded, above, recorder.replay.clock, attributes)
-        self._graphs_of = {rule.event for rule in rules if keeps_graphs or MadeGraphs(rule.event) in above}
-        self._as_written = rules
+        super().__init__(recorder.program, history, place, recorder.replay.clock)
+        self._as_written = self.rules if member is None else [member]
+        self._graphs_of = {rule.event for rule in self._as_written if member is not None or MadeGraphs(rule.event) in place.above}
         self._done = done
-        self._written: list[tuple[Match, Firing]] = []
 
-    @staticmethod
-    def of(recorder: FiringRecorder, number: int, above: frozenset[MadeStream], done: list[AnyFiring]) -> _FiringLayer:
-        """A layer of the program, by its number."""
-        program, history = recorder.program, recorder.history
-        recorded, layer = recorded_ports(program, number, history.labels), program.layout.layers[number]
-        rules = [placed.rule for placed in layer.rules]
-        return _FiringLayer(recorder, done, history, layer, recorded, above, program.attributes, rules)
-
-    @staticmethod
-    def of_member(
-        recorder: FiringRecorder, done: list[AnyFiring], rule: Rule, layout: Layout, attributes: Mapping[Label, tuple[Variable, ...]]
-    ) -> _FiringLayer:
-        """The layer of a rule within a component, with its own history."""
-        (layer,) = layout.layers
-        labels = {port.stream: port.attributes for port in layer.ports if isinstance(port.stream, str)}
-        history = recorder.inner[rule.name] = History({source: number for number, source in enumerate(layout.streams)}, labels)
-        return _FiringLayer(
-            recorder, done, history, layer, member_ports(layout, history), frozenset(), attributes, [rule], keeps_graphs=True
-        )
-
-    def step(
-        self,
-        state: State,
-        time: Micros,
-        arrivals: Arrivals,
-        partition: int = 0,
-        *,
-        ended: bool = False,
-        emit: EmitFirings | None = None,
-    ) -> LayerResult:
-        """Step the layer at one time, and record its arrivals and firings."""
-        self.record_arrivals(time, arrivals)
-        self._written.clear()
-        result = super().step(state, time, arrivals, partition, ended=ended, emit=emit)
-        if self._written:
-            self.record_made(time, [match for match, _ in self._written])
-            self._done += [self._firing(match, firing) for match, firing in self._written]
-        return result
+    def stepped(self, state: State, time: Micros, *, ended: bool) -> None:
+        """Keep the firings of the step."""
+        self._done += [self._firing(match, firing) for match, firing in zip(self.matches, self.firings, strict=True)]
 
     def write_firings(self, time: Micros, matched: Sequence[Match], repeats: dict[bytes, int]) -> LayerResult:
         """Write the firings of matches, and keep each with its match."""
         result = super().write_firings(time, matched, repeats)
         if len(result.firings) == len(matched):
-            self._written += zip(matched, result.firings, strict=True)
+            self.matches += matched
+            self.firings += result.firings
         return result
 
     def _firing(self, match: Match, firing: Firing) -> NamedFiring:
