@@ -13,6 +13,7 @@ from dotr.api.answers import Answer, term_of
 from dotr.api.events import EPOCH, MICROSECOND, Event, Events, utc
 from dotr.engine.driver import Engine
 from dotr.engine.program import CompiledProgram
+from dotr.engine.replay import ElementPlace, InputProgress, RejectedElement, Replay, ReplayedInstant
 from dotr.engine.state.migration import StateFate
 from dotr.engine.state.saved_session import NEVER_ADVANCED, SavedSession, session_schema
 from dotr.engine.state.schema import StateSchema
@@ -20,7 +21,6 @@ from dotr.errors.diagnostics import DotrError, did_you_mean
 from dotr.errors.fallbacks import FallbackKind, drain_fallbacks
 from dotr.evaluation.expressions.values.times import format_time
 from dotr.evaluation.limits import LIMITS
-from dotr.explanations.replay.stream import ElementPlace, InputProgress, RejectedElement, Replay, ReplayedInstant
 from dotr.instant.datalog.closure.inconsistencies import NO_INCONSISTENCIES, Inconsistency
 from dotr.model.stream import FedGraph, Firing, Reason, fed_stream, misspelt_stream, stream_name
 from dotr.model.terms import Triple

@@ -23,8 +23,9 @@ from dotr.instant.datalog.closure.closed_instant import Contradiction
 from dotr.model.algebra import Select
 from dotr.model.datalog import DatalogRule
 from dotr.model.places import Span
+from dotr.model.rules import Rule
 from dotr.model.stream import DeadLetter, Firing, Reason
-from dotr.model.terms import Term, Variable
+from dotr.model.terms import Label, Term, Variable
 from dotr.model.time import Clock, Micros
 from dotr.temporal.layout.spread import BucketShare
 from dotr.temporal.layout.units import StreamUnit
@@ -35,6 +36,8 @@ from dotr.temporal.matching.rule_counts import RuleCounts
 if TYPE_CHECKING:
     from dotr.engine.state.keyed import KeyedState
     from dotr.instant.datalog.content_entailment import ContentCloser
+    from dotr.temporal.layout.layers import Layout
+    from dotr.temporal.stage_two import StageTwo
 
 Part = TypeVar("Part")
 
@@ -175,6 +178,14 @@ class UnitRun(ABC):
         """The parts of the state that have a key, and those that are the same in every bucket; None:
         the unit has one partition."""
         return None
+
+    def step_rule_by(self, rule: Rule, make: Callable[[Layout, Mapping[Label, tuple[Variable, ...]]], StageTwo]) -> None:
+        """Replace the layer of a rule within the unit, for explanations; only before the first
+        moment.
+
+        `make` receives the rule's layout and the attributes of each label.
+        """
+        raise AssertionError(f"the unit has no rule {rule.name}")
 
     def take_rule_counts(self) -> Mapping[str, RuleCounts]:
         """The counts of the rules within the unit since the last call, by name of the rule."""

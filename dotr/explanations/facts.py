@@ -16,6 +16,7 @@ from itertools import islice
 from typing import Final
 
 from dotr.engine.driver import ClosedInstant, close_instant, rejection_reason
+from dotr.engine.replay import ElementPlace, RejectedElement, Replay, ReplayedInstant
 from dotr.errors.diagnostics import Refused
 from dotr.evaluation.expressions.values.times import format_time
 from dotr.evaluation.limits import LimitExceeded
@@ -24,7 +25,6 @@ from dotr.explanations.evidence.background_origins import BackgroundOrigins, rul
 from dotr.explanations.evidence.proofs import InstantProofs, program_rules
 from dotr.explanations.missing.fact import close_quietly, time_value
 from dotr.explanations.missing.partial_joins import ClosedGraph
-from dotr.explanations.replay.stream import ElementPlace, RejectedElement, Replay, ReplayedInstant
 from dotr.instant.datalog.closure.closed_instant import Closure
 from dotr.instant.datalog.closure.inconsistencies import Inconsistency
 from dotr.instant.instants import merge

@@ -15,18 +15,19 @@ from typing import Final
 
 from dotr.engine.driver import Engine
 from dotr.engine.program import CompiledProgram
+from dotr.engine.replay import CachedReplay, ElementPlace, Replay
 from dotr.evaluation.expressions.values.times import format_time
 from dotr.evaluation.limits import LimitExceeded
 from dotr.explanations.evidence.background_origins import BackgroundOrigins, close_background_in_rounds
 from dotr.explanations.evidence.evaluations import truth_in
 from dotr.explanations.evidence.event_reasons import EventReasons, ProofsByTime
 from dotr.explanations.evidence.proofs import ProofBuilder, TripleProof
-from dotr.explanations.evidence.reasons import UnitReason
-from dotr.explanations.replay.firings import AnyFiring, FiringRecorder, NamedFiring, UnitFiring
-from dotr.explanations.replay.stream import CachedReplay, ElementPlace, Replay
+from dotr.explanations.evidence.reasons import UnitReason, proofs_of
+from dotr.explanations.replay.firings import AnyFiring, FiringRecorder, NamedFiring
 from dotr.explanations.text.reason_text import ReasonWriter, background_triples, replace_background
 from dotr.explanations.text.tree import WhyTree
-from dotr.explanations.text.unit_text import UnitWriter, proofs_of
+from dotr.explanations.text.unit_text import UnitWriter
+from dotr.explanations.unit import explained_unit
 from dotr.instant.datalog.background.knowledge import without_collection
 from dotr.model.algebra import Call, Const, Var
 from dotr.model.stream import Firing, output_order
@@ -34,7 +35,6 @@ from dotr.model.terms import WELL_KNOWN, Term, Triple, Variable, is_blank
 from dotr.model.time import Micros
 from dotr.streams.formats.writing import FRESH, GraphNamer
 from dotr.syntax.rendering import TermWriter
-from dotr.temporal.layout.units import StreamQuery
 
 _MOST_NEAR: Final = 5
 """Maximum number of nearest events that are listed if no event matches the question."""
@@ -190,7 +190,7 @@ class WhyExplainer:
 
         `name`: a fresh name; only the part of the event that creates it is explained.
         """
-        return UnitReasons(recorder, self._proofs, self._cached).of(firing, name)
+        return UnitReasons(recorder, self._proofs).of(firing, name)
 
     def tree(self, recorder: FiringRecorder, firing: AnyFiring, name: Term | None = None) -> WhyTree:
         """The tree of a firing's reasons, as by `reason`."""
@@ -336,7 +336,7 @@ def _making(firings: Iterable[Firing], name: Term) -> Firing | None:
 # Reasons of the events of a program's units, of any language.
 #
 # Each language has one finder of reasons. An event in the evidence of another event is followed to
-# the reasons of its own unit. A further language is a further case of `UnitReasons.of`.
+# the reasons of its own unit.
 
 _MOST_NESTED: Final = 12
 """Maximum depth to which composite events are followed."""
@@ -348,40 +348,19 @@ class UnitReasons:
     Args:
         recorder: the recorder, after the instant of the firings.
         proofs: proofs at the instants of the replay.
-        cached: the replay.
     """
 
-    def __init__(self, recorder: FiringRecorder, proofs: ProofsByTime, cached: CachedReplay) -> None:
+    def __init__(self, recorder: FiringRecorder, proofs: ProofsByTime) -> None:
         self._rules = EventReasons(recorder, proofs, self.follow)
         self._recorder = recorder
         self._proofs = proofs
-        self._cached = cached
         self._nested = 0
 
     def of(self, firing: AnyFiring, name: Term | None = None) -> UnitReason:
         """The reasons of an event; `name`: only of the part that creates this fresh name."""
-        match firing:
-            case NamedFiring():
-                return self._rules.of(firing)
-            case UnitFiring(StreamQuery()):
-                from dotr.languages.continuous.explanation.reasons import ReportReasons
-                from dotr.languages.continuous.explanation.records import WindowElements
-
-                return ReportReasons(self._recorder, self._proofs, WindowElements(self._cached), self.follow).of(firing, name)
-            case _:
-                return self._of_points_or_intervals(firing)
-
-    def _of_points_or_intervals(self, firing: UnitFiring) -> UnitReason:
-        """The reasons of an event of a lazily loaded language."""
-        from dotr.languages.lars.unit import LarsUnit
-
-        if isinstance(firing.unit, LarsUnit):
-            from dotr.languages.lars.explanation.reasons import LarsReasons
-
-            return LarsReasons(self._recorder, self._proofs, self.follow).of(firing)
-        from dotr.languages.epsparql.explanation.reasons import IntervalReasons
-
-        return IntervalReasons(self._recorder, self._proofs, self.follow).of(firing)
+        if isinstance(firing, NamedFiring):
+            return self._rules.of(firing)
+        return explained_unit(firing.unit).reasons(self._recorder, self._proofs, self.follow).of(firing, name)
 
     def follow(self, firing: AnyFiring) -> UnitReason | None:
         """The reasons of an event in the evidence of another one; None beyond the maximum depth."""

@@ -11,7 +11,7 @@ from hypothesis import given
 from dotr import Event, Program, Session
 from dotr.api.events import utc
 from dotr.engine.driver import Engine
-from dotr.explanations.replay.stream import Replay
+from dotr.engine.replay import Replay
 from dotr.model.stream import Element, Firing
 from tests.support.properties import MOST, compiled, examples, shown
 from tests.support.running import by_time

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
+from dotr.engine.replay import CachedReplay, ElementPlace, RejectedElement, Replay, ReplayedInstant
 from dotr.engine.spec import ProgramSpec
-from dotr.explanations.replay.stream import CachedReplay, ElementPlace, RejectedElement, Replay, ReplayedInstant
 from dotr.languages.programs import compile_program
 from dotr.model.time import Clock
 

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dotr.engine.replay import ElementPlace
 from dotr.evaluation.triples.index import is_hidden
 from dotr.explanations.evidence.proofs import BackgroundTriple, DerivedTriple, StatedTriple, TripleProof
 from dotr.explanations.evidence.rule_matches import ProvingRules
-from dotr.explanations.replay.stream import ElementPlace
 from dotr.instant.datalog.background.knowledge import Knowledge
 from dotr.instant.datalog.content_entailment import ContentCloser
 from dotr.languages.continuous.explanation.dataset import ContentProofs

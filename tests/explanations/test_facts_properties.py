@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator
 from hypothesis import given
 
 from dotr.engine.program import CompiledProgram
+from dotr.engine.replay import ElementPlace, RejectedElement, Replay, ReplayedInstant
 from dotr.explanations.facts import FactsReader
-from dotr.explanations.replay.stream import ElementPlace, RejectedElement, Replay, ReplayedInstant
 from dotr.instant.instants import merge
 from dotr.model.stream import Element, Instant
 from dotr.model.terms import WELL_KNOWN, Term, Triple, rename_blanks

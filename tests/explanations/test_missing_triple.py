@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from dotr.commands.why.questions import open_replays
+from dotr.engine.replay import Replay
 from dotr.errors.diagnostics import Refused
 from dotr.explanations.missing.triple import explain_missing_triple, read_triple
-from dotr.explanations.replay.stream import Replay
 from dotr.syntax.rendering import TermWriter
 
 pytestmark = pytest.mark.core

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from dotr.engine.replay import ElementPlace, ReplayedInstant
 from dotr.engine.spec import ProgramSpec
 from dotr.explanations.evidence.proofs import (
     AggregatedGroup,
@@ -20,7 +21,6 @@ from dotr.explanations.evidence.proofs import (
     UnmatchedAtoms,
     program_rules,
 )
-from dotr.explanations.replay.stream import ElementPlace, ReplayedInstant
 from dotr.instant.datalog.entailment import Entailment
 from dotr.instant.queries.evidence import ComputedTerm, HeldFilter
 from dotr.languages.programs import compile_program

@@ -100,7 +100,7 @@ def test_what_stops_a_query(case: dict[str, Any], tmp_path: Path) -> None:
     )
     assert [line.removeprefix("    ") for line in lines(found, tmp_path)[1:]] == case["explanation"].splitlines()
     assert found is not None
-    json.dumps(found.to_json())
+    json.dumps(found.told.to_json())
 
 
 def test_no_explanation_where_there_are_facts(tmp_path: Path) -> None:
@@ -133,7 +133,7 @@ def test_only_requested_instants_are_searched(tmp_path: Path) -> None:
     found = explain_missing_facts(replay, replay.program.rules.rules[0], TermWriter(replay.prefixes), first=0, last=59_999_999)
     assert found is not None
     assert (found.instants, found.at) == (1, "0")
-    assert found.to_json()["at"] == 0
+    assert found.told.to_json()["at"] == 0
 
 
 def test_ticks_over_a_query_of_the_background(tmp_path: Path) -> None:

@@ -9,10 +9,10 @@ from collections.abc import Callable, Iterator, Sequence
 from hypothesis import given
 
 from dotr.engine.program import CompiledProgram
+from dotr.engine.replay import ElementPlace, RejectedElement, Replay, ReplayedInstant
 from dotr.explanations.evidence.evaluations import ConsumedEvents
 from dotr.explanations.evidence.rule_evaluation import RuleEvaluator
 from dotr.explanations.replay.recording import Recorder
-from dotr.explanations.replay.stream import ElementPlace, RejectedElement, Replay, ReplayedInstant
 from dotr.explanations.why_not.rule import Question, why_not
 from dotr.model.stream import Element
 from tests.support.properties import compiled, examples, oracle, shown
@@ -84,7 +84,6 @@ def test_answers_count_the_events_of_the_engine(text: ProgramText, elements: lis
     for rule in program.rules.rules:
         for every in (False, True):
             answer = why_not(replay_of(program, text, elements), rule.name, Question(every=every))
-            assert answer.funnel.events == whole[rule.name]
             assert answer.fired == bool(whole[rule.name])
             assert answer.lines()[0].startswith(f"{rule.name}: ")
             assert json.loads(json.dumps(answer.to_json()))["funnel"]["events"] == whole[rule.name]

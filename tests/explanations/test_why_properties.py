@@ -7,9 +7,9 @@ from collections.abc import Sequence
 
 from hypothesis import given
 
+from dotr.engine.replay import CachedReplay
 from dotr.explanations.evidence.event_reasons import ProofsByTime
 from dotr.explanations.evidence.reasons import FactReason, FiringReason
-from dotr.explanations.replay.stream import CachedReplay
 from dotr.explanations.text.tree import ReasonKind, WhyTree
 from dotr.explanations.why import UnitReasons, WhyExplainer
 from dotr.instant.queries.evidence import used_triples
@@ -32,7 +32,7 @@ def assert_explained(text: ProgramText, elements: Sequence[Element]) -> None:
     explainer = WhyExplainer(replay_of(program, text, elements))
     recorder = explainer.recorder([rule.name for rule in program.rules.rules])
     cached = CachedReplay(explainer.replay)
-    reasons = UnitReasons(recorder, ProofsByTime(cached), cached)
+    reasons = UnitReasons(recorder, ProofsByTime(cached))
     found: Counter[object] = Counter()
     for firings in recorder.run():
         for firing in firings:

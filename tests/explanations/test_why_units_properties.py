@@ -9,15 +9,14 @@ from pathlib import Path
 
 from hypothesis import assume, given, note
 
+from dotr.engine.replay import ElementPlace, RejectedElement, Replay, ReplayedInstant, WindowElement
 from dotr.engine.spec import ProgramSpec
 from dotr.errors.diagnostics import Refused
-from dotr.explanations.evidence.reasons import ReportReason, SolutionReason, SolutionStatus
 from dotr.explanations.replay.firings import UnitFiring
-from dotr.explanations.replay.stream import ElementPlace, RejectedElement, Replay, ReplayedInstant, WindowElement
 from dotr.explanations.text.tree import ReasonKind
 from dotr.explanations.why import WhyExplainer
 from dotr.instant.datalog.entailment import Entailment
-from dotr.languages.continuous.explanation.reasons import used_elements
+from dotr.languages.continuous.explanation.reasons import ReportReason, SolutionReason, SolutionStatus, used_elements
 from dotr.languages.continuous.model import AskForm, EntailmentLevel
 from dotr.languages.continuous.reading import compile_continuous, events_of
 from dotr.languages.programs import compile_program

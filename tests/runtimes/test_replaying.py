@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from dotr.commands.why.questions import open_replays
+from dotr.engine.replay import ElementPlace, InputProgress, RejectedElement
 from dotr.errors.diagnostics import Refused
-from dotr.explanations.replay.stream import ElementPlace, InputProgress, RejectedElement
 from dotr.runtimes.spark.checkpoint.message_spool import MessageSpool
 from dotr.streams.connectors.receivers import deliver
 from dotr.streams.records import Format, InputFile, Message

@@ -111,7 +111,7 @@ def explanations_at_a_start() -> Iterator[str]:
     """Explanations that a run, or a session without them, would load."""
     for each in imports():
         of_a_run = each.loads and package(each.source) in ("runtimes", "api")
-        if of_a_run and package(each.target) == "explanations" and not is_below(each.target, "dotr.explanations.replay.stream"):
+        if of_a_run and package(each.target) == "explanations":
             yield str(each)
 
 

@@ -7,14 +7,15 @@ from typing import Final
 
 from hypothesis import assume
 
+from dotr.engine.replay import ElementPlace, RejectedElement, Replay, ReplayedInstant
 from dotr.engine.spec import ProgramSpec
 from dotr.errors.diagnostics import Refused
 from dotr.explanations.evidence.proofs import DerivedTriple, StatedTriple, TripleProof
-from dotr.explanations.evidence.reasons import IntervalReason, LarsEventReason
+from dotr.explanations.evidence.reasons import proofs_of
 from dotr.explanations.replay.firings import UnitFiring
-from dotr.explanations.replay.stream import ElementPlace, RejectedElement, Replay, ReplayedInstant
-from dotr.explanations.text.unit_text import proofs_of
 from dotr.explanations.why import WhyExplainer
+from dotr.languages.epsparql.explanation.reasons import IntervalReason
+from dotr.languages.lars.explanation.reasons import LarsEventReason
 from dotr.languages.lars.model import ReportKind
 from dotr.languages.programs import compile_program
 from dotr.model.stream import FedGraph

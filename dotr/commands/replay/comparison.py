@@ -17,9 +17,9 @@ from typing import Final, TypeAlias
 from dotr.commands.test.difference import comparable, comparable_attributes
 from dotr.engine.driver import Engine
 from dotr.engine.program import CompiledProgram
+from dotr.engine.replay import RejectedElement, Replay, ReplayedInstant
 from dotr.engine.state.schema import renamed_rules, state_schema
 from dotr.errors.diagnostics import Diagnostic, Refused, refuse
-from dotr.explanations.replay.stream import RejectedElement, Replay, ReplayedInstant
 from dotr.languages.programs import compile_program
 from dotr.model.stream import Firing
 from dotr.model.time import LAST_MICRO, Micros

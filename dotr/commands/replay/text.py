@@ -10,11 +10,12 @@ from dataclasses import replace
 from typing import Final
 
 from dotr.commands.replay.comparison import ProgramPair, RuleDifference
+from dotr.engine.replay import RejectedElement, Replay, ReplayedInstant
 from dotr.evaluation.expressions.values.times import format_time
-from dotr.explanations.replay.stream import RejectedElement, Replay, ReplayedInstant
+from dotr.explanations.text.narrative import WhyNot
 from dotr.explanations.why import EventQuestion, WhyExplainer
 from dotr.explanations.why_not.rule import Question, why_not
-from dotr.explanations.why_not.unit_why_not import UnitWhyNot, is_answered, why_no_event
+from dotr.explanations.why_not.unit_why_not import is_answered, why_no_event
 from dotr.model.algebra import Attribute
 from dotr.model.rules import Rule
 from dotr.model.stream import Firing
@@ -116,7 +117,7 @@ class DifferenceExplainer:
                 yield f"new: {self._event(firing, self._after.get(firing.rule), self._pair.after)}"
                 yield from (f"  {line}" for line in self.why(firing))
 
-    def why_not(self, each: RuleDifference, firing: Firing) -> UnitWhyNot | None:
+    def why_not(self, each: RuleDifference, firing: Firing) -> WhyNot | None:
         """The reason why the changed program does not make an event; None where its rule is
         removed.
 

@@ -13,8 +13,8 @@ from typing import Final
 
 from dotr.commands.report.collection import event_name
 from dotr.commands.report.data import ProofStep
+from dotr.engine.replay import Replay
 from dotr.explanations.replay.firings import AnyFiring
-from dotr.explanations.replay.stream import Replay
 from dotr.explanations.text.tree import WhyTree
 from dotr.explanations.why import WhyExplainer
 from dotr.explanations.why_not.unit_why_not import is_answered, why_no_event

@@ -13,8 +13,8 @@ from typing import Final, Generic, TypeVar
 
 from dotr.commands.report.data import InputSummary, Lane, LaneKind, RejectedExample, RejectedSummary, ReportedEvent, RuleSummary
 from dotr.engine.driver import ClosedInstant, Engine, Rejection
+from dotr.engine.replay import InputProgress, RejectedElement, Replay, ReplayedInstant
 from dotr.engine.stream_terms import stream_terms
-from dotr.explanations.replay.stream import InputProgress, RejectedElement, Replay, ReplayedInstant
 from dotr.model.stream import DeadLetter, Element, Firing, Reason, output_order
 from dotr.model.terms import Prefixes, Term, Triple
 from dotr.model.time import Micros

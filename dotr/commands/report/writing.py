@@ -15,8 +15,8 @@ from dotr.commands.report.collection import collect, reported_events
 from dotr.commands.report.data import ProgramPicture, ReportData
 from dotr.commands.report.page import is_report, page
 from dotr.commands.why.questions import open_replays
+from dotr.engine.replay import Replay
 from dotr.errors.diagnostics import refuse
-from dotr.explanations.replay.stream import Replay
 from dotr.runtimes.monitoring.totals import ReportActivity, ignore_activity
 from dotr.runtimes.pipeline.config import Config, read_config
 from dotr.runtimes.pipeline.inputs import read_inputs

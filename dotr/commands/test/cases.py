@@ -13,10 +13,10 @@ from dotr.commands.test.difference import Discrepancy, Item, comparable, compara
 from dotr.commands.test.files import CaseSection, ElementSection, ExpectedSection, FactSection, RecordingSection, TestFile, read_file
 from dotr.engine.driver import Engine
 from dotr.engine.program import CompiledProgram
+from dotr.engine.replay import ElementPlace, RejectedElement, Replay, ReplayedInstant
 from dotr.errors.diagnostics import Diagnostic, Refused
 from dotr.evaluation.expressions.values.times import format_time
 from dotr.evaluation.limits import LIMITS
-from dotr.explanations.replay.stream import ElementPlace, RejectedElement, Replay, ReplayedInstant
 from dotr.instant.instants import merge
 from dotr.languages.programs import compile_program
 from dotr.model.places import Span

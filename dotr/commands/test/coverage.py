@@ -16,13 +16,13 @@ from enum import Enum
 from typing import NamedTuple, assert_never
 
 from dotr.commands.test.cases import LoadedTest
+from dotr.engine.replay import Replay
 from dotr.evaluation.limits import LimitExceeded
 from dotr.explanations.evidence.evaluations import AnchorEvaluation, ClauseEvaluation, ConditionOutcome, ConsumedEvents
 from dotr.explanations.evidence.proofs import InstantProofs, program_rules
 from dotr.explanations.evidence.rule_evaluation import RuleEvaluator
 from dotr.explanations.replay.firings import FiringRecorder, UnitFiring
 from dotr.explanations.replay.recording import Recorder
-from dotr.explanations.replay.stream import Replay
 from dotr.model.algebra import Expression
 from dotr.model.rules import Absent, Aggregate, Choose, Clause, Role, Rule
 from dotr.model.terms import Label, Prefixes
@@ -91,8 +91,8 @@ def coverage_of_units(replay: Replay) -> Iterator[UnitCoverage]:
                 times.setdefault(each.label, set()).add(each.time)
     for label, unit in units_by_label(units).items():
         coverage = UnitCoverage(label, unit.span.document.name, None, events.get(label, 0))
-        if label in recorder.records:
-            coverage.reports = len(recorder.records[label].reports)
+        coverage.reports = recorder.records[label].report_count
+        if coverage.reports is not None:
             coverage.empty_reports = coverage.reports - len(times.get(label, ()))
         yield coverage
 

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Final
 
 from dotr.commands.test.files import RecordingSection, TestFile
+from dotr.engine.replay import ElementPlace
 from dotr.errors.diagnostics import did_you_mean, refuse
 from dotr.evaluation.limits import LIMITS
-from dotr.explanations.replay.stream import ElementPlace
 from dotr.model.places import Span
 from dotr.model.stream import DeadLetter, FedGraph
 from dotr.model.terms import Triple

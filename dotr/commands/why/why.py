@@ -11,7 +11,7 @@ from dotr.errors.diagnostics import refuse
 from dotr.errors.terminal import print_stderr, print_stdout
 
 if TYPE_CHECKING:
-    from dotr.explanations.replay.stream import Replay
+    from dotr.engine.replay import Replay
     from dotr.explanations.text.tree import WhyTree
     from dotr.explanations.why import EventAnswer, WhyExplainer
 

@@ -12,7 +12,8 @@ from dotr.errors.diagnostics import refuse
 from dotr.errors.terminal import print_stdout
 
 if TYPE_CHECKING:
-    from dotr.explanations.replay.stream import Replay
+    from dotr.engine.replay import Replay
+    from dotr.explanations.text.narrative import WhyNot
 
 
 def add_parser(commands: Commands) -> None:
@@ -44,7 +45,7 @@ def execute(options: argparse.Namespace) -> int:
         replays[0], options.rule, options.where, at=options.at, first=options.first, last=options.last, every=options.every
     )
     answers = [why_no_event(replay, options.rule, question) for replay in replays]
-    print_answers(options.format, [(answer.case, answer.lines(), answer.to_json()) for answer in answers])
+    print_answers(options.format, answers)
     return 0 if any(answer.fired for answer in answers) else 1
 
 
@@ -59,16 +60,15 @@ def _explain_triple(options: argparse.Namespace, replays: Sequence[Replay]) -> i
     pattern = read_triple(options.triple, replays[0].prefixes)
     first, last = times_of(replays[0], at=options.at, first=options.first, last=options.last)
     answers = [explain_missing_triple(replay, pattern, TermWriter(replay.prefixes), first=first, last=last) for replay in replays]
-    named = zip(replays, answers, strict=True)
-    print_answers(options.format, [(replay.case, answer.lines(), answer.to_json()) for replay, answer in named])
-    return 0 if any(answer.holds for answer in answers) else 1
+    print_answers(options.format, answers)
+    return 0 if any(answer.fired for answer in answers) else 1
 
 
-def print_answers(form: str, answers: Sequence[tuple[str, Sequence[str], dict[str, object]]]) -> None:
+def print_answers(form: str, answers: Sequence[WhyNot]) -> None:
     """Print answers as text or as JSON; of several, each with the name of its case."""
     if form == "json":
-        objects = [shown for _, _, shown in answers]
+        objects = [each.to_json() for each in answers]
         print_stdout(json.dumps(objects[0] if len(objects) == 1 else {"cases": objects}, ensure_ascii=False, indent=2))
         return
-    for case, lines, _ in answers:
-        print_stdout("\n".join([*([f"{case}:"] if len(answers) > 1 else []), *lines]))
+    for each in answers:
+        print_stdout("\n".join([*([f"{each.case}:"] if len(answers) > 1 else []), *each.lines()]))

@@ -17,12 +17,12 @@ from functools import cached_property
 from typing import Final, NamedTuple
 
 from dotr.engine.program import CompiledProgram
+from dotr.engine.replay import ElementPlace
 from dotr.errors.diagnostics import Refused
 from dotr.evaluation.joins.order import Side
 from dotr.evaluation.triples.index import TripleIndex
 from dotr.explanations.evidence.rounds import RoundsClosure, close_in_rounds
 from dotr.explanations.evidence.rule_matches import ProvingRules, RuleMatch
-from dotr.explanations.replay.stream import ElementPlace
 from dotr.instant.datalog.background.loading import read_graph
 from dotr.instant.datalog.closure.derivations import StratumDelta
 from dotr.model.datalog import DatalogRule

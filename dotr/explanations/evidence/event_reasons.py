@@ -7,23 +7,24 @@ Each fact that the match binds has a proof, and each composite event the reasons
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from dotr.engine.driver import close_instant
+from dotr.engine.replay import CachedReplay, ReplayedInstant
 from dotr.explanations.evidence.evaluations import AnchorEvaluation, Binding, ClauseEvaluation, ConsumedEvents
 from dotr.explanations.evidence.proofs import InstantProofs, TripleProof, program_rules
 from dotr.explanations.evidence.query_proof import prove_fact
 from dotr.explanations.evidence.reasons import FactReason, FiringReason, SourceReason, UnitReason
 from dotr.explanations.evidence.rule_evaluation import RuleEvaluator
 from dotr.explanations.evidence.rule_matches import ProvingRules
-from dotr.explanations.replay.firings import AnyFiring, FiringRecorder, NamedFiring
+from dotr.explanations.replay.firings import AnyFiring, FiringRecorder, NamedFiring, UnitFiring
 from dotr.explanations.replay.history import RecordedEvent
-from dotr.explanations.replay.stream import CachedReplay, ReplayedInstant
 from dotr.instant.queries.evidence import used_triples
 from dotr.instant.queries.graph import Graph
 from dotr.model.rules import FactSource, Role, Rule
-from dotr.model.terms import Label
+from dotr.model.terms import Label, Term
 from dotr.model.time import Micros
 from dotr.temporal.layout.retention import positive_roles
 
@@ -34,10 +35,13 @@ class ProofsByTime:
     Args:
         cached: the replay.
         extend: extends a proof, such as by the derivations of background triples.
+
+    Attributes:
+        cached: the replay.
     """
 
     def __init__(self, cached: CachedReplay, extend: Callable[[TripleProof], TripleProof] = lambda proof: proof) -> None:
-        self._cached = cached
+        self.cached = cached
         self._program = cached.replay.program
         self.extend = extend
         self._rules: ProvingRules | None = None
@@ -57,7 +61,7 @@ class ProofsByTime:
         """
         found = self._instants.get(time)
         if found is None:
-            instant = self._cached.instant(time) or ReplayedInstant(time, (), ())
+            instant = self.cached.instant(time) or ReplayedInstant(time, (), ())
             left_out = {each.element for each in close_instant(self._program, time, instant.graphs).rejected} if instant.graphs else set()
             if 0 < len(left_out) < len(instant.graphs):
                 numbers = [number for number in range(len(instant.graphs)) if number not in left_out]
@@ -81,7 +85,7 @@ class ProofsByTime:
 
 @dataclass(frozen=True, eq=False)
 class ReasonFinder:
-    """Base of the finders of reasons of recorded events, one for each language.
+    """Base of the finders of reasons of recorded events.
 
     Attributes:
         recorder: the recorder, after the instant of the event.
@@ -92,6 +96,14 @@ class ReasonFinder:
     recorder: FiringRecorder
     proofs: ProofsByTime
     follow: Callable[[AnyFiring], UnitReason | None]
+
+
+class UnitReasonFinder(ReasonFinder):
+    """Base of the finders of reasons of a language's events."""
+
+    @abstractmethod
+    def of(self, firing: UnitFiring, name: Term | None = None) -> UnitReason:
+        """The reasons of an event; `name`: only of the part that creates this fresh name."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -17,11 +17,11 @@ from functools import cached_property
 from typing import NamedTuple, TypeAlias, assert_never
 
 from dotr.engine.program import CompiledProgram
+from dotr.engine.replay import ElementPlace, ReplayedInstant, StatedPlace
 from dotr.evaluation.limits import BOUNDS
 from dotr.evaluation.triples.index import is_hidden
 from dotr.explanations.evidence.rounds import RoundsClosure, close_in_rounds
 from dotr.explanations.evidence.rule_matches import Bindings, ProvingRules, RuleMatch, background_rules, instance
-from dotr.explanations.replay.stream import ElementPlace, ReplayedInstant, StatedPlace
 from dotr.instant.datalog.closure.lower_strata import LowerModel, matches
 from dotr.instant.instants import merge
 from dotr.instant.queries.evidence import ComputedTerm, HeldFilter, terms_of

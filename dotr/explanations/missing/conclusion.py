@@ -18,6 +18,7 @@ from dotr.evaluation.triples.index import TripleIndex
 from dotr.explanations.evidence.rule_matches import instance
 from dotr.explanations.missing.partial_joins import ClosedGraph, PatternSolver, join_greedily
 from dotr.explanations.missing.vocabulary import StreamVocabulary
+from dotr.explanations.text.narrative import Narrative, NarrativePart
 from dotr.explanations.text.pattern_text import atom_text, body_item_text, failed_condition_text, name_bound_blanks
 from dotr.instant.queries.evaluate import AlgebraCompiler
 from dotr.instant.queries.matching import Solution, matches
@@ -58,22 +59,13 @@ class UnfulfilledRule:
     premises: tuple[Triple, ...] = ()
     missing: TriplePattern | None = None
 
-    def lines(self) -> Iterator[str]:
-        """The lines of the explanation; rules for a missing atom are indented by two more
-        spaces."""
-        yield f"{self.rule} gives {self.head}: {''.join(f'{each}; ' for each in [', '.join(self.held)] if each)}{self.lacks}"
-        for failure in self.further:
-            yield from (f"  {line}" for line in failure.lines())
-
-    def to_json(self) -> dict[str, object]:
-        """The explanation as a JSON object."""
-        return {
-            "rule": self.rule,
-            "head": self.head,
-            "held": list(self.held),
-            "lacks": self.lacks,
-            "rules": [each.to_json() for each in self.further],
-        }
+    @property
+    def told(self) -> Narrative:
+        """The explanation, with the rules for a missing atom below it."""
+        held = f"{', '.join(self.held)}; " if self.held else ""
+        further = tuple([each.told for each in self.further])
+        parts: dict[str, NarrativePart] = {"rule": self.rule, "head": self.head, "held": self.held, "lacks": self.lacks, "rules": further}
+        return Narrative(f"{self.rule} gives {self.head}: {held}{self.lacks}", further, parts)
 
 
 class UnfulfilledRules:

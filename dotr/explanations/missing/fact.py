@@ -15,13 +15,14 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from dotr.engine.program import CompiledProgram
+from dotr.engine.replay import Replay
 from dotr.evaluation.expressions.values.times import format_time
 from dotr.evaluation.limits import BOUNDS, LimitExceeded
 from dotr.explanations.missing.conclusion import UnfulfilledRule
 from dotr.explanations.missing.partial_joins import ClosedGraph, PatternSolver, QueryStop, at_most_reached, find_stop, reached
 from dotr.explanations.missing.stop_text import StopText, datalog_rules
 from dotr.explanations.missing.vocabulary import StreamVocabulary
-from dotr.explanations.replay.stream import Replay
+from dotr.explanations.text.narrative import Narrative, NarrativePart, sentences
 from dotr.instant.datalog.closure.closed_instant import Closure
 from dotr.instant.instants import merge
 from dotr.instant.queries import QueryPlan, plan
@@ -73,23 +74,25 @@ class MissingFacts:
             return f"{self.label} has no answer of the background"
         return f"{self.label} has no fact at {self.instants:,} instant{'' if self.instants == 1 else 's'}"
 
-    def lines(self) -> list[str]:
-        """The lines below the first one, indented by four and more spaces."""
+    @property
+    def told(self) -> Narrative:
+        """The summary, and the explanation below it."""
         start = f"at {self.at}: " if self.at else ""
-        lines = [f"{_INDENT}{start}{stop}" for stop in self.stops]
-        lines += [f"{_INDENT}  {line}" for failure in self.rules for line in failure.lines()]
-        return lines + [f"{_INDENT}  {remark}" for remark in self.remarks]
-
-    def to_json(self) -> dict[str, object]:
-        """The explanation as a JSON object."""
-        return {
+        rules = tuple([each.told for each in self.rules])
+        below = (*sentences(f"{start}{stop}" for stop in self.stops), Narrative(below=(*rules, *sentences(self.remarks))))
+        parts: dict[str, NarrativePart] = {
             "label": self.label,
             "instants": self.instants,
             "at": time_value(self.at) if self.at else None,
-            "stops": list(self.stops),
-            "rules": [each.to_json() for each in self.rules],
-            "remarks": list(self.remarks),
+            "stops": self.stops,
+            "rules": rules,
+            "remarks": self.remarks,
         }
+        return Narrative(self.summary, below, parts)
+
+    def lines(self) -> list[str]:
+        """The lines below the first one, indented by four and more spaces."""
+        return replace(self.told, text="").lines("  ")
 
 
 def explain_missing_facts(

@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
+from dotr.engine.replay import Replay
 from dotr.errors.diagnostics import Refused, refuse
 from dotr.evaluation.expressions.values.times import format_time
 from dotr.evaluation.triples.index import TripleIndex, is_hidden
@@ -23,8 +24,9 @@ from dotr.explanations.missing.fact import close_quietly, time_value
 from dotr.explanations.missing.partial_joins import ClosedGraph
 from dotr.explanations.missing.stop_text import datalog_rules, entailment_text
 from dotr.explanations.missing.vocabulary import StreamVocabulary
-from dotr.explanations.replay.stream import Replay
+from dotr.explanations.text.narrative import Narrative, NarrativePart, WhyNot, sentences
 from dotr.explanations.text.pattern_text import atom_text, body_item_text, item_text
+from dotr.explanations.text.tree import counted
 from dotr.instant.datalog.entailment import rule_set
 from dotr.instant.instants import merge
 from dotr.instant.queries.matching import Solution, matches
@@ -75,97 +77,9 @@ def read_triple(text: str, prefixes: Prefixes, option: str = "--triple") -> Trip
             raise refuse("C219", f"{text or 'nothing'} is not one triple", None, _HINT)
 
 
-@dataclass(frozen=True, slots=True)
-class StoppedRule:
-    """A rule whose head unifies with a triple, and whose body has no match for it.
-
-    - `rule`: its file and line, or the row of a rule set.
-    - `head`: the head that unifies.
-    - `bindings`: the number of bindings after the first item of the body.
-    - `item`, `stopped`: the item at which most of them stop, and their number; 0 if there is none.
-    - `at`: the time of the first stopped binding, as text.
-    - `held`, `lacks`: its atoms that hold, and a text on the failure of the item.
-    """
-
-    rule: str
-    head: str
-    bindings: int
-    stopped: int
-    item: str
-    at: str
-    held: tuple[str, ...]
-    lacks: str
-
-    def line(self) -> str:
-        """The explanation in one line."""
-        held = f"{', '.join(self.held)}; " if self.held else ""
-        example = f"at {self.at}: {held}{self.lacks}"
-        if not self.stopped:
-            return f"{self.rule} gives {self.head}: {example}"
-        bindings = f"{self.stopped:,} of {self.bindings:,} binding{'' if self.bindings == 1 else 's'}"
-        return f"{self.rule} gives {self.head}: {bindings} stop{'s' * (self.stopped == 1)} at {self.item}; {example}"
-
-    def to_json(self) -> dict[str, object]:
-        """The explanation as a JSON object."""
-        return {
-            "rule": self.rule,
-            "head": self.head,
-            "bindings": self.bindings,
-            "stopped": self.stopped,
-            "item": self.item,
-            "at": time_value(self.at),
-            "held": list(self.held),
-            "lacks": self.lacks,
-        }
-
-
-@dataclass(frozen=True, slots=True)
-class MissingTriple:
-    """Explanation of a triple that does not hold at some instants.
-
-    Attributes:
-        triple: the triple as Turtle.
-        instants: the number of requested instants.
-        holds: the times of those at which it holds, as text.
-        elsewhere: the times of the first other instants at which it holds, as text.
-        rules: the rules with a unifying head; empty if it holds.
-        remarks: sentences on entailment and near misses.
-    """
-
-    triple: str
-    instants: int
-    holds: tuple[str, ...] = ()
-    elsewhere: tuple[str, ...] = ()
-    rules: tuple[StoppedRule, ...] = ()
-    remarks: tuple[str, ...] = ()
-
-    def lines(self) -> list[str]:
-        """The explanation as lines."""
-        count = f"{self.instants:,} instant{'' if self.instants == 1 else 's'}"
-        if self.holds:
-            shown = ", ".join([*self.holds[:_MAX_TIMES], *["…"] * (len(self.holds) > _MAX_TIMES)])
-            return [f"{self.triple} holds at {len(self.holds):,} of {count}: {shown}"]
-        first = f"{self.triple} does not hold at {count}"
-        if self.elsewhere:
-            first += f"; it holds at {', '.join(self.elsewhere)}"
-        rules = [f"  {rule.line()}" for rule in self.rules] or ["  no Datalog rule gives it"]
-        return [first, *rules, *(f"  {remark}" for remark in self.remarks)]
-
-    def to_json(self) -> dict[str, object]:
-        """The explanation as a JSON object."""
-        return {
-            "triple": self.triple,
-            "instants": self.instants,
-            "holds": [time_value(at) for at in self.holds],
-            "elsewhere": [time_value(at) for at in self.elsewhere],
-            "rules": [each.to_json() for each in self.rules],
-            "remarks": list(self.remarks),
-        }
-
-
 def explain_missing_triple(
     replay: Replay, pattern: TriplePattern, writer: TermWriter, *, first: Micros | None = None, last: Micros | None = None
-) -> MissingTriple:
+) -> WhyNot:
     """The explanation of a triple that does not hold at the requested instants.
 
     Args:
@@ -206,7 +120,7 @@ def explain_missing_triple(
             example = example or closed
     text = item_text(pattern, writer)
     if holds or example is None:
-        return MissingTriple(text, instants, tuple(holds), tuple(elsewhere))
+        return _answer(replay, text, instants, holds, elsewhere)
     stopped = sorted((each for each in funnels if each.is_relevant), key=lambda each: -each.passed)
     remarks = []
     needed = entailment_that_gives(pattern, [EMPTY], example, datalog, program.spec.entailment)
@@ -214,8 +128,42 @@ def explain_missing_triple(
         remarks.append(entailment_text(program, needed, writer))
     else:
         remarks += vocabulary.near_misses_of(pattern, example.background, writer)
-    shown = tuple(each.stopped_rule(writer) for each in stopped[:_MAX_RULES])
-    return MissingTriple(text, instants, (), tuple(elsewhere), shown, tuple(remarks))
+    shown = [each.stopped_rule(writer) for each in stopped[:_MAX_RULES]]
+    return _answer(replay, text, instants, holds, elsewhere, shown, remarks)
+
+
+def _answer(
+    replay: Replay,
+    triple: str,
+    instants: int,
+    holds: Sequence[str],
+    elsewhere: Sequence[str],
+    rules: Sequence[Narrative] = (),
+    remarks: Sequence[str] = (),
+) -> WhyNot:
+    """The answer for a triple as Turtle and a number of requested instants.
+
+    - `holds`, `elsewhere`: the times at which it holds, as text, of these instants and of others.
+    - `rules`: the rules with a unifying head; empty if it holds.
+    - `remarks`: sentences on entailment and near misses.
+    """
+    count = counted(instants, "instant")
+    below: tuple[Narrative, ...] = ()
+    if holds:
+        shown = ", ".join([*holds[:_MAX_TIMES], *["…"] * (len(holds) > _MAX_TIMES)])
+        text = f"{triple} holds at {len(holds):,} of {count}: {shown}"
+    else:
+        text = f"{triple} does not hold at {count}" + (f"; it holds at {', '.join(elsewhere)}" if elsewhere else "")
+        below = (*(rules or sentences(["no Datalog rule gives it"])), *sentences(remarks))
+    parts: dict[str, NarrativePart] = {
+        "triple": triple,
+        "instants": instants,
+        "holds": [*map(time_value, holds)],
+        "elsewhere": [*map(time_value, elsewhere)],
+        "rules": rules,
+        "remarks": remarks,
+    }
+    return WhyNot(replay.case, bool(holds), Narrative(text, below, parts))
 
 
 @dataclass
@@ -280,21 +228,29 @@ class _Funnel:
         predicates = [atom.predicate.term for atom in atoms if isinstance(atom.predicate, Const)]
         return self.passed > 0 and not any(map(is_hidden, predicates))
 
-    def stopped_rule(self, writer: TermWriter) -> StoppedRule:
-        """The item at which most bindings stop, with the first of them."""
+    def stopped_rule(self, writer: TermWriter) -> Narrative:
+        """The item at which most bindings stop, with the first of them; a count of 0 if there is no
+        binding after the first item."""
         number = self.passed
         stop = self.stops[number]
         count = stop.count if number else 0
-        return StoppedRule(
-            self.rule.name,
-            atom_text(self.head, writer),
-            self.started,
-            count,
-            body_item_text(self.items[number], writer),
-            stop.at,
-            stop.held,
-            stop.lacks,
-        )
+        head, item = atom_text(self.head, writer), body_item_text(self.items[number], writer)
+        example = f"at {stop.at}: {''.join(f'{each}; ' for each in [', '.join(stop.held)] if each)}{stop.lacks}"
+        text = f"{self.rule.name} gives {head}: {example}"
+        if count:
+            bindings = f"{count:,} of {counted(self.started, 'binding')}"
+            text = f"{self.rule.name} gives {head}: {bindings} stop{'s' * (count == 1)} at {item}; {example}"
+        parts: dict[str, NarrativePart] = {
+            "rule": self.rule.name,
+            "head": head,
+            "bindings": self.started,
+            "stopped": count,
+            "item": item,
+            "at": time_value(stop.at),
+            "held": stop.held,
+            "lacks": stop.lacks,
+        }
+        return Narrative(text, parts=parts)
 
 
 def _in_order(body: Sequence[BodyItem], bound: Mapping[Variable, Term], background: TripleIndex) -> Iterator[BodyItem]:

@@ -3,8 +3,8 @@
 Idea: as in `dotr.explanations.replay.recording`, the engine runs a program of these units and of
 those that they read, and the arrivals at each layer are recorded. Here all firings are kept, so
 that an event can be followed to its firing. Units of other languages notify their records
-(`dotr.languages.continuous.explanation.records`, `dotr.languages.lars.explanation.records`,
-`interval_records`). Memory: beyond 400,000 events, those that no window can reach are discarded.
+(`dotr.explanations.replay.records`). Memory: beyond 400,000 events, those that no window can reach
+are discarded.
 """
 
 from __future__ import annotations
@@ -13,33 +13,28 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
+from typing import Final, NamedTuple, TypeAlias, TypeVar
 
 from dotr.engine.driver import Engine
 from dotr.engine.program import CompiledProgram
+from dotr.engine.replay import Replay, WindowElement
 from dotr.explanations.replay.history import History, RecordedEvent
-from dotr.explanations.replay.recorded_layer import RecordedLayer, member_ports, recorded_ports
+from dotr.explanations.replay.recorded_layer import RecordedLayer, RecordedPlace, history_of, place_of_member, places_of
 from dotr.explanations.replay.recording import program_of, read_units
-from dotr.explanations.replay.stream import Replay, WindowElement
-from dotr.languages.continuous.evaluation.run import QueryRun
-from dotr.languages.continuous.explanation.records import QueryRecord, reach_of
-from dotr.model.rules import EventSource, Rule
+from dotr.explanations.replay.records import UnitRecord, recorded_unit
+from dotr.model.rules import Rule
 from dotr.model.stream import Firing
 from dotr.model.terms import Label, Term, Triple, Variable
 from dotr.model.time import Micros
 from dotr.model.units import MadeGraphs
-from dotr.temporal.layout.layers import Layer, Layout, MadeStream
-from dotr.temporal.layout.retention import lookbacks, roles
-from dotr.temporal.layout.units import StreamQuery, StreamUnit, units_by_label
+from dotr.temporal.layout.layers import Layout
+from dotr.temporal.layout.retention import lookbacks
+from dotr.temporal.layout.units import StreamUnit, units_by_label
 from dotr.temporal.matching.events import Match
-from dotr.temporal.matching.operator import Arrivals
 from dotr.temporal.matching.state import State
-from dotr.temporal.stage_two import EmitFirings, LayerResult
+from dotr.temporal.stage_two import LayerResult, StageTwo
 
-if TYPE_CHECKING:  # loaded only for programs with such units
-    from dotr.engine.unit_runs import UnitRun
-    from dotr.languages.epsparql.explanation.interval_records import IntervalRecord
-    from dotr.languages.lars.explanation.records import LarsRecord
+_Record = TypeVar("_Record", bound=UnitRecord)
 
 _FRESH: Final = "<urn:dotr:"
 _MOST_EVENTS: Final = 400_000
@@ -80,7 +75,7 @@ class UnitFiring(NamedTuple):
         unit: the unit.
         label: the label of the event.
         time: in µs since 1970.
-        attributes: the bound attributes of the event.
+        attributes: the bound attributes of the event, in the order of its text.
         graph: its graph; None without one.
         names: the fresh IRIs of its graph, in the order of the template.
         start: for EP-SPARQL, the start of its interval in µs since 1970; None for other languages.
@@ -113,10 +108,8 @@ class FiringRecorder:
         program: the program of these units alone.
         history: the events so far.
         firings: the firings so far of each unit, by its name, in the order of time.
-        records: the elements and reports of each query, by label.
-        lars: the points of each LARS file, by the file's name.
-        intervals: the events of each unit of EP-SPARQL, by label.
-        inner: the events read by each rule within a component of EP-SPARQL, by the rule's name.
+        records: the records of units other than rules, by label; of a run that has begun.
+        inner: the events read by each rule within another unit, by the rule's name.
         horizon: the summed lengths of the windows of all units in µs; None: unbounded.
     """
 
@@ -124,9 +117,7 @@ class FiringRecorder:
     program: CompiledProgram
     history: History
     firings: dict[str, list[AnyFiring]] = field(default_factory=dict)
-    records: dict[Label, QueryRecord] = field(default_factory=dict)
-    lars: dict[str, LarsRecord] = field(default_factory=dict)
-    intervals: dict[Label, IntervalRecord] = field(default_factory=dict)
+    records: dict[Label, UnitRecord] = field(default_factory=dict)
     inner: dict[str, History] = field(default_factory=dict)
     horizon: Micros | None = 0
 
@@ -140,22 +131,11 @@ class FiringRecorder:
         units = units._replace(units=[*units.units, *further])
         program = program_of(replay.program, units)
         written = program.rules.rules
-        read = {role.source.event for rule in written for role in roles(rule) if isinstance(role.source, EventSource)}
-        history = History(
-            {source: number for number, source in enumerate(program.layout.streams)},
-            {label: program.attributes[label] for label in sorted(read)},
-        )
-        reaches = [reach_of(unit) if isinstance(unit, StreamQuery) else None for unit in program.units]
+        history = history_of(program)
+        reaches = [recorded_unit(unit).reach() for unit in program.units]
         horizon = sum(max(each.far for each in lookbacks(rule)) for rule in written)
-        return FiringRecorder(
-            replay,
-            program,
-            history,
-            records={query.name: QueryRecord(query) for query in program.units if isinstance(query, StreamQuery)},
-            lars=_lars_records(program, replay),
-            intervals=_interval_records(program),
-            horizon=None if None in reaches else horizon + sum(reach for reach in reaches if reach is not None),
-        )
+        whole = None if None in reaches else horizon + sum(reach for reach in reaches if reach is not None)
+        return FiringRecorder(replay, program, history, horizon=whole)
 
     def run(self, until: Micros | None = None) -> Iterator[Sequence[AnyFiring]]:
         """Run the replay from the first instant on, and yield the firings of each instant.
@@ -168,13 +148,13 @@ class FiringRecorder:
         """
         done: list[AnyFiring] = []
         program = self.program
-        layers = [_FiringLayer.of(self, number, read, done) for number, read in enumerate(program.events_read_above)]
+        layers = [_FiringLayer(self, done, self.history, place) for place in places_of(program, self.history)]
         engine = Engine(program, self.replay.clock, layers)
-        for name, run in engine.unit_runs.items():
-            if isinstance(run, QueryRun):
-                run.watch = self.records[name]
-            else:
-                self._watch(name, run, done)
+        for unit in program.units:
+            run = engine.unit_runs[unit.name]
+            self.records.update(recorded_unit(unit).records(run, program, self.replay.clock))
+            for rule in unit.rules:
+                run.step_rule_by(rule, partial(self._member_layer, done, rule))
         since_discard = 0
         for instant in self.replay.instants():
             if until is not None and instant.time > until:
@@ -195,24 +175,14 @@ class FiringRecorder:
                 done += self._of_units(firings)
                 yield from self._take(done)
 
-    def _watch(self, name: str, run: UnitRun, done: list[AnyFiring]) -> None:
-        """Connect a unit of a lazily loaded language to its record."""
-        from dotr.languages.epsparql.component_run import ComponentRun
-        from dotr.languages.epsparql.run import IntervalRun
-        from dotr.languages.lars.run import LarsRun
-
-        match run:
-            case LarsRun():
-                run.watch = self.lars[name]
-            case IntervalRun():
-                run.watch = self.intervals[name]
-            case ComponentRun():
-                for label, member in run.runs.items():
-                    member.watch = self.intervals[label]
-                for rule in run.unit.rules:
-                    run.step_rule_by(rule, partial(_FiringLayer.of_member, self, done, rule))
-            case _:
-                pass
+    def _member_layer(
+        self, done: list[AnyFiring], rule: Rule, layout: Layout, attributes: Mapping[Label, tuple[Variable, ...]]
+    ) -> StageTwo:
+        """The layer of a rule within another unit, with a history of its own."""
+        (layer,) = layout.layers
+        labels = {port.stream: port.attributes for port in layer.ports if isinstance(port.stream, str)}
+        history = self.inner[rule.name] = History({source: number for number, source in enumerate(layout.streams)}, labels)
+        return _FiringLayer(self, done, history, place_of_member(layout, attributes, history), rule)
 
     def _of_units(self, firings: Iterable[Firing]) -> Iterator[UnitFiring]:
         """The firings of units other than rules; layers record those of rules."""
@@ -222,13 +192,11 @@ class FiringRecorder:
         for firing in firings if makers else ():
             unit = makers.get(firing.rule) or (None if firing.rule in written else makers.get(firing.event))
             if unit is not None:
-                start = None
-                record = self.intervals.get(firing.event)
-                if record is not None:
-                    key = (firing.event, firing.time, firing.attributes, firing.graph)
-                    start = record.start(firing, equal[key])
-                    equal[key] += 1
-                yield UnitFiring(unit, firing.event, firing.time, dict(firing.attributes), firing.graph, _fresh_names(firing, ()), start)
+                key = (firing.event, firing.time, firing.attributes, firing.graph)
+                start = self.records[firing.event].start(firing, equal[key])
+                equal[key] += 1
+                attributes = recorded_unit(unit).shown(dict(firing.attributes))
+                yield UnitFiring(unit, firing.event, firing.time, attributes, firing.graph, _fresh_names(firing, ()), start)
 
     def _take(self, done: list[AnyFiring]) -> Iterator[Sequence[AnyFiring]]:
         if done:
@@ -248,6 +216,11 @@ class FiringRecorder:
             record.discard_before(before)
         for name, firings in self.firings.items():
             self.firings[name] = [each for each in firings if each.time >= before]
+
+    def record(self, label: Label, kind: type[_Record]) -> _Record | None:
+        """The record of a label's unit; None if it has another class."""
+        found = self.records.get(label)
+        return found if isinstance(found, kind) else None
 
     def history_of(self, rule: Rule) -> History:
         """The recorded events that a rule reads."""
@@ -292,23 +265,6 @@ class FiringRecorder:
                     yield each
 
 
-def _lars_records(program: CompiledProgram, replay: Replay) -> dict[str, LarsRecord]:
-    if all(isinstance(unit, StreamQuery) for unit in program.units):
-        return {}
-    from dotr.languages.lars.explanation.records import LarsRecord
-    from dotr.languages.lars.unit import LarsUnit
-
-    return {unit.name: LarsRecord(unit, program, replay.clock) for unit in program.units if isinstance(unit, LarsUnit)}
-
-
-def _interval_records(program: CompiledProgram) -> dict[Label, IntervalRecord]:
-    if all(isinstance(unit, StreamQuery) for unit in program.units):
-        return {}
-    from dotr.languages.epsparql.explanation.interval_records import interval_records
-
-    return interval_records(program.units)
-
-
 def _fresh_names(firing: Firing, known: Iterable[Term | None]) -> tuple[Term, ...]:
     """The fresh IRIs of a firing's graph, in the order of the template, without known terms."""
     given = {*known, *(term for _, term in firing.attributes)}
@@ -322,74 +278,29 @@ class _FiringLayer(RecordedLayer):
     Args:
         recorder: the recorder.
         done: the list to which firings are appended.
-        history, layer, recorded, above, attributes: as for `RecordedLayer`.
-        rules: the rules of the layer as they are written.
-        keeps_graphs: keep the graphs of all firings, not only of those that a unit reads.
+        history, place: as for `RecordedLayer`.
+        member: the rule as it is written, if it is within another unit; then the graphs of all its
+            firings are kept, not only of those that a unit reads.
     """
 
     def __init__(
-        self,
-        recorder: FiringRecorder,
-        done: list[AnyFiring],
-        history: History,
-        layer: Layer,
-        recorded: Mapping[int, int | Label],
-        above: frozenset[MadeStream],
-        attributes: Mapping[Label, tuple[Variable, ...]],
-        rules: Sequence[Rule],
-        *,
-        keeps_graphs: bool = False,
+        self, recorder: FiringRecorder, done: list[AnyFiring], history: History, place: RecordedPlace, member: Rule | None = None
     ) -> None:
-        super().__init__(recorder.program, history, layer, recorded, above, recorder.replay.clock, attributes)
-        self._graphs_of = {rule.event for rule in rules if keeps_graphs or MadeGraphs(rule.event) in above}
-        self._as_written = rules
+        super().__init__(recorder.program, history, place, recorder.replay.clock)
+        self._as_written = self.rules if member is None else [member]
+        self._graphs_of = {rule.event for rule in self._as_written if member is not None or MadeGraphs(rule.event) in place.above}
         self._done = done
-        self._written: list[tuple[Match, Firing]] = []
 
-    @staticmethod
-    def of(recorder: FiringRecorder, number: int, above: frozenset[MadeStream], done: list[AnyFiring]) -> _FiringLayer:
-        """A layer of the program, by its number."""
-        program, history = recorder.program, recorder.history
-        recorded, layer = recorded_ports(program, number, history.labels), program.layout.layers[number]
-        rules = [placed.rule for placed in layer.rules]
-        return _FiringLayer(recorder, done, history, layer, recorded, above, program.attributes, rules)
-
-    @staticmethod
-    def of_member(
-        recorder: FiringRecorder, done: list[AnyFiring], rule: Rule, layout: Layout, attributes: Mapping[Label, tuple[Variable, ...]]
-    ) -> _FiringLayer:
-        """The layer of a rule within a component, with its own history."""
-        (layer,) = layout.layers
-        labels = {port.stream: port.attributes for port in layer.ports if isinstance(port.stream, str)}
-        history = recorder.inner[rule.name] = History({source: number for number, source in enumerate(layout.streams)}, labels)
-        return _FiringLayer(
-            recorder, done, history, layer, member_ports(layout, history), frozenset(), attributes, [rule], keeps_graphs=True
-        )
-
-    def step(
-        self,
-        state: State,
-        time: Micros,
-        arrivals: Arrivals,
-        partition: int = 0,
-        *,
-        ended: bool = False,
-        emit: EmitFirings | None = None,
-    ) -> LayerResult:
-        """Step the layer at one time, and record its arrivals and firings."""
-        self.record_arrivals(time, arrivals)
-        self._written.clear()
-        result = super().step(state, time, arrivals, partition, ended=ended, emit=emit)
-        if self._written:
-            self.record_made(time, [match for match, _ in self._written])
-            self._done += [self._firing(match, firing) for match, firing in self._written]
-        return result
+    def stepped(self, state: State, time: Micros, *, ended: bool) -> None:
+        """Keep the firings of the step."""
+        self._done += [self._firing(match, firing) for match, firing in zip(self.matches, self.firings, strict=True)]
 
     def write_firings(self, time: Micros, matched: Sequence[Match], repeats: dict[bytes, int]) -> LayerResult:
         """Write the firings of matches, and keep each with its match."""
         result = super().write_firings(time, matched, repeats)
         if len(result.firings) == len(matched):
-            self._written += zip(matched, result.firings, strict=True)
+            self.matches += matched
+            self.firings += result.firings
         return result
 
     def _firing(self, match: Match, firing: Firing) -> NamedFiring:

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Set
+from abc import abstractmethod
+from collections.abc import Iterable, Mapping, Set
+from typing import NamedTuple
 
 from dotr.engine.program import CompiledProgram
 from dotr.explanations.replay.history import History, RecordedEvent
 from dotr.model.event_order import AttributeValues
+from dotr.model.rules import EventSource
+from dotr.model.stream import Firing
 from dotr.model.terms import Label, Variable
 from dotr.model.time import Clock, Micros
 from dotr.temporal.layout.layers import Layer, Layout, MadeStream
-from dotr.temporal.layout.retention import positive_roles
+from dotr.temporal.layout.retention import positive_roles, roles
 from dotr.temporal.layout.units import labels_made
 from dotr.temporal.matching.events import Match
 from dotr.temporal.matching.operator import Arrivals
@@ -18,38 +22,58 @@ from dotr.temporal.matching.state import State
 from dotr.temporal.stage_two import EmitFirings, LayerResult, StageTwo
 
 
-def recorded_ports(program: CompiledProgram, number: int, labels: Collection[Label]) -> dict[int, int | Label]:
-    """The ports whose arrivals a layer records, each with its stream.
+class RecordedPlace(NamedTuple):
+    """A layer with what it records.
 
-    These are the ports of facts, and of events of units other than rules. Each stream is recorded
+    - `layer`: the layer.
+    - `recorded`: the ports whose arrivals it records, each with its stream in the history.
+    - `above`: the labels and graphs that layers above read.
+    - `attributes`: the names of the attributes of composite events, by label.
+    """
+
+    layer: Layer
+    recorded: Mapping[int, int | Label]
+    above: frozenset[MadeStream]
+    attributes: Mapping[Label, tuple[Variable, ...]]
+
+
+def history_of(program: CompiledProgram) -> History:
+    """An empty history of all facts and of the composite events that rules read."""
+    read = {role.source.event for rule in program.rules.rules for role in roles(rule) if isinstance(role.source, EventSource)}
+    streams = {source: number for number, source in enumerate(program.layout.streams)}
+    return History(streams, {label: program.attributes[label] for label in sorted(read)})
+
+
+def places_of(program: CompiledProgram, history: History) -> list[RecordedPlace]:
+    """The layers of a program.
+
+    They record the ports of facts, and of events of units other than rules. Each stream is recorded
     once, by the first layer of rules that reads it.
-
-    Args:
-        program: the program.
-        number: the number of the layer.
-        labels: the labels of the events to record.
     """
     layout = program.layout
-    of_units = {label for unit in program.units for label in labels_made(unit)}.intersection(labels)
+    of_units = {label for unit in program.units for label in labels_made(unit)}.intersection(history.labels)
     of_rules = {layer.number for layer in layout.layers if layer.rules}
-    found: dict[int, int | Label] = {}
-    for port, each in enumerate(layout.layers[number].ports):
-        if isinstance(each.stream, int) or each.stream in of_units:
-            assert isinstance(each.stream, int | str)
-            first = next((target for target in layout.routes[each.stream] if target[0] in of_rules), None)
-            if first == (number, port):
-                found[port] = each.stream
+    found = []
+    for layer, above in zip(layout.layers, program.events_read_above, strict=True):
+        recorded: dict[int, int | Label] = {}
+        for port, each in enumerate(layer.ports):
+            if isinstance(each.stream, int) or each.stream in of_units:
+                assert isinstance(each.stream, int | str)
+                first = next((target for target in layout.routes[each.stream] if target[0] in of_rules), None)
+                if first == (layer.number, port):
+                    recorded[port] = each.stream
+        found.append(RecordedPlace(layer, recorded, above, program.attributes))
     return found
 
 
-def member_ports(layout: Layout, history: History) -> dict[int, int | Label]:
-    """All ports of the layer of a rule within a component, each with its stream in a history."""
+def place_of_member(layout: Layout, attributes: Mapping[Label, tuple[Variable, ...]], history: History) -> RecordedPlace:
+    """The layer of a rule within another unit, which records all ports."""
     (layer,) = layout.layers
-    found: dict[int, int | Label] = {}
+    recorded: dict[int, int | Label] = {}
     for port, each in enumerate(layer.ports):
         assert isinstance(each.stream, int | str)
-        found[port] = each.stream if isinstance(each.stream, str) else history.number_of(layout.streams[each.stream])
-    return found
+        recorded[port] = each.stream if isinstance(each.stream, str) else history.number_of(layout.streams[each.stream])
+    return RecordedPlace(layer, recorded, frozenset(), attributes)
 
 
 class RecordedLayer(StageTwo):
@@ -58,32 +82,53 @@ class RecordedLayer(StageTwo):
     Args:
         program: the program that is run.
         history: the history to which events are added.
-        layer: the layer.
-        recorded: the ports whose arrivals it records, each with its stream.
-        above: the labels of events that layers above read.
+        place: the layer, with what it records.
         clock: the form of times in the output.
-        attributes: the names of the attributes of composite events, by label.
         counted: the names of rules whose bindings are counted.
+
+    Attributes:
+        matches: the matches of the present step, which a subclass adds in `write_firings`.
+        firings: the firing of each of them, where the subclass keeps firings.
     """
 
     def __init__(
-        self,
-        program: CompiledProgram,
-        history: History,
-        layer: Layer,
-        recorded: Mapping[int, int | Label],
-        above: frozenset[MadeStream],
-        clock: Clock,
-        attributes: Mapping[Label, tuple[Variable, ...]],
-        counted: Set[str] = frozenset(),
+        self, program: CompiledProgram, history: History, place: RecordedPlace, clock: Clock, counted: Set[str] = frozenset()
     ) -> None:
-        super().__init__(layer, attributes, clock, above, program.spec.limits, counted)
+        layer = place.layer
+        super().__init__(layer, place.attributes, clock, place.above, program.spec.limits, counted)
         self.history = history
+        self.matches: list[Match] = []
+        self.firings: list[Firing] = []
         self.rules = [placed.rule for placed in layer.rules]
         self._labels = [[role.label for role in positive_roles(rule)] for rule in self.rules]
         self._streams = [[history.stream_of(role.source) for role in positive_roles(rule)] for rule in self.rules]
-        self._recorded_ports = recorded
+        self._recorded_ports = place.recorded
         self._recorded_labels = {rule.event for rule in self.rules} & set(history.labels)
+
+    def step(
+        self,
+        state: State,
+        time: Micros,
+        arrivals: Arrivals,
+        partition: int = 0,
+        *,
+        ended: bool = False,
+        emit: EmitFirings | None = None,
+    ) -> LayerResult:
+        """Step the layer at one time, and record its arrivals and composite events."""
+        self.record_arrivals(time, arrivals)
+        self.matches.clear()
+        self.firings.clear()
+        result = super().step(state, time, arrivals, partition, ended=ended, emit=emit)
+        if self.matches:
+            self.record_made(time, self.matches)
+        self.stepped(state, time, ended=ended)
+        return result
+
+    @abstractmethod
+    def stepped(self, state: State, time: Micros, *, ended: bool) -> None:
+        """Note that the layer has stepped to a time (µs since 1970), and that its events are
+        recorded."""
 
     def keep(self, state: State, time: Micros, arrivals: Arrivals, *, ended: bool = False) -> None:
         """Store the events that arrive after the step of a time, and record them."""

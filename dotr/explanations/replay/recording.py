@@ -10,34 +10,31 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import Final, NamedTuple
 
 from dotr.engine.driver import Engine, close_instant
 from dotr.engine.program import CompiledProgram
+from dotr.engine.replay import RejectedElement, Replay
 from dotr.engine.spec import Inconsistent
 from dotr.engine.static_answers import StaticAnswers
 from dotr.explanations.replay.history import History, RecordedEvent
-from dotr.explanations.replay.recorded_layer import RecordedLayer, member_ports, recorded_ports
-from dotr.explanations.replay.stream import RejectedElement, Replay
+from dotr.explanations.replay.recorded_layer import RecordedLayer, RecordedPlace, history_of, place_of_member, places_of
 from dotr.instant.stage_one import StageOne
-from dotr.languages.epsparql.component import IntervalComponent
-from dotr.languages.epsparql.component_run import ComponentRun
 from dotr.model.algebra import Expression, Filter, Group
 from dotr.model.event_order import AttributeValues
-from dotr.model.rules import EventSource, FactSource, Rule, Source
+from dotr.model.rules import FactSource, Rule, Source
 from dotr.model.stream import DeadLetter
 from dotr.model.terms import Label, Variable
 from dotr.model.time import LAST_MICRO, Micros
 from dotr.model.traverse import free_variables, has_exists, in_scope
 from dotr.model.units import MadeGraphs
-from dotr.temporal.layout.layers import Layer, Layout, MadeStream, lay_out
+from dotr.temporal.layout.layers import Layout, MadeStream, lay_out
 from dotr.temporal.layout.retention import roles
 from dotr.temporal.layout.units import ProgramUnit, StreamUnit, labels_made, readings
 from dotr.temporal.matching.events import Match
-from dotr.temporal.matching.operator import Arrival, Arrivals
+from dotr.temporal.matching.operator import Arrival
 from dotr.temporal.matching.state import State
-from dotr.temporal.stage_two import EmitFirings, LayerResult
+from dotr.temporal.stage_two import LayerResult, StageTwo
 
 # Queries of a rule without their filters, so that explanations can show rejected facts.
 #
@@ -145,7 +142,7 @@ def read_units(program: CompiledProgram, names: Iterable[str]) -> ReadUnits:
         further = {unit.name for unit in units if not read.isdisjoint(labels_made(unit))} - needed
         if not further:
             read_others = [unit for unit in others if unit.name in needed]
-            needed |= {rule.name for unit in read_others if isinstance(unit, IntervalComponent) for rule in unit.rules}
+            needed |= {rule.name for unit in read_others for rule in unit.rules}
             return ReadUnits([rule for rule in rules if rule.name in needed], read_others)
         needed |= further
 
@@ -197,12 +194,7 @@ class Recorder:
         read_already = {role.source for each in needed.rules for role in roles(each)}
         further = dict.fromkeys([each.source for each in unfiltered.values() if each.source not in read_already])
         program = program_of(replay.program, needed, tuple(further))
-        read = {role.source.event for each in program.rules.rules for role in roles(each) if isinstance(role.source, EventSource)}
-        attributes = program.attributes
-        history = History(
-            {source: number for number, source in enumerate(program.layout.streams)}, {label: attributes[label] for label in sorted(read)}
-        )
-        return Recorder(replay, written[rule], program, history, unfiltered)
+        return Recorder(replay, written[rule], program, history_of(program), unfiltered)
 
     def is_empty(self, source: Source) -> bool:
         """True if no event of a source has arrived."""
@@ -248,16 +240,18 @@ class Recorder:
                 done.clear()
 
     def _engine(self, done: Callable[[Step], None]) -> Engine:
-        """An engine whose layers record; for a rule within a component, only the rule's own
+        """An engine whose layers record; for a rule within another unit, only the rule's own
         layer."""
         program, clock = self.program, self.replay.clock
-        component = next((unit for unit in program.units if isinstance(unit, IntervalComponent) and self.rule in unit.rules), None)
-        if component is None:
-            return Engine(program, clock, [_RecordingLayer.of(self, number, done) for number in range(len(program.layout.layers))])
+        around = next((unit for unit in program.units if self.rule in unit.rules), None)
+        if around is None:
+            return Engine(program, clock, [_RecordingLayer(self, done, place) for place in places_of(program, self.history)])
         engine = Engine(program, clock)
-        run = engine.unit_runs[component.name]
-        assert isinstance(run, ComponentRun)
-        run.step_rule_by(self.rule, partial(_RecordingLayer.of_member, self, done))
+
+        def layer(layout: Layout, attributes: Mapping[Label, tuple[Variable, ...]]) -> StageTwo:
+            return _RecordingLayer(self, done, place_of_member(layout, attributes, self.history), keeps_firings=True)
+
+        engine.unit_runs[around.name].step_rule_by(self.rule, layer)
         return engine
 
     def _note_failures(self, failed: list[DeadLetter]) -> None:
@@ -277,19 +271,9 @@ class _RecordingLayer(RecordedLayer):
     It writes graphs only if a unit reads them, and firings only if `keeps_firings`.
     """
 
-    def __init__(
-        self,
-        recorder: Recorder,
-        done: Callable[[Step], None],
-        layer: Layer,
-        recorded: Mapping[int, int | Label],
-        above: frozenset[MadeStream],
-        attributes: Mapping[Label, tuple[Variable, ...]],
-        *,
-        keeps_firings: bool = False,
-    ) -> None:
-        rule, clock = recorder.rule, recorder.replay.clock
-        super().__init__(recorder.program, recorder.history, layer, recorded, above, clock, attributes, frozenset([rule.name]))
+    def __init__(self, recorder: Recorder, done: Callable[[Step], None], place: RecordedPlace, *, keeps_firings: bool = False) -> None:
+        rule, above = recorder.rule, place.above
+        super().__init__(recorder.program, recorder.history, place, recorder.replay.clock, frozenset([rule.name]))
         self._above = above
         self._keeps_firings = keeps_firings
         self._makes_graphs = any(isinstance(each, MadeGraphs) for each in above)
@@ -299,47 +283,10 @@ class _RecordingLayer(RecordedLayer):
         self._number = next((number for number, each in enumerate(self.rules) if each.name == rule.name), None)
         self._counted = (0, (0,) * (len(rule.clauses) + (rule.condition is not None) + 1))
         self._ended_at = LAST_MICRO
-        self._matches: list[Match] = []
-
-    @staticmethod
-    def of(recorder: Recorder, number: int, done: Callable[[Step], None]) -> _RecordingLayer:
-        """A layer of the program, by its number."""
-        program = recorder.program
-        recorded, layer = recorded_ports(program, number, recorder.history.labels), program.layout.layers[number]
-        return _RecordingLayer(recorder, done, layer, recorded, program.events_read_above[number], program.attributes)
-
-    @staticmethod
-    def of_member(
-        recorder: Recorder, done: Callable[[Step], None], layout: Layout, attributes: Mapping[Label, tuple[Variable, ...]]
-    ) -> _RecordingLayer:
-        """The layer of the rule within a component."""
-        (layer,) = layout.layers
-        recorded = member_ports(layout, recorder.history)
-        return _RecordingLayer(recorder, done, layer, recorded, frozenset(), attributes, keeps_firings=True)
-
-    def step(
-        self,
-        state: State,
-        time: Micros,
-        arrivals: Arrivals,
-        partition: int = 0,
-        *,
-        ended: bool = False,
-        emit: EmitFirings | None = None,
-    ) -> LayerResult:
-        """Step the layer at one time, and record its arrivals and composite events."""
-        self.record_arrivals(time, arrivals)
-        self._matches.clear()
-        result = super().step(state, time, arrivals, partition, ended=ended, emit=emit)
-        if self._matches:
-            self.record_made(time, self._matches)
-        if self._number is not None:
-            self._report(state, time, ended=ended)
-        return result
 
     def write_firings(self, time: Micros, matched: Sequence[Match], repeats: dict[bytes, int]) -> LayerResult:
         """The composite events of matches, with graphs only if a unit reads them."""
-        self._matches += matched
+        self.matches += matched
         if self._keeps_firings:
             return super().write_firings(time, matched, repeats)
         if self._makes_graphs:
@@ -351,9 +298,11 @@ class _RecordingLayer(RecordedLayer):
                 events.append((label, (ordinal, values)))
         return LayerResult([], events)
 
-    def _report(self, state: State, time: Micros, *, ended: bool) -> None:
+    def stepped(self, state: State, time: Micros, *, ended: bool) -> None:
         """Report the evaluation of the recorded rule at a time, unless it has no event of the
         anchor."""
+        if self._number is None:
+            return
         if ended:
             self._ended_at = min(self._ended_at, time)
         since = time - self._rule.anchor.delay
@@ -362,7 +311,7 @@ class _RecordingLayer(RecordedLayer):
         events = self.history.between(self._anchors, since, since)
         if not events:
             return
-        firings = [self._firing(time, each) for each in self._matches if each[0] == self._number]
+        firings = [self._firing(time, each) for each in self.matches if each[0] == self._number]
         anchors, bindings = self._counts(state)
         anchors_before, before = self._counted
         self._counted = anchors, bindings

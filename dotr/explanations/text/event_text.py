@@ -10,6 +10,7 @@ from typing import Final
 from dotr.evaluation.expressions.values.times import format_time
 from dotr.explanations.evidence.evaluations import ConditionOutcome, first_error
 from dotr.explanations.replay.history import RecordedEvent
+from dotr.explanations.text.narrative import Narrative, NarrativePart
 from dotr.model.algebra import Attribute, Call, Const, Exists, Expression, TimeOf, Var
 from dotr.model.places import Span
 from dotr.model.rule_places import RulePlaces
@@ -76,8 +77,9 @@ class EventText:
         """
         return ", ".join([f"{self.label} at {self.time}", *(f"{name} {value}" for name, value in self.attributes)])
 
-    def to_json(self) -> dict[str, object]:
-        """The event as a JSON object."""
+    @property
+    def parts(self) -> Mapping[str, NarrativePart]:
+        """The parts of the event for JSON."""
         return {"label": self.label, "time": self.time, "attributes": dict(self.attributes)}
 
 
@@ -90,9 +92,10 @@ class ConditionText:
     holds: bool | None
     place: str = ""
 
-    def to_json(self) -> dict[str, object]:
-        """The condition as a JSON object."""
-        return {"text": self.text, "holds": self.holds, "place": self.place or None}
+    @property
+    def told(self) -> Narrative:
+        """The condition as a sentence."""
+        return Narrative(self.text, parts={"text": self.text, "holds": self.holds, "place": self.place or None}, place=self.place)
 
 
 @dataclass(frozen=True)

@@ -6,12 +6,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, assert_never
 
+from dotr.engine.replay import ElementPlace, Replay
 from dotr.evaluation.expressions.values.times import format_time
 from dotr.explanations.evidence.evaluations import CandidateEvaluation, ClauseEvaluation, ConditionOutcome
 from dotr.explanations.evidence.reasons import FactReason, FiringReason, SourceReason, UnitReason
 from dotr.explanations.replay.firings import NamedFiring
 from dotr.explanations.replay.history import RecordedEvent
-from dotr.explanations.replay.stream import ElementPlace, Replay
 from dotr.explanations.text.event_text import distance_text
 from dotr.explanations.text.reason_text import ReasonWriter, outcome_text
 from dotr.explanations.text.tree import JsonValue, ReasonKind, WhyTree
@@ -188,9 +188,7 @@ class FiringWriter:
         return [(name, bound[name]) for name in names if name in bound]
 
     def _attributes(self, attributes: Sequence[tuple[Variable, Term]]) -> str:
-        for name, term in attributes:
-            self.reasons.terms.name_blank(term, name)
-        return ", ".join(f"{name} {self.reasons.terms.text(term)}" for name, term in attributes)
+        return self.reasons.attributes(dict(attributes))
 
     def _event_fields(self, rule: Rule, place: int, event: RecordedEvent) -> Mapping[str, JsonValue]:
         role = rule.anchor if place == 0 else rule.clauses[place - 1].role

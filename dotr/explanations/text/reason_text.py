@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final, Protocol, assert_never
 
+from dotr.engine.replay import WindowElement
 from dotr.explanations.evidence.background_origins import BackgroundOrigin
 from dotr.explanations.evidence.evaluations import ConditionOutcome
 from dotr.explanations.evidence.proofs import (
@@ -18,7 +19,6 @@ from dotr.explanations.evidence.proofs import (
     UnmatchedAtoms,
     parts_of_proofs,
 )
-from dotr.explanations.replay.stream import WindowElement
 from dotr.explanations.text.pattern_text import atom_text, path_text, pattern_text
 from dotr.explanations.text.tree import ReasonKind, WhyTree
 from dotr.instant.queries.evidence import (
@@ -216,6 +216,12 @@ class ReasonWriter:
         """The nodes of a fact's evidence. Blank nodes are named after the query's variables."""
         self.name_blanks(evidence)
         return [self._used(item, proofs) for item in evidence]
+
+    def attributes(self, attributes: Mapping[Variable, Term]) -> str:
+        """The attributes of an event; blank nodes are named after them."""
+        for name, term in attributes.items():
+            self.terms.name_blank(term, name)
+        return ", ".join(f"{name} {self.terms.text(term)}" for name, term in attributes.items())
 
     def name_blanks(self, evidence: Evidence) -> None:
         """Name the blank nodes of some evidence after the variables that they are bound to."""

@@ -16,6 +16,15 @@ MOST_LEVELS: Final = 200
 JsonValue: TypeAlias = "str | int | float | bool | Sequence[JsonValue] | Mapping[str, JsonValue] | None"
 
 
+def counted(number: int, noun: str) -> str:
+    """A number with its noun.
+
+    >>> counted(1, "anchor"), counted(1200, "event")
+    ('1 anchor', '1,200 events')
+    """
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
 class ReasonKind(Enum):
     """The kind of a node of a tree of reasons; the value is its word in JSON."""
 

@@ -14,6 +14,7 @@ from typing import Final
 from dotr.explanations.evidence.evaluations import AnchorEvaluation, Binding, CandidateEvaluation, ClauseEvaluation
 from dotr.explanations.evidence.rule_evaluation import RuleEvaluator
 from dotr.explanations.text.event_text import ConditionText, EventText, EventWriter, distance_text
+from dotr.explanations.text.narrative import Narrative, NarrativePart, sentences
 from dotr.explanations.why_not.changes import Changes, clause_text
 from dotr.explanations.why_not.survey import MOST_BINDINGS
 from dotr.model.algebra import Attribute, Expression, TimeOf, Var
@@ -22,43 +23,8 @@ from dotr.model.traverse import parameters_of
 from dotr.syntax.rendering import scope_text, step_names
 from dotr.temporal.layout.retention import scope_of
 
-MARGIN: Final = 90
-"""The column of the places of conditions."""
 _MOST_CANDIDATES: Final = 5
 _MOST_LISTED: Final = 3
-
-
-@dataclass(frozen=True, slots=True)
-class CandidateExplanation:
-    """Text of a candidate.
-
-    Attributes:
-        event: the event.
-        conditions: the conditions that fail; for an event that a negation matches, all conditions.
-        reasons: sentences on the distance, on consumption, on another role; in the order of the
-            text.
-        failures: the number of conditions that fail.
-    """
-
-    event: EventText
-    conditions: tuple[ConditionText, ...]
-    reasons: tuple[str, ...]
-    failures: int
-
-    def lines(self) -> list[str]:
-        """The lines, indented by four spaces."""
-        failing = [each for each in self.conditions if each.holds is not True]
-        if not failing:
-            return [f"    {self.event}: {'; '.join(self.reasons)}"]
-        first, *others = failing
-        lines = [with_place(f"    {self.event}: {first.text}", first.place)]
-        lines += [with_place(f"      {each.text}", each.place) for each in others]
-        return lines + [f"      {each}" for each in self.reasons]
-
-    def to_json(self) -> dict[str, object]:
-        """The candidate as a JSON object."""
-        conditions = [each.to_json() for each in self.conditions]
-        return {**self.event.to_json(), "conditions": conditions, "reasons": list(self.reasons), "failures": self.failures}
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,48 +53,38 @@ class AnchorExplanation:
     stopped_by: str = ""
     reason: str = ""
     conditions: tuple[ConditionText, ...] = ()
-    candidates: tuple[CandidateExplanation, ...] = ()
+    candidates: tuple[Narrative, ...] = ()
     others: int = 0
     too_far: str = ""
     change: str = ""
     remarks: tuple[str, ...] = ()
 
-    def lines(self) -> list[str]:
-        """The lines, indented by two spaces and more."""
+    def told(self, *, with_change: bool = True) -> tuple[Narrative, ...]:
+        """The explanation: its first sentence, with the candidates below it, then remarks.
+
+        `with_change`: it includes the change in its text; its parts always do.
+        """
         due = "" if self.due is None else f", stands at {self.due}"
         head = "; ".join([f"{self.event}{due}", *map(str, self.bound)])
-        change = f"It fires with `{self.change}`." if self.change else ""
-        if self.candidates or not self.reason.endswith("."):
-            lines = [f"  {head}: {self.reason}"]
-        else:  # a sentence, and the change in the same line
-            lines, change = [f"  {head}: {self.reason}" + (f" {change}" if change else "")], ""
-        if self.conditions:
-            lines[0] = with_place(lines[0], self.conditions[0].place if self.stopped_by == "" else "")
-        for candidate in self.candidates:
-            lines += candidate.lines()
-        if self.others:
-            lines.append(f"    and {self.others:,} more")
-        return lines + [f"  {each}" for each in (*self.remarks, *([change] if change else []))]
-
-    def to_json(self) -> dict[str, object]:
-        """The explanation as a JSON object."""
-        return {
-            **self.event.to_json(),
+        text = f"{head}: {self.reason}"
+        change = f"It fires with `{self.change}`." if self.change and with_change else ""
+        if change and self.reason.endswith(".") and not self.candidates:  # a sentence, and the change in the same line
+            text, change = f"{text} {change}", ""
+        place = self.conditions[0].place if self.conditions and not self.stopped_by else ""
+        below = (*self.candidates, *sentences([f"and {self.others:,} more"] if self.others else []))
+        parts: dict[str, NarrativePart] = {
+            **self.event.parts,
             "stands": self.due,
-            "bound": [each.to_json() for each in self.bound],
+            "bound": [each.parts for each in self.bound],
             "stopped_by": self.stopped_by or None,
             "reason": self.reason,
-            "conditions": [each.to_json() for each in self.conditions],
-            "candidates": [each.to_json() for each in self.candidates],
+            "conditions": [each.told for each in self.conditions],
+            "candidates": self.candidates,
             "other_candidates": self.others,
             "fires_with": self.change or None,
-            "remarks": list(self.remarks),
+            "remarks": self.remarks,
         }
-
-
-def with_place(line: str, place: str) -> str:
-    """A line with a place of the rule file in its margin."""
-    return f"{line.ljust(MARGIN - 2)}  {place}" if place else line
+        return Narrative(text, below, parts, place), *sentences([*self.remarks, *([change] if change else [])])
 
 
 @dataclass(frozen=True)
@@ -307,7 +263,10 @@ class AnchorExplainer:
 
     # --- candidates ---
 
-    def _candidate(self, candidate: CandidateEvaluation, place: int, clause: ClauseEvaluation) -> CandidateExplanation:
+    def _candidate(self, candidate: CandidateEvaluation, place: int, clause: ClauseEvaluation) -> Narrative:
+        """A candidate, with the conditions that fail below it; for an event that a negation
+        matches, all conditions hold.
+        """
         event = self.writer.event(candidate.event, place, clause.clause.role.origin)
         refuses = isinstance(clause.clause, Absent)
         outcomes = candidate.conditions if refuses else candidate.failing
@@ -318,7 +277,17 @@ class AnchorExplainer:
             reasons.insert(0, "every condition holds" + (f": {', '.join(holding)}" if refuses and holding else ""))
             if not candidate.conditions:
                 reasons = reasons[1:] or ["it is there"]
-        return CandidateExplanation(event, conditions, tuple(reasons), candidate.failures)
+        parts: dict[str, NarrativePart] = {
+            **event.parts,
+            "conditions": [each.told for each in conditions],
+            "reasons": reasons,
+            "failures": candidate.failures,
+        }
+        failing = [each.told for each in conditions if each.holds is not True]
+        if not failing:
+            return Narrative(f"{event}: {'; '.join(reasons)}", parts=parts)
+        first, *others = failing
+        return Narrative(f"{event}: {first.text}", (*others, *sentences(reasons)), parts, first.place)
 
     def _reasons(self, candidate: CandidateEvaluation, clause: ClauseEvaluation) -> Sequence[str]:
         reasons = []

@@ -11,12 +11,13 @@ from dataclasses import dataclass
 from typing import Final
 
 from dotr.engine.driver import close_instant
+from dotr.engine.replay import ElementPlace, InputProgress, RejectedElement, Replay
 from dotr.evaluation.expressions.values.times import format_time
 from dotr.explanations.evidence.evaluations import failing
 from dotr.explanations.evidence.rule_evaluation import RuleEvaluator
 from dotr.explanations.replay.history import RecordedEvent
 from dotr.explanations.replay.recording import Recorder
-from dotr.explanations.replay.stream import ElementPlace, InputProgress, RejectedElement, Replay
+from dotr.explanations.text.narrative import Narrative
 from dotr.explanations.why_not.survey import MOST_BINDINGS, RequestedAnchors
 from dotr.model.rules import FactSource
 from dotr.model.stream import Reason
@@ -42,25 +43,20 @@ class LateElements:
     firing: tuple[ElementPlace, ...]
 
     @property
-    def text(self) -> str:
+    def told(self) -> Narrative:
         """The counts as a sentence.
 
-        >>> LateElements(5, 2, (ElementPlace("export.csv", 5),)).text
+        >>> LateElements(5, 2, (ElementPlace("export.csv", 5),)).told.text
         'Of 5 late elements (dead letters), 2 would have been anchors, and export.csv:5 would have fired.'
         """
         start = "Of 1 late element (a dead letter)" if self.number == 1 else f"Of {self.number:,} late elements (dead letters)"
         if self.number > _MOST_KEPT:
             start += f", of which the first {_MOST_KEPT:,} were looked at"
         text = f"{start}, {self.anchors:,} would have been {'an anchor' if self.anchors == 1 else 'anchors'}"
-        if not self.firing:
-            return f"{text}, and none would have fired."
-        listed = ", ".join(map(str, self.firing[:_MOST_LISTED]))
+        listed = ", ".join(map(str, self.firing[:_MOST_LISTED])) or "none"
         further = len(self.firing) - _MOST_LISTED
-        return f"{text}, and {listed}{f' and {further:,} more' if further > 0 else ''} would have fired."
-
-    def to_json(self) -> dict[str, object]:
-        """The values as a JSON object."""
-        return {"number": self.number, "anchors": self.anchors, "would_have_fired": list(map(str, self.firing))}
+        text += f", and {listed}{f' and {further:,} more' if further > 0 else ''} would have fired."
+        return Narrative(text, parts={"number": self.number, "anchors": self.anchors, "would_have_fired": [*map(str, self.firing)]})
 
 
 class LateSearch:
@@ -126,16 +122,12 @@ class WaitingAnchors:
     closed: str
 
     @property
-    def text(self) -> str:
+    def told(self) -> Narrative:
         """`1 anchor waits until 240. All is closed up to 130: …`."""
         waits = (
             f"1 anchor waits until {self.until}" if self.anchors == 1 else f"{self.anchors:,} anchors wait, the first until {self.until}"
         )
-        return f"{waits}. {self.closed}"
-
-    def to_json(self) -> dict[str, object]:
-        """The values as a JSON object."""
-        return {"anchors": self.anchors, "until": self.until, "closed": self.closed}
+        return Narrative(f"{waits}. {self.closed}", parts={"anchors": self.anchors, "until": self.until, "closed": self.closed})
 
 
 def waiting_anchors(replay: Replay, evaluator: RuleEvaluator, requested: RequestedAnchors) -> WaitingAnchors | None:

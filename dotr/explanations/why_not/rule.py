@@ -8,17 +8,19 @@ Cost: a replay of the rule; for a query without a fact, a second one.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
+from dotr.engine.replay import ElementPlace, RejectedElement, Replay
 from dotr.evaluation.expressions.values.times import format_time
 from dotr.explanations.evidence.evaluations import ConsumedEvents
 from dotr.explanations.evidence.rule_evaluation import RuleEvaluator
 from dotr.explanations.missing.fact import MissingFacts, explain_missing_facts
 from dotr.explanations.replay.recording import Recorder
-from dotr.explanations.replay.stream import ElementPlace, RejectedElement, Replay
 from dotr.explanations.text.event_text import EventWriter, unit_name
+from dotr.explanations.text.narrative import Narrative, NarrativePart, WhyNot, sentences
+from dotr.explanations.text.tree import counted
 from dotr.explanations.why_not.anchor_explanation import AnchorExplainer, AnchorExplanation
 from dotr.explanations.why_not.other_anchors import LateElements, LateSearch, WaitingAnchors, waiting_anchors
 from dotr.explanations.why_not.survey import REACH, RequestedAnchors, Survey
@@ -88,27 +90,18 @@ class Funnel:
                 return ", ".join(parts)
         return ", ".join([*parts, counted(self.events, "event")])
 
-    def to_json(self) -> dict[str, object]:
-        """The funnel as a JSON object."""
-        steps = [{"after": name, "bindings": number} for name, number in self.steps]
+    @property
+    def parts(self) -> Mapping[str, NarrativePart]:
+        """The parts of the funnel for JSON."""
+        steps: list[NarrativePart] = [{"after": name, "bindings": number} for name, number in self.steps]
         return {"anchors": self.anchors, "steps": steps, "errors": self.errors, "events": self.events}
 
 
-def counted(number: int, noun: str) -> str:
-    """A number with its noun.
-
-    >>> counted(1, "anchor"), counted(1200, "event")
-    ('1 anchor', '1,200 events')
-    """
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
-
-
 @dataclass(frozen=True)
-class WhyNot:
-    """The answer for one replay.
+class _Findings:
+    """What is found of a rule in one replay.
 
     Attributes:
-        case: the case of a rule test; empty otherwise.
         funnel: the bindings of the requested anchors.
         anchors: explanations of anchors that did not fire: of that with the most progress, or of
             all; without an anchor, of the facts that fail the anchor's own constraints.
@@ -122,7 +115,6 @@ class WhyNot:
         remarks: further sentences.
     """
 
-    case: str
     funnel: Funnel
     anchors: tuple[AnchorExplanation, ...]
     facts: int
@@ -133,53 +125,56 @@ class WhyNot:
     unit: str = ""
     remarks: tuple[str, ...] = ()
 
-    @property
-    def fired(self) -> bool:
-        """True if the rule fired at a requested anchor."""
-        return self.funnel.events > 0
-
-    def lines(self) -> list[str]:
-        """The answer as lines of text: the funnel first."""
-        head = str(self.funnel)
-        if self.waiting is not None:
-            head = f"{self.funnel.rule}: {self.waiting.text}" if not self.funnel.anchors else f"{head}; {self.waiting.text}"
-        elif not self.funnel.anchors:
-            if self.missing is not None:
-                head += f" ({self.missing.summary})"
-            elif self.facts:
-                head += f" (of {self.facts:,} {self.label})"
-        if self.late is not None:
-            head += f"{'' if head.endswith('.') else '.'} {self.late.text}"
+    def answer(self, case: str) -> WhyNot:
+        """The answer; its first sentence has the funnel."""
+        funnel, missing = self.funnel, self.missing
+        below = (*self._anchors(), *self._missing(), *sentences([*self.remarks, *([self.unit] if self.unit else [])]))
+        head = self._head()
         if self.unit and self.anchors and self.anchors[0].too_far and len(self.anchors) == 1:
-            return [f"{head}. {self.anchors[0].too_far}. {self.unit}"]
-        lines = [head]
-        if self.funnel.anchors:
-            for each in self.anchors:
-                lines += each.lines()
-        else:  # facts that are no anchors, and a change that suffices for one of them
-            for each in self.anchors:
-                lines += replace(each, change="").lines()
-            change = next((each.change for each in self.anchors if each.change), "")
-            lines += [f"  It fires with `{change}`."] if change else []
-        if self.missing is not None:
-            lines += ([f"  {self.missing.summary}"] if self.funnel.anchors else []) + self.missing.lines()
-        return lines + [f"  {each}" for each in (*self.remarks, *([self.unit] if self.unit else []))]
+            head, below = f"{head}. {self.anchors[0].too_far}. {self.unit}", ()
+        return WhyNot.of(
+            case,
+            funnel.rule,
+            funnel.events > 0,
+            head,
+            below,
+            funnel=funnel.parts,
+            facts=self.facts,
+            not_fired=[each.told()[0] for each in self.anchors],
+            missing=None if missing is None else missing.told,
+            waiting=None if self.waiting is None else self.waiting.told,
+            late=None if self.late is None else self.late.told,
+            unit=self.unit or None,
+            remarks=self.remarks,
+        )
 
-    def to_json(self) -> dict[str, object]:
-        """The answer as a JSON object."""
-        return {
-            "rule": self.funnel.rule,
-            "case": self.case or None,
-            "fired": self.fired,
-            "funnel": self.funnel.to_json(),
-            "facts": self.facts,
-            "not_fired": [each.to_json() for each in self.anchors],
-            "missing": None if self.missing is None else self.missing.to_json(),
-            "waiting": None if self.waiting is None else self.waiting.to_json(),
-            "late": None if self.late is None else self.late.to_json(),
-            "unit": self.unit or None,
-            "remarks": list(self.remarks),
-        }
+    def _head(self) -> str:
+        """The funnel, with late elements and delayed anchors."""
+        head, anchors = str(self.funnel), self.funnel.anchors
+        if self.waiting is not None:
+            head = f"{head}; {self.waiting.told.text}" if anchors else f"{self.funnel.rule}: {self.waiting.told.text}"
+        elif not anchors and self.missing is not None:
+            head += f" ({self.missing.summary})"
+        elif not anchors and self.facts:
+            head += f" (of {self.facts:,} {self.label})"
+        if self.late is not None:
+            head += f"{'' if head.endswith('.') else '.'} {self.late.told.text}"
+        return head
+
+    def _anchors(self) -> Iterator[Narrative]:
+        """The anchors that did not fire; or facts that are no anchors, and a change that suffices
+        for one of them."""
+        for each in self.anchors:
+            yield from each.told(with_change=self.funnel.anchors > 0)
+        change = next((each.change for each in self.anchors if each.change), "")
+        if change and not self.funnel.anchors:
+            yield Narrative(f"It fires with `{change}`.")
+
+    def _missing(self) -> Iterator[Narrative]:
+        """The query without a fact, whose summary is in the first sentence if there is no
+        anchor."""
+        if self.missing is not None:
+            yield self.missing.told if self.funnel.anchors else replace(self.missing.told, text="")
 
 
 def why_not(replay: Replay, rule: str, question: Question | None = None) -> WhyNot:
@@ -202,7 +197,7 @@ def why_not(replay: Replay, rule: str, question: Question | None = None) -> WhyN
     >>> print(why_not(replay, "R").lines()[0])
     R: 1 anchor, 1 after HighTemp, 1 event
     """
-    return _Inquiry(replay, rule, question or Question()).answer()
+    return _Inquiry(replay, rule, question or Question()).findings().answer(replay.case)
 
 
 class _Inquiry:
@@ -225,8 +220,8 @@ class _Inquiry:
         self._writer = EventWriter(self._rule, places, replay.clock, self._terms, shared)
         self._explainer = AnchorExplainer(self._evaluator, self._writer)
 
-    def answer(self) -> WhyNot:
-        """Run the replay, and build the answer."""
+    def findings(self) -> _Findings:
+        """Run the replay, and explain what is found."""
         question, rule = self._question, self._rule
         survey = Survey(self._recorder, self._evaluator, question.requested, self._explainer.explain, question.every)
         late = LateSearch(self._evaluator, self._recorder, question.requested)
@@ -239,7 +234,7 @@ class _Inquiry:
         survey.run(reject, instants.note)
         names = step_names(rule.clauses, has_condition=rule.condition is not None)
         funnel = Funnel(rule.name, survey.anchors, tuple(zip(names, survey.after, strict=True)), survey.errors, survey.events)
-        found = WhyNot(self._replay.case, funnel, tuple(survey.explained), survey.facts, rule.anchor.origin)
+        found = _Findings(funnel, tuple(survey.explained), survey.facts, rule.anchor.origin)
         waiting = waiting_anchors(self._replay, self._evaluator, question.requested)
         found = replace(found, waiting=waiting, late=late.result(), unit=self._unit(survey))
         if self._recorder.failed:
@@ -275,7 +270,7 @@ class _Inquiry:
         word = "goes over a limit" if first.reason is Reason.LIMIT else "fails"
         return (f"The rule {word}{time}{further}: {why}.",)
 
-    def _stopping_roles(self, found: WhyNot) -> Sequence[Role]:
+    def _stopping_roles(self, found: _Findings) -> Sequence[Role]:
         """The roles of the clauses that stopped the explained anchors and had no candidate."""
         labels = {each.stopped_by for each in found.anchors if not each.candidates}
         return [clause.role for clause in self._rule.clauses if clause.role.label in labels]
@@ -290,7 +285,7 @@ class _Inquiry:
             return ""
         return f"Are times beyond the year 3000 {_FINER[finer]}? time: {{ unit: {unit_name(finer)} }}"
 
-    def _without_anchor(self, found: WhyNot, survey: Survey[AnchorExplanation]) -> WhyNot:
+    def _without_anchor(self, found: _Findings, survey: Survey[AnchorExplanation]) -> _Findings:
         requested = self._question.requested
         non_anchors = [self._evaluator.evaluate(each, REACH) for each in survey.non_anchors]
         facts = survey.facts

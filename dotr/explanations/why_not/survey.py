@@ -14,11 +14,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Generic, NamedTuple, TypeVar
 
+from dotr.engine.replay import RejectedElement
 from dotr.explanations.evidence.evaluations import AnchorEvaluation, AnchorOrder, truth_in
 from dotr.explanations.evidence.rule_evaluation import RuleEvaluator
 from dotr.explanations.replay.history import RecordedEvent
 from dotr.explanations.replay.recording import Recorder, Step
-from dotr.explanations.replay.stream import RejectedElement
 from dotr.model.algebra import Call, Const, Var
 from dotr.model.rules import Absent, Aggregate
 from dotr.model.terms import Term, Variable

@@ -1,28 +1,17 @@
-"""Explanation of a unit without an event, of any language.
-
-Each language has one function for the answer; a further language is a further case here.
-"""
+"""Explanation of a rule, or of a unit of another language, without an event."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeAlias
-
 from dotr.engine.program import CompiledProgram
-from dotr.explanations.replay.stream import Replay
-from dotr.explanations.why_not.rule import Question, WhyNot, why_not
-from dotr.languages.continuous.explanation.why_not import ReportWhyNot, why_no_report
+from dotr.engine.replay import Replay
+from dotr.explanations.text.narrative import WhyNot
+from dotr.explanations.unit import explained_unit
+from dotr.explanations.why_not.rule import Question, why_not
 from dotr.model.terms import Variable
-from dotr.temporal.layout.units import StreamQuery, StreamUnit, units_by_label
-
-if TYPE_CHECKING:  # loaded only for programs with such units
-    from dotr.languages.epsparql.explanation.why_not import IntervalWhyNot
-    from dotr.languages.lars.explanation.why_not import PointWhyNot
-
-UnitWhyNot: TypeAlias = "WhyNot | ReportWhyNot | PointWhyNot | IntervalWhyNot"
-"""An answer; all have `case`, `fired`, `lines()` and `to_json()`."""
+from dotr.temporal.layout.units import units_by_label
 
 
-def why_no_event(replay: Replay, name: str, question: Question | None = None) -> UnitWhyNot:
+def why_no_event(replay: Replay, name: str, question: Question | None = None) -> WhyNot:
     """The reason for which a rule did not fire, or a unit produced no event of a label.
 
     Args:
@@ -34,26 +23,7 @@ def why_no_event(replay: Replay, name: str, question: Question | None = None) ->
         KeyError: there is no such rule or label.
     """
     unit = units_by_label(replay.program.units).get(name)
-    match unit:
-        case None:
-            return why_not(replay, name, question)
-        case StreamQuery():
-            return why_no_report(replay, unit, question)
-        case _:
-            return _why_no_point_or_interval(replay, unit, name, question)
-
-
-def _why_no_point_or_interval(replay: Replay, unit: StreamUnit, name: str, question: Question | None) -> UnitWhyNot:
-    """The answer for a unit of a lazily loaded language."""
-    from dotr.languages.lars.unit import LarsUnit
-
-    if isinstance(unit, LarsUnit):
-        from dotr.languages.lars.explanation.why_not import why_no_point
-
-        return why_no_point(replay, unit, name, question)
-    from dotr.languages.epsparql.explanation.why_not import why_no_interval
-
-    return why_no_interval(replay, unit, name, question)
+    return why_not(replay, name, question) if unit is None else explained_unit(unit).why_not(replay, name, question or Question())
 
 
 def is_answered(program: CompiledProgram, name: str) -> bool:

@@ -10,33 +10,43 @@ for :a, none, and for :b and :c; the graph of `Hot` at 10 has three triples.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from dotr.engine.unit_runs import EngineUnit, UnitContext, UnitMeaning, UnitRun
 from dotr.errors.diagnostics import Diagnostic
 from dotr.evaluation.limits import Limits
+from dotr.explanations.unit import ExplainedUnit
 from dotr.instant.datalog.background.knowledge import Knowledge
 from dotr.languages.continuous.keys import query_key, query_spreads
-from dotr.languages.continuous.model import ConstructForm, ContinuousQuery, SelectForm
+from dotr.languages.continuous.model import AskForm, ConstructForm, ContinuousQuery, SelectForm
 from dotr.model.algebra import Select
 from dotr.model.places import Span
 from dotr.model.rules import EventSource
-from dotr.model.terms import Label, Prefixes, Variable
-from dotr.model.time import Micros
+from dotr.model.terms import Label, Prefixes, Term, Variable
+from dotr.model.time import Clock, Micros
 from dotr.model.units import GraphStream, UnitEvents
 from dotr.temporal.layout.keys import UnitKey
 from dotr.temporal.layout.spread import BucketShare, ReadSpread
 from dotr.temporal.layout.units import StreamQuery, StreamUnit, UnitRead
 
 if TYPE_CHECKING:
+    from dotr.engine.program import CompiledProgram
+    from dotr.engine.replay import Replay
     from dotr.explanations.descriptions import DescribedProgram, UnitDescription
+    from dotr.explanations.evidence.event_reasons import ProofsByTime, UnitReasonFinder
+    from dotr.explanations.evidence.reasons import UnitReason
+    from dotr.explanations.replay.firings import AnyFiring, FiringRecorder
+    from dotr.explanations.replay.records import UnitRecord
+    from dotr.explanations.text.narrative import WhyNot
+    from dotr.explanations.text.unit_event_writer import UnitEventWriter, WriterContext
+    from dotr.explanations.why_not.rule import Question
     from dotr.temporal.layout.layers import Layer
 
 
 @dataclass(frozen=True, slots=True)
-class QueryUnit(StreamQuery, EngineUnit):
+class QueryUnit(StreamQuery, ExplainedUnit):
     """A continuous query as a unit."""
 
     @property
@@ -103,6 +113,41 @@ class QueryUnit(StreamQuery, EngineUnit):
         from dotr.languages.continuous.description import query_retention
 
         return query_retention(self.query)
+
+    def records(self, run: UnitRun, program: CompiledProgram, clock: Clock) -> Mapping[Label, UnitRecord]:
+        """The record of the query."""
+        from dotr.languages.continuous.explanation.records import QueryRecord
+
+        return {self.name: QueryRecord(run, self)}
+
+    def reach(self) -> Micros | None:
+        """The maximum age in µs of elements that a report or its explanation reads."""
+        from dotr.languages.continuous.explanation.records import reach_of
+
+        return reach_of(self)
+
+    def shown(self, attributes: Mapping[Variable, Term]) -> Mapping[Variable, Term]:
+        """The attributes of an event in the order of the SELECT."""
+        form = self.query.form
+        return attributes if isinstance(form, AskForm) else {name: attributes[name] for name in form.query.projection if name in attributes}
+
+    def reasons(self, recorder: FiringRecorder, proofs: ProofsByTime, follow: Callable[[AnyFiring], UnitReason | None]) -> UnitReasonFinder:
+        """A finder of the reasons of the unit's events."""
+        from dotr.languages.continuous.explanation.reasons import ReportReasons
+
+        return ReportReasons(recorder, proofs, follow)
+
+    def writer(self, context: WriterContext) -> UnitEventWriter:
+        """The writer of the reasons of the language's events."""
+        from dotr.languages.continuous.explanation.text import ReportWriter
+
+        return context.writers.part(ReportWriter, lambda: ReportWriter(context))
+
+    def why_not(self, replay: Replay, label: Label, question: Question) -> WhyNot:
+        """The reason for which the query produced no event."""
+        from dotr.languages.continuous.explanation.why_not import why_no_report
+
+        return why_no_report(replay, self, question)
 
 
 @dataclass(frozen=True, slots=True)

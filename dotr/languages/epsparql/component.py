@@ -9,14 +9,15 @@ Source: ep-sparql.md, sections 4 and 5.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from graphlib import TopologicalSorter
 from typing import TYPE_CHECKING
 
-from dotr.engine.unit_runs import EngineUnit, UnitContext, UnitMeaning, UnitRun
+from dotr.engine.unit_runs import UnitContext, UnitMeaning, UnitRun
 from dotr.errors.diagnostics import Diagnostic
 from dotr.evaluation.limits import Limits
+from dotr.explanations.unit import ExplainedUnit
 from dotr.instant.datalog.background.knowledge import Knowledge
 from dotr.languages.epsparql.unit import IntervalUnit, LinkedMembers, Member, background_groups, label_read, member_reads
 from dotr.model.algebra import Select
@@ -24,19 +25,28 @@ from dotr.model.graphs import components
 from dotr.model.places import Span
 from dotr.model.rules import Rule
 from dotr.model.terms import Label, Prefixes
-from dotr.model.time import Micros
+from dotr.model.time import Clock, Micros
 from dotr.model.units import UnitEvents
 from dotr.temporal.layout.keys import UnitKey
 from dotr.temporal.layout.spread import BucketShare
 from dotr.temporal.layout.units import ProgramUnit, StreamUnit, UnitRead, labels_made, makers, readings
 
 if TYPE_CHECKING:
+    from dotr.engine.program import CompiledProgram
+    from dotr.engine.replay import Replay
     from dotr.explanations.descriptions import DescribedProgram, UnitDescription
+    from dotr.explanations.evidence.event_reasons import ProofsByTime, UnitReasonFinder
+    from dotr.explanations.evidence.reasons import UnitReason
+    from dotr.explanations.replay.firings import AnyFiring, FiringRecorder
+    from dotr.explanations.replay.records import UnitRecord
+    from dotr.explanations.text.narrative import WhyNot
+    from dotr.explanations.text.unit_event_writer import UnitEventWriter, WriterContext
+    from dotr.explanations.why_not.rule import Question
     from dotr.temporal.layout.layers import Layer
 
 
 @dataclass(frozen=True, slots=True)
-class IntervalComponent(LinkedMembers, EngineUnit):
+class IntervalComponent(LinkedMembers, ExplainedUnit):
     """Units, and rules, that depend on each other through the past."""
 
     @property
@@ -94,6 +104,30 @@ class IntervalComponent(LinkedMembers, EngineUnit):
         for member in self.members:
             if isinstance(member, IntervalUnit):
                 yield from member.retention(prefixes)
+
+    def records(self, run: UnitRun, program: CompiledProgram, clock: Clock) -> Mapping[Label, UnitRecord]:
+        """The records of the members other than rules."""
+        from dotr.languages.epsparql.component_run import ComponentRun
+        from dotr.languages.epsparql.explanation.interval_records import IntervalRecord
+
+        assert isinstance(run, ComponentRun)
+        return {label: IntervalRecord(member, member.unit) for label, member in run.runs.items()}
+
+    def reasons(self, recorder: FiringRecorder, proofs: ProofsByTime, follow: Callable[[AnyFiring], UnitReason | None]) -> UnitReasonFinder:
+        """A finder of the reasons of the members' events, as of any unit of EP-SPARQL."""
+        return self._queries[0].reasons(recorder, proofs, follow)
+
+    def writer(self, context: WriterContext) -> UnitEventWriter:
+        """The writer of the reasons of the language's events."""
+        return self._queries[0].writer(context)
+
+    def why_not(self, replay: Replay, label: Label, question: Question) -> WhyNot:
+        """The reason for which a member produced no event."""
+        return next(each for each in self._queries if each.name == label).why_not(replay, label, question)
+
+    @property
+    def _queries(self) -> Sequence[IntervalUnit]:
+        return [member for member in self.members if isinstance(member, IntervalUnit)]
 
 
 def with_components(rules: Sequence[Rule], units: Sequence[StreamUnit], labels: Mapping[Label, UnitEvents]) -> list[StreamUnit]:

@@ -151,11 +151,7 @@ class ComponentRun(UnitRun):
                         pass
 
     def step_rule_by(self, rule: Rule, make: Callable[[Layout, Mapping[Label, tuple[Variable, ...]]], StageTwo]) -> None:
-        """Replace the layer of a rule by another one, for explanations; only before the first
-        moment.
-
-        `make` receives the rule's layout and the attributes of each label.
-        """
+        """Replace the layer of a member that is a rule."""
         for member in self._members:
             if isinstance(member, _RuleMember) and member.rule == rule:
                 member.step_by(make(member.layout, member.attributes))

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
-from dotr.engine.unit_runs import EngineUnit, UnitContext, UnitMeaning, UnitRun
+from dotr.engine.unit_runs import UnitContext, UnitMeaning, UnitRun
 from dotr.errors.diagnostics import Diagnostic, Severity
 from dotr.evaluation.limits import Limits
+from dotr.explanations.unit import ExplainedUnit
 from dotr.instant.datalog.background.knowledge import Knowledge
 from dotr.languages.epsparql.codes import TemporalCode
 from dotr.languages.epsparql.interval_keys import LinkedQuery, interval_key, interval_key_names, interval_spreads
 from dotr.model.algebra import Select
 from dotr.model.rules import EventSource, FactSource, Rule
 from dotr.model.terms import Label, Prefixes
-from dotr.model.time import Micros
+from dotr.model.time import Clock, Micros
 from dotr.model.units import IntervalEvents, UnitEvents
 from dotr.temporal.layout.keys import UnitKey
 from dotr.temporal.layout.retention import lookbacks, roles
@@ -23,12 +24,21 @@ from dotr.temporal.layout.spread import BucketShare, ReadSpread
 from dotr.temporal.layout.units import StreamUnit, UnitRead
 
 if TYPE_CHECKING:
+    from dotr.engine.program import CompiledProgram
+    from dotr.engine.replay import Replay
     from dotr.explanations.descriptions import DescribedProgram, UnitDescription
+    from dotr.explanations.evidence.event_reasons import ProofsByTime, UnitReasonFinder
+    from dotr.explanations.evidence.reasons import UnitReason
+    from dotr.explanations.replay.firings import AnyFiring, FiringRecorder
+    from dotr.explanations.replay.records import UnitRecord
+    from dotr.explanations.text.narrative import WhyNot
+    from dotr.explanations.text.unit_event_writer import UnitEventWriter, WriterContext
+    from dotr.explanations.why_not.rule import Question
     from dotr.temporal.layout.layers import Layer
 
 
 @dataclass(frozen=True, slots=True)
-class IntervalUnit(LinkedQuery, EngineUnit):
+class IntervalUnit(LinkedQuery, ExplainedUnit):
     """A QUERY or STREAM with the streams that it reads."""
 
     @property
@@ -88,6 +98,30 @@ class IntervalUnit(LinkedQuery, EngineUnit):
         from dotr.languages.epsparql.description import unit_retention
 
         return unit_retention(self.query)
+
+    def records(self, run: UnitRun, program: CompiledProgram, clock: Clock) -> Mapping[Label, UnitRecord]:
+        """The record of the unit."""
+        from dotr.languages.epsparql.explanation.interval_records import IntervalRecord
+
+        return {self.name: IntervalRecord(run, self)}
+
+    def reasons(self, recorder: FiringRecorder, proofs: ProofsByTime, follow: Callable[[AnyFiring], UnitReason | None]) -> UnitReasonFinder:
+        """A finder of the reasons of the unit's events."""
+        from dotr.languages.epsparql.explanation.reasons import IntervalReasons
+
+        return IntervalReasons(recorder, proofs, follow)
+
+    def writer(self, context: WriterContext) -> UnitEventWriter:
+        """The writer of the reasons of the language's events."""
+        from dotr.languages.epsparql.explanation.text import IntervalWriter
+
+        return context.writers.part(IntervalWriter, lambda: IntervalWriter(context))
+
+    def why_not(self, replay: Replay, label: Label, question: Question) -> WhyNot:
+        """The reason for which the unit produced no event."""
+        from dotr.languages.epsparql.explanation.why_not import why_no_interval
+
+        return why_no_interval(replay, self, IntervalUnit, question)
 
 
 def background_groups(unit: StreamUnit, static: Collection[Select]) -> Iterator[Diagnostic]:

@@ -3,13 +3,14 @@ section 4)."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from dotr.engine.unit_runs import EngineUnit, UnitContext, UnitMeaning, UnitRun
+from dotr.engine.unit_runs import UnitContext, UnitMeaning, UnitRun
 from dotr.errors.diagnostics import Diagnostic, Severity
 from dotr.evaluation.limits import Limits
+from dotr.explanations.unit import ExplainedUnit
 from dotr.instant.datalog.background.knowledge import Knowledge
 from dotr.languages.lars.codes import LarsCode
 from dotr.languages.lars.keys import lars_key
@@ -18,19 +19,28 @@ from dotr.languages.lars.model import EventAtom, LarsFile
 from dotr.model.algebra import Select
 from dotr.model.places import Span
 from dotr.model.terms import Label, Prefixes
-from dotr.model.time import Micros
+from dotr.model.time import Clock, Micros
 from dotr.model.units import UnitEvents, UnitStream
 from dotr.temporal.layout.keys import UnitKey
 from dotr.temporal.layout.spread import BucketShare, ReadSpread
 from dotr.temporal.layout.units import UnitRead
 
 if TYPE_CHECKING:
+    from dotr.engine.program import CompiledProgram
+    from dotr.engine.replay import Replay
     from dotr.explanations.descriptions import DescribedProgram, UnitDescription
+    from dotr.explanations.evidence.event_reasons import ProofsByTime, UnitReasonFinder
+    from dotr.explanations.evidence.reasons import UnitReason
+    from dotr.explanations.replay.firings import AnyFiring, FiringRecorder
+    from dotr.explanations.replay.records import UnitRecord
+    from dotr.explanations.text.narrative import WhyNot
+    from dotr.explanations.text.unit_event_writer import UnitEventWriter, WriterContext
+    from dotr.explanations.why_not.rule import Question
     from dotr.temporal.layout.layers import Layer
 
 
 @dataclass(frozen=True, slots=True)
-class LarsUnit(EngineUnit):
+class LarsUnit(ExplainedUnit):
     """A LARS file with the sources of the events that it reads, by label in alphabetic order."""
 
     file: LarsFile
@@ -108,6 +118,30 @@ class LarsUnit(EngineUnit):
         from dotr.languages.lars.description import file_retention
 
         return file_retention(self.file, prefixes)
+
+    def records(self, run: UnitRun, program: CompiledProgram, clock: Clock) -> Mapping[Label, UnitRecord]:
+        """The record of the file, for each label."""
+        from dotr.languages.lars.explanation.records import LarsRecord
+
+        return dict.fromkeys([made.label for made in self.makes], LarsRecord(run, self.file, self.events, program, clock))
+
+    def reasons(self, recorder: FiringRecorder, proofs: ProofsByTime, follow: Callable[[AnyFiring], UnitReason | None]) -> UnitReasonFinder:
+        """A finder of the reasons of the unit's events."""
+        from dotr.languages.lars.explanation.reasons import LarsReasons
+
+        return LarsReasons(recorder, proofs, follow)
+
+    def writer(self, context: WriterContext) -> UnitEventWriter:
+        """The writer of the reasons of the language's events."""
+        from dotr.languages.lars.explanation.text import LarsWriter
+
+        return context.writers.part(LarsWriter, lambda: LarsWriter(context))
+
+    def why_not(self, replay: Replay, label: Label, question: Question) -> WhyNot:
+        """The reason for which the file produced no event of a label."""
+        from dotr.languages.lars.explanation.why_not import why_no_point
+
+        return why_no_point(replay, self.file, label, question)
 
 
 def made_by(file: LarsFile) -> tuple[UnitEvents, ...]:

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Final
 
 from dotr.engine.program import CompiledProgram
+from dotr.engine.replay import ElementPlace, InputProgress, RejectedElement, Replay, ReplayedInstant
 from dotr.errors.diagnostics import Diagnostic, Refused, refuse
-from dotr.explanations.replay.stream import ElementPlace, InputProgress, RejectedElement, Replay, ReplayedInstant
 from dotr.languages.programs import compile_program
 from dotr.model.stream import DeadLetter
 from dotr.model.time import LAST_MICRO, Micros

@@ -3,7 +3,7 @@
 Idea: layout depends on the streams that a unit reads and makes, and not on its language
 (semantics.md, 8). A unit reads a stream *now* if arrivals of its own moment may count; units of one
 moment are stepped in the order of these reads. A language derives a class from
-`dotr.engine.unit_runs.EngineUnit`, and so from `StreamUnit`; nothing else asks for that class.
+`dotr.explanations.unit.ExplainedUnit`, and so from `StreamUnit`; nothing else asks for that class.
 Example: the query `Q` that reads the input stream `s` and the graphs that the rule `R` defines has
 two reads, `FedGraphs("s")` and `MadeGraphs("R")`, both now; it makes the label `Q`.
 """

@@ -14,8 +14,8 @@ from dotr.commands.replay.comparison import ProgramPair, compare
 from dotr.commands.test.difference import comparable, comparable_attributes
 from dotr.engine.driver import Engine
 from dotr.engine.program import CompiledProgram
+from dotr.engine.replay import ElementPlace, InputProgress, RejectedElement, Replay, ReplayedInstant
 from dotr.engine.spec import ProgramSpec
-from dotr.explanations.replay.stream import ElementPlace, InputProgress, RejectedElement, Replay, ReplayedInstant
 from dotr.languages.programs import compile_program
 from dotr.model.places import Document
 from dotr.model.stream import Firing

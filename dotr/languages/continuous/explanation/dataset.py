@@ -15,6 +15,7 @@ from functools import cached_property, partial
 from typing import Protocol
 
 from dotr.engine.program import CompiledProgram
+from dotr.engine.replay import StatedPlace, WindowElement
 from dotr.evaluation.expressions.values.times import time_term
 from dotr.evaluation.limits import BOUNDS
 from dotr.evaluation.triples.index import TripleIndex, is_hidden
@@ -29,7 +30,6 @@ from dotr.explanations.evidence.proofs import (
 )
 from dotr.explanations.evidence.rounds import RoundsClosure, close_in_rounds
 from dotr.explanations.evidence.rule_matches import ProvingRules, RuleMatch
-from dotr.explanations.replay.stream import StatedPlace, WindowElement
 from dotr.instant.datalog.background.knowledge import Knowledge
 from dotr.instant.datalog.closure.derivations import StratumDelta
 from dotr.instant.queries.graph import Graph

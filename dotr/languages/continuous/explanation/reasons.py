@@ -10,23 +10,26 @@ the reasons of that event.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
-from typing import Final, assert_never
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from enum import Enum
+from functools import cached_property
+from typing import Final, TypeAlias, assert_never
 
-from dotr.explanations.evidence.event_reasons import ProofsByTime
+from dotr.engine.replay import WindowElement
+from dotr.explanations.evidence.event_reasons import UnitReasonFinder
 from dotr.explanations.evidence.proofs import StatedTriple, TripleProof, parts_of_proofs
 from dotr.explanations.evidence.query_proof import prove_solution
-from dotr.explanations.evidence.reasons import ProofScope, ReportReason, SolutionReason, SolutionStatus, UnitReason
-from dotr.explanations.replay.firings import AnyFiring, FiringRecorder, UnitFiring
-from dotr.explanations.replay.stream import WindowElement
+from dotr.explanations.evidence.reasons import SourceReason, UnitReason
+from dotr.explanations.replay.firings import UnitFiring
 from dotr.instant.queries.evaluate import AlgebraCompiler
 from dotr.instant.queries.evidence import Evidence, SolutionGroup, UsedMapping, UsedPath, UsedTriple, UsedWindow
 from dotr.instant.queries.operators import EMPTY
+from dotr.languages.continuous.evaluation.match_blocks import EventMapping
 from dotr.languages.continuous.evaluation.report import SolutionRow
 from dotr.languages.continuous.evaluation.run import row_graphs
 from dotr.languages.continuous.explanation.dataset import ProvenGraph, ReportDataset
-from dotr.languages.continuous.explanation.records import RecordedReport, WindowElements
+from dotr.languages.continuous.explanation.records import QueryRecord, RecordedReport, WindowElements
 from dotr.languages.continuous.model import AskForm, ConstructForm, RelationToStream, SelectForm
 from dotr.model.terms import Label, Term, Triple, Variable
 from dotr.model.time import Micros
@@ -39,22 +42,87 @@ MOST_SOLUTIONS: Final = 100
 _TRUE: Final = '"true"'
 
 
+ProofScope: TypeAlias = "Term | tuple[Term, Micros] | None"
+"""The graph of a triple in the evidence: a window, an item of a window at a time (µs since 1970), or
+None for the default graph."""
+
+
 @dataclass(frozen=True, eq=False)
-class ReportReasons:
-    """Finder of the reasons of recorded events of continuous queries.
+class SolutionReason:
+    """A solution of a query at a report.
 
     Attributes:
-        recorder: the recorder, after the report.
-        proofs: the rules of the background, and the extension of proofs.
-        elements: the finder of the places of elements.
-        follow: the reason of another event; None beyond the maximum depth.
+        row: its bound variables.
+        multiplicity: how often the report has it.
+        evidence: its evidence; empty if it is not found.
+        proofs: the proof of each triple in the evidence, by graph and triple.
+        mappings: the used mappings of MATCH blocks, by block and number.
     """
 
-    recorder: FiringRecorder
-    proofs: ProofsByTime
-    elements: WindowElements
-    follow: Callable[[AnyFiring], UnitReason | None]
-    _datasets: dict[tuple[Label, Micros], ReportDataset] = field(default_factory=dict)
+    row: Mapping[Variable, Term]
+    multiplicity: int
+    evidence: Evidence
+    proofs: Mapping[tuple[ProofScope, Triple], TripleProof]
+    mappings: Mapping[tuple[int, int], EventMapping]
+
+
+class SolutionStatus(Enum):
+    """Status of a reported solution against the report before: any, new, or removed."""
+
+    ALL = "all"
+    NEW = "new"
+    REMOVED = "gone"
+
+
+@dataclass(frozen=True, eq=False)
+class ReportReason(UnitReason):
+    """An event of a continuous query.
+
+    Attributes:
+        firing: the event.
+        dataset: the dataset over which the solutions hold: at the report, or for DSTREAM at the
+            report before.
+        now: the dataset at the report of the event.
+        before: the time of the report before in µs since 1970; None for the first report.
+        status: the status of the solutions.
+        solutions: the first solutions of the event; `total` is the number of all.
+        counts: for NEW and REMOVED, the multiplicity of the first solution at the report and at the
+            report before.
+        made: the reasons of the events whose graphs the evidence uses as elements, by label, time
+            and number, down to the maximum depth.
+    """
+
+    firing: UnitFiring
+    dataset: ReportDataset
+    now: ReportDataset
+    before: Micros | None
+    status: SolutionStatus
+    solutions: tuple[SolutionReason, ...]
+    total: int
+    counts: tuple[int, int]
+    made: Mapping[tuple[Label, Micros, int], UnitReason]
+
+    def below(self) -> Iterable[SourceReason]:
+        """The reasons of the events whose graphs are elements."""
+        return self.made.values()
+
+    def own_proofs(self) -> Iterator[TripleProof]:
+        """The proofs of the triples in the evidence of each solution."""
+        for solution in self.solutions:
+            yield from solution.proofs.values()
+
+
+@dataclass(frozen=True, eq=False)
+class ReportReasons(UnitReasonFinder):
+    """Finder of the reasons of recorded events of continuous queries."""
+
+    @cached_property
+    def _elements(self) -> WindowElements:
+        return WindowElements(self.proofs.cached)
+
+    @cached_property
+    def _datasets(self) -> dict[tuple[Label, Micros], ReportDataset]:
+        return {}
 
     def of(self, firing: UnitFiring, name: Term | None = None) -> ReportReason:
         """The reasons of an event.
@@ -62,7 +130,7 @@ class ReportReasons:
         `name`: a fresh name in the graph of a CONSTRUCT; only the solution that creates it is
         explained.
         """
-        record = self.recorder.records[firing.label]
+        record = self._record(firing.label)
         query = record.unit.query
         report = record.report_at(firing.time)
         assert report is not None, "an event of a query is of a report"
@@ -94,16 +162,20 @@ class ReportReasons:
         found = self._datasets.get((label, report.time))
         if found is None:
             replay = self.recorder.replay
-            record = self.recorder.records[label]
-            found = ReportDataset(replay.program, self.proofs.rules, record, report, self.elements, replay.clock)
+            found = ReportDataset(replay.program, self.proofs.rules, self._record(label), report, self._elements, replay.clock)
             self._datasets[label, report.time] = found
         return found
+
+    def _record(self, label: Label) -> QueryRecord:
+        record = self.recorder.record(label, QueryRecord)
+        assert record is not None, "the event is of a query"
+        return record
 
     def _rows_of(
         self, firing: UnitFiring, status: SolutionStatus, counts: tuple[Counter[SolutionRow], Counter[SolutionRow]], name: Term | None
     ) -> Mapping[SolutionRow, int]:
         """The rows of an event with their multiplicities."""
-        query = self.recorder.records[firing.label].unit.query
+        query = self._record(firing.label).unit.query
         names = names_of(query.form)
         if not isinstance(query.form, ConstructForm):
             return {tuple([firing.attributes.get(each) for each in names]): 1}

@@ -17,11 +17,13 @@ from typing import NamedTuple
 
 from dotr.engine.driver import close_instant
 from dotr.engine.program import CompiledProgram
+from dotr.engine.replay import CachedReplay, ElementPlace, WindowElement
+from dotr.engine.unit_runs import UnitRun
 from dotr.evaluation.expressions.values.times import format_time
-from dotr.explanations.replay.stream import CachedReplay, ElementPlace, WindowElement
+from dotr.explanations.replay.records import UnitRecord
 from dotr.instant.instants import named_elements
 from dotr.languages.continuous.evaluation.match_blocks import MatchedTriple
-from dotr.languages.continuous.evaluation.run import ContentAtReport
+from dotr.languages.continuous.evaluation.run import ContentAtReport, QueryRun
 from dotr.languages.continuous.model import RangeExtent, StreamLevel
 from dotr.model.stream import FedGraph
 from dotr.model.terms import Triple
@@ -70,10 +72,13 @@ class _Arrived:
     discarded: int = 0
 
 
-class QueryRecord:
-    """Record of the elements and reports of a query so far; it implements `ReportWatch`."""
+class QueryRecord(UnitRecord):
+    """Record of the elements and reports of a query so far; it implements `ReportWatch`. The run
+    notifies it."""
 
-    def __init__(self, unit: StreamQuery) -> None:
+    def __init__(self, run: UnitRun, unit: StreamQuery) -> None:
+        assert isinstance(run, QueryRun)
+        run.watch = self
         self.unit = unit
         self.reports: list[RecordedReport] = []
         self._arrived = [_Arrived() for _ in unit.query.windows]
@@ -86,6 +91,11 @@ class QueryRecord:
     def reported(self, time: Micros, contents: Sequence[ContentAtReport], used: tuple[frozenset[MatchedTriple], ...]) -> None:
         """Record a report."""
         self.reports.append(RecordedReport(time, len(self.reports), contents, used))
+
+    @property
+    def report_count(self) -> int:
+        """The number of reports so far."""
+        return len(self.reports)
 
     def report_at(self, time: Micros) -> RecordedReport | None:
         """The report at a time in µs since 1970; None if there is none."""

@@ -2,27 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final, assert_never
 
+from dotr.engine.replay import Replay, WindowElement
 from dotr.evaluation.expressions.values.times import format_time
 from dotr.explanations.evidence.proofs import DerivedTriple, StatedTriple
-from dotr.explanations.evidence.reasons import ProofScope, ReportReason, SolutionReason, SolutionStatus, UnitReason
-from dotr.explanations.replay.firings import UnitFiring
-from dotr.explanations.replay.stream import Replay, WindowElement
-from dotr.explanations.text.reason_text import ReasonWriter
-from dotr.explanations.text.tree import JsonValue, ReasonKind, WhyTree
+from dotr.explanations.evidence.reasons import UnitReason
+from dotr.explanations.text.tree import JsonValue, ReasonKind, WhyTree, counted
+from dotr.explanations.text.unit_event_writer import UnitEventWriter, WriterContext
 from dotr.instant.queries.evidence import Evidence, SolutionGroup, UsedMapping, UsedPath, UsedTriple, UsedWindow
 from dotr.languages.continuous.evaluation.match_blocks import EventMapping
 from dotr.languages.continuous.explanation.dataset import ReportDataset
-from dotr.languages.continuous.explanation.reasons import MOST_SOLUTIONS, names_of, used_elements
+from dotr.languages.continuous.explanation.reasons import (
+    MOST_SOLUTIONS,
+    ProofScope,
+    ReportReason,
+    SolutionReason,
+    SolutionStatus,
+    used_elements,
+)
 from dotr.languages.continuous.model import AskForm, ConstructForm, ElementsExtent, LandmarkExtent, NowExtent, RangeExtent, TriplesExtent
 from dotr.languages.continuous.windows.extents import landmark_at, range_at
-from dotr.model.terms import Label, Term, Triple, Variable
+from dotr.model.terms import Label, Term, Triple
 from dotr.model.time import Micros
 from dotr.model.units import MadeGraphs
 from dotr.syntax.rendering import TermWriter
-from dotr.temporal.layout.units import StreamQuery
 
 _MOST_SHOWN: Final = 5
 """Maximum number of solutions of a CONSTRUCT in the text."""
@@ -30,19 +35,11 @@ _MAX_LISTED: Final = 3
 """Maximum number of elements that are listed for a removed solution."""
 
 
-class ReportWriter:
-    """Writer of events of continuous queries as trees; it implements `ScopedEvidence`.
+class ReportWriter(UnitEventWriter):
+    """Writer of events of continuous queries as trees; it implements `ScopedEvidence`."""
 
-    Args:
-        replay: the replay, for the form of times.
-        reasons: the writer of triples.
-        of: writes the reasons of another unit's event.
-    """
-
-    def __init__(self, replay: Replay, reasons: ReasonWriter, of: Callable[[UnitReason], WhyTree]) -> None:
-        self._replay = replay
-        self._reasons = reasons
-        self._of = of
+    def __init__(self, context: WriterContext) -> None:
+        super().__init__(context)
         self._shown: set[tuple[Label, Micros, int]] = set()
         self._reason: ReportReason | None = None
         self._solution: SolutionReason | None = None
@@ -50,26 +47,20 @@ class ReportWriter:
 
     # --- the event ---
 
-    def headline(self, firing: UnitFiring) -> str:
-        """An event in one line: its label, time, name and attributes."""
-        name = f", {firing.names[0][1:-1]}" if firing.names else ""
-        attributes = self._attributes(_ordered(firing))
-        graph = "" if firing.graph is None else _counted(len(firing.graph), "triple")
-        return ": ".join(filter(None, [f"{firing.label} at {self._time(firing.time)}{name}", attributes or graph]))
-
-    def tree(self, reason: ReportReason) -> WhyTree:
+    def tree(self, reason: UnitReason) -> WhyTree:
         """The reasons of an event."""
+        assert isinstance(reason, ReportReason)
         firing, query = reason.firing, reason.dataset.query
         outer = self._reason, self._solution, self._scope
         self._reason = reason
         form = query.form
-        text = self.headline(firing)
+        text = self._headline(firing)
         solutions = [self._written(each) for each in reason.solutions]
         children: tuple[WhyTree, ...] = ()
         details: tuple[WhyTree, ...] = ()
         if isinstance(form, ConstructForm):
             shown = f", {_MOST_SHOWN} shown" if len(solutions) > _MOST_SHOWN else ""
-            text += f"; {_counted(reason.total, 'solution')}{shown}"
+            text += f"; {counted(reason.total, 'solution')}{shown}"
             nodes = [
                 WhyTree(ReasonKind.SOLUTION, f"solution {self._row(each)}".rstrip(), children=parts)
                 for each, parts in zip(reason.solutions, solutions, strict=True)
@@ -85,14 +76,15 @@ class ReportWriter:
             "rule": firing.label,
             "time": self._time(firing.time),
             "name": firing.names[0][1:-1] if firing.names else None,
-            "attributes": {name: self._reasons.terms.text(term) for name, term in _ordered(firing)},
+            "attributes": {name: self._reasons.terms.text(term) for name, term in firing.attributes.items()},
         }
         tree = WhyTree(ReasonKind.EVENT, text, query.label_span.file_line, (*self._relation(reason, children),), details, fields)
         self._reason, self._solution, self._scope = outer
         return tree
 
-    def name_blanks(self, reason: ReportReason) -> None:
+    def name_blanks(self, reason: UnitReason) -> None:
         """Name blank nodes after the variables of the query."""
+        assert isinstance(reason, ReportReason)
         for each in reason.solutions:
             for name, term in each.row.items():
                 self._reasons.terms.name_blank(term, name)
@@ -141,7 +133,7 @@ class ReportWriter:
     def _without(self, dataset: ReportDataset) -> Iterator[WhyTree]:
         """The windows of a dataset without a solution."""
         for number in range(len(dataset.query.windows)):
-            content = _counted(len(dataset.contents[number]), "element")
+            content = counted(len(dataset.contents[number]), "element")
             yield WhyTree(ReasonKind.WINDOW, f"no solution over {self._window(dataset, number)}: {content}")
 
     def _over(self, dataset: ReportDataset, solutions: Sequence[SolutionReason]) -> Iterator[WhyTree]:
@@ -149,7 +141,7 @@ class ReportWriter:
         grouped = any(isinstance(item, SolutionGroup) for each in solutions for item in each.evidence)
         for number, window in enumerate(dataset.query.windows):
             if solutions and any(each.evidence for each in solutions) and (grouped or window.name is None):
-                content = _counted(len(dataset.contents[number]), "element")
+                content = counted(len(dataset.contents[number]), "element")
                 yield WhyTree(ReasonKind.WINDOW, f"over {self._window(dataset, number)}: {content}")
 
     # --- solutions ---
@@ -177,7 +169,7 @@ class ReportWriter:
                 self._scope = outer
                 dataset = self._reason.dataset
                 number = next(number for number, each in enumerate(dataset.query.windows) if each.name == window)
-                content = _counted(len(dataset.contents[number]), "element")
+                content = counted(len(dataset.contents[number]), "element")
                 fields: dict[str, JsonValue] = {"window": self._reasons.terms.text(window), "elements": len(dataset.contents[number])}
                 return WhyTree(ReasonKind.WINDOW, f"in {self._window(dataset, number)}: {content}", "", children, fields=fields)
             case UsedMapping(block, number):
@@ -249,21 +241,7 @@ class ReportWriter:
 
     def _row(self, solution: SolutionReason) -> str:
         times = f" ({_times(solution.multiplicity)})" if solution.multiplicity > 1 else ""
-        return self._attributes([(name, term) for name, term in solution.row.items() if name[0] not in "._"]) + times
-
-    def _attributes(self, attributes: Sequence[tuple[Variable, Term]]) -> str:
-        for name, term in attributes:
-            self._reasons.terms.name_blank(term, name)
-        return ", ".join(f"{name} {self._reasons.terms.text(term)}" for name, term in attributes)
-
-    def _time(self, time: Micros) -> str | int:
-        return format_time(time, self._replay.clock)
-
-
-def _ordered(firing: UnitFiring) -> list[tuple[Variable, Term]]:
-    """The attributes of an event in the order of the SELECT."""
-    names = names_of(firing.unit.query.form) if isinstance(firing.unit, StreamQuery) else tuple(firing.attributes)
-    return [(name, firing.attributes[name]) for name in names if name in firing.attributes]
+        return self._reasons.attributes({name: term for name, term in solution.row.items() if name[0] not in "._"}) + times
 
 
 def _key(element: WindowElement) -> tuple[object, Micros, int]:
@@ -274,11 +252,6 @@ def _listed(elements: Sequence[WindowElement]) -> str:
     """`data/in.ndjson:1, at 1; data/in.ndjson:2, at 2`."""
     texts = sorted(map(str, elements))
     return "; ".join([*texts[:_MAX_LISTED], *([f"{len(texts) - _MAX_LISTED} more"] if len(texts) > _MAX_LISTED else [])])
-
-
-def _counted(number: int, noun: str) -> str:
-    """`1 element`, `2 elements`."""
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def _times(number: int) -> str:

@@ -18,6 +18,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
+from dotr.engine.replay import CachedReplay, Replay, WindowElement
 from dotr.evaluation.expressions.values.times import format_time
 from dotr.evaluation.limits import LimitExceeded, Limits
 from dotr.evaluation.triples.index import TripleIndex
@@ -36,9 +37,10 @@ from dotr.explanations.missing.partial_joins import (
 from dotr.explanations.missing.stop_text import StopText, datalog_rules
 from dotr.explanations.missing.vocabulary import StreamVocabulary
 from dotr.explanations.replay.firings import FiringRecorder, UnitFiring
-from dotr.explanations.replay.stream import CachedReplay, Replay, WindowElement
+from dotr.explanations.text.narrative import Narrative, NarrativePart, WhyNot, sentences
 from dotr.explanations.text.pattern_text import part_text, pattern_text
-from dotr.explanations.why_not.rule import Question, counted
+from dotr.explanations.text.tree import counted
+from dotr.explanations.why_not.rule import Question
 from dotr.instant.queries.evaluate import AlgebraCompiler
 from dotr.instant.queries.graph import Graph
 from dotr.instant.queries.operators import EMPTY
@@ -57,7 +59,7 @@ from dotr.languages.continuous.model import (
 from dotr.languages.continuous.windows.extents import closes_of
 from dotr.model.algebra import Call, Const, TriplePattern, Var, WindowBlock
 from dotr.model.stream import FedGraph
-from dotr.model.terms import Term
+from dotr.model.terms import Label, Term
 from dotr.model.time import LAST_MICRO, Micros
 from dotr.model.traverse import walk
 from dotr.model.units import FedGraphs
@@ -74,13 +76,11 @@ _MOST_COMPARED: Final = 20
 ones."""
 
 
-@dataclass(frozen=True)
-class ReportWhyNot:
-    """The answer for one replay.
+@dataclass(frozen=True, slots=True)
+class _Findings:
+    """What is found of the requested reports.
 
     Attributes:
-        case: the case of a rule test; empty otherwise.
-        rule: the label of the query.
         reports: the number of requested reports.
         empty: the number of those over empty windows.
         events: the number of requested events.
@@ -90,8 +90,6 @@ class ReportWhyNot:
         change: a change with which that report has an event; empty: none is found.
     """
 
-    case: str
-    rule: str
     reports: int
     empty: int
     events: int
@@ -100,35 +98,18 @@ class ReportWhyNot:
     further: tuple[str, ...] = ()
     change: str = ""
 
-    @property
-    def fired(self) -> bool:
-        """True if there is a requested event."""
-        return self.events > 0
-
-    def lines(self) -> list[str]:
-        """The answer as lines of text: the counts first."""
-        head = f"{self.rule}: {counted(self.reports, 'report')}"
+    def answer(self, case: str, label: Label) -> WhyNot:
+        """The answer for a query, by its label."""
+        head = f"{label}: {counted(self.reports, 'report')}"
         if self.empty:
             head += f", {self.empty:,} over empty windows"
         head += f", {counted(self.events, 'event')}" if self.reports else ""
         start = f"at {self.at}: " if self.at else ""
-        lines = [head, *(f"  {start}{stop}" for stop in self.stops), *(f"    {line}" for line in self.further)]
-        return lines + ([f"  It fires with `{self.change}`."] if self.change else [])
-
-    def to_json(self) -> dict[str, object]:
-        """The answer as a JSON object."""
-        return {
-            "rule": self.rule,
-            "case": self.case or None,
-            "fired": self.fired,
-            "reports": self.reports,
-            "empty": self.empty,
-            "events": self.events,
-            "at": self.at or None,
-            "stops": list(self.stops),
-            "further": list(self.further),
-            "change": self.change or None,
-        }
+        below = [*sentences(f"{start}{stop}" for stop in self.stops), Narrative(below=sentences(self.further))]
+        below += sentences([f"It fires with `{self.change}`."] if self.change else [])
+        parts: dict[str, NarrativePart] = {"reports": self.reports, "empty": self.empty, "events": self.events, "at": self.at or None}
+        parts |= {"stops": self.stops, "further": self.further, "change": self.change or None}
+        return WhyNot.of(case, label, self.events > 0, head, tuple(below), **parts)
 
 
 class WindowedGraph(ClosedGraph):
@@ -161,20 +142,20 @@ class WindowedGraph(ClosedGraph):
         return WindowedGraph(self._dataset, self._bounds, self._dataset.blocks[name].index)
 
 
-def why_no_report(replay: Replay, unit: StreamQuery, question: Question | None = None) -> ReportWhyNot:
+def why_no_report(replay: Replay, unit: StreamQuery, question: Question) -> WhyNot:
     """The reason for which a query produced no event.
 
     Args:
         replay: the program and its stream.
         unit: a query of the program.
-        question: the requested reports, and the attributes of their events; None: all.
+        question: the requested reports, and the attributes of their events.
 
     >>> from dotr.commands.why.questions import open_replays
     >>> [replay] = open_replays("tests/explanations/queries.yaml", "1")
-    >>> print(why_no_report(replay, replay.program.units[0]).lines()[0])
+    >>> print(why_no_report(replay, replay.program.units[0], Question()).lines()[0])
     Hot: 4 reports, 8 events
     """
-    return _ReportInquiry(replay, unit, question or Question()).answer()
+    return _ReportInquiry(replay, unit, question).answer()
 
 
 @dataclass
@@ -202,8 +183,11 @@ class _ReportInquiry:
         self._rules = program_rules(replay.program)
         self._terms = TermWriter(replay.prefixes)
 
-    def answer(self) -> ReportWhyNot:
+    def answer(self) -> WhyNot:
         """Run the replay, and build the answer."""
+        return self._findings().answer(self._replay.case, self._unit.name)
+
+    def _findings(self) -> _Findings:
         recorder = FiringRecorder.of(self._replay, [self._unit.name])
         events: list[UnitFiring] = []
         for firings in recorder.run():
@@ -211,10 +195,11 @@ class _ReportInquiry:
                 each for each in firings if isinstance(each, UnitFiring) and each.label == self._unit.name and self._is_requested(each)
             ]
         self._note_elements()
-        record = recorder.records[self._unit.name]
+        record = recorder.record(self._unit.name, QueryRecord)
+        assert record is not None
         reports = [each for each in record.reports if self._covers(each.time)]
         empty = sum(all(seen.held.first >= seen.held.end for seen in each.contents) for each in reports)
-        found = ReportWhyNot(self._replay.case, self._unit.name, len(reports), empty, len(events))
+        found = _Findings(len(reports), empty, len(events))
         if not reports and record.reports:
             return replace(found, stops=(self._nearest(record),))
         if not reports:
@@ -297,7 +282,7 @@ class _ReportInquiry:
 
     # --- reports without an event ---
 
-    def _explained(self, found: ReportWhyNot, record: QueryRecord, silent: Sequence[RecordedReport]) -> ReportWhyNot:
+    def _explained(self, found: _Findings, record: QueryRecord, silent: Sequence[RecordedReport]) -> _Findings:
         """The explanation of the report with the furthest stop."""
         limits = self._replay.program.spec.limits
         solver = PatternSolver()
@@ -337,8 +322,8 @@ class _ReportInquiry:
         elements = WindowElements(self._cached)
         return ReportDataset(self._replay.program, self._rules, record, report, elements, self._replay.clock)
 
-    def _not_given(self, found: ReportWhyNot, record: QueryRecord, dataset: ReportDataset) -> ReportWhyNot:
-        """The answer for a report with solutions that are not output, or lack the requested
+    def _not_given(self, found: _Findings, record: QueryRecord, dataset: ReportDataset) -> _Findings:
+        """The findings for a report with solutions that are not output, or lack the requested
         attributes.
         """
         relation = dataset.query.relation
@@ -352,15 +337,15 @@ class _ReportInquiry:
             return replace(found, stops=(text,), change="RSTREAM")
         return replace(found, stops=(f"no solution of the report before, at {then}, went: DSTREAM gives what went",))
 
-    def _stopped(self, found: ReportWhyNot, dataset: ReportDataset, stop: QueryStop, change: str) -> ReportWhyNot:
-        """The answer for a report whose query has a stop."""
+    def _stopped(self, found: _Findings, dataset: ReportDataset, stop: QueryStop, change: str) -> _Findings:
+        """The findings for a report whose query has a stop."""
         program, clock = self._replay.program, self._replay.clock
         given = list(dict.fromkeys(triple for content in dataset.contents for each in content for triple in each.triples))
         closed = ClosedGraph(program.knowledge.close(given), program.spec.limits)
         text = StopText(program, self._datalog, self._vocabulary, closed, given, self._terms, clock)
         text.scope_noun = "window"
         stops = ["MATCH has no mapping" if _is_of_match(stop) else sentence for sentence in text.sentences(stop)]
-        further = [line for each in text.rules for line in each.lines()]
+        further = [line for each in text.rules for line in each.told.lines()]
         further += list(dict.fromkeys(text.remarks))
         outside = self._only_in_background(dataset, stop, closed)
         if outside:

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from dotr.engine.unit_runs import EventPart
-from dotr.languages.epsparql.unit import IntervalUnit
+from dotr.engine.unit_runs import EventPart, UnitRun
+from dotr.explanations.replay.records import UnitRecord
+from dotr.languages.epsparql.interval_keys import LinkedQuery
+from dotr.languages.epsparql.run import IntervalRun
 from dotr.model.stream import Firing
-from dotr.model.terms import Label, Term, Triple, Variable
+from dotr.model.terms import Term, Triple, Variable
 from dotr.model.time import Micros
 
 
@@ -23,10 +25,12 @@ class RecordedInterval(NamedTuple):
     parts: Sequence[EventPart]
 
 
-class IntervalRecord:
-    """Record of the events of a unit so far; it implements `PartsWatch`."""
+class IntervalRecord(UnitRecord):
+    """Record of the events of a unit so far; it implements `PartsWatch`. The run notifies it."""
 
-    def __init__(self, unit: IntervalUnit) -> None:
+    def __init__(self, run: UnitRun, unit: LinkedQuery) -> None:
+        assert isinstance(run, IntervalRun)
+        run.watch = self
         self.unit = unit
         self._events: dict[Micros, list[RecordedInterval]] = {}
 
@@ -59,15 +63,3 @@ class IntervalRecord:
         """
         equal = (each for each in self.at(time) if each.attributes == attributes and each.graph == graph)
         return next((each for each in equal if start is None or each.start == start), None)
-
-
-def interval_records(units: Sequence[object]) -> dict[Label, IntervalRecord]:
-    """The records of the units of EP-SPARQL among some units, those within components included."""
-    from dotr.languages.epsparql.component import IntervalComponent
-
-    found: dict[Label, IntervalRecord] = {}
-    for unit in units:
-        for each in unit.members if isinstance(unit, IntervalComponent) else (unit,):
-            if isinstance(each, IntervalUnit):
-                found[each.name] = IntervalRecord(each)
-    return found

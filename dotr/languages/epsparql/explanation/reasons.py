@@ -14,17 +14,17 @@ from dataclasses import dataclass, replace
 from dotr.engine.unit_runs import EventPart
 from dotr.evaluation.expressions import query_with_lengths
 from dotr.evaluation.triples.index import TripleIndex
-from dotr.explanations.evidence.event_reasons import ReasonFinder
-from dotr.explanations.evidence.reasons import IntervalReason, PartReason, SourceReason
+from dotr.explanations.evidence.event_reasons import UnitReasonFinder
+from dotr.explanations.evidence.reasons import SourceReason, UnitReason
 from dotr.explanations.replay.firings import AnyFiring, UnitFiring
 from dotr.explanations.replay.history import RecordedEvent
 from dotr.instant.queries.evaluate import AlgebraCompiler
 from dotr.instant.queries.graph import Graph
 from dotr.instant.queries.operators import EMPTY
-from dotr.languages.epsparql.interval_keys import OperandInput
-from dotr.languages.epsparql.unit import IntervalUnit
+from dotr.languages.epsparql.explanation.interval_records import IntervalRecord, RecordedInterval
+from dotr.languages.epsparql.interval_keys import LinkedQuery, OperandInput
 from dotr.model.rules import EventSource, FactSource
-from dotr.model.terms import Term, Variable
+from dotr.model.terms import Label, Term, Variable
 from dotr.model.time import Micros
 from dotr.model.units import IntervalEvents
 from dotr.temporal.intervals.patterns import (
@@ -35,18 +35,64 @@ from dotr.temporal.intervals.patterns import (
     InstantGroup,
     IntervalPattern,
     TemporalOperator,
+    TemporalQuery,
     operand_reads,
     visible_variables,
 )
+from dotr.temporal.layout.units import units_by_label
 
 
 @dataclass(frozen=True, eq=False)
-class IntervalReasons(ReasonFinder):
+class PartReason:
+    """A part of an event of EP-SPARQL.
+
+    Attributes:
+        operand: the plain group or EVENT with this solution; None for a QUERY with SPARQL's
+            solution modifiers.
+        start, end: its interval in µs since 1970.
+        attributes: its bound variables.
+        source: the reason of its fact or event; None if it is not found, or beyond the maximum
+            depth.
+    """
+
+    operand: InstantGroup | EventRead | None
+    start: Micros
+    end: Micros
+    attributes: Mapping[Variable, Term]
+    source: SourceReason | None
+
+
+@dataclass(frozen=True, eq=False)
+class IntervalReason(UnitReason):
+    """An event of EP-SPARQL.
+
+    Attributes:
+        firing: the event.
+        query: its QUERY or STREAM.
+        start: the start of its interval in µs since 1970.
+        parts: its parts, in the order of the text.
+        absent: the optional operands without a part, each with the operator that makes it optional.
+    """
+
+    firing: UnitFiring
+    query: TemporalQuery
+    start: Micros
+    parts: tuple[PartReason, ...]
+    absent: tuple[tuple[InstantGroup | EventRead, TemporalOperator], ...]
+
+    def below(self) -> Iterator[SourceReason]:
+        """The reasons of the parts."""
+        yield from (part.source for part in self.parts if part.source is not None)
+
+
+@dataclass(frozen=True, eq=False)
+class IntervalReasons(UnitReasonFinder):
     """Finder of the reasons of recorded events of EP-SPARQL."""
 
-    def of(self, firing: UnitFiring) -> IntervalReason:
+    def of(self, firing: UnitFiring, name: Term | None = None) -> IntervalReason:
         """The reasons of an event."""
-        record = self.recorder.intervals[firing.label]
+        record = self.recorder.record(firing.label, IntervalRecord)
+        assert record is not None, "the event is of EP-SPARQL"
         unit, query = record.unit, record.unit.query
         found = record.find(firing.time, firing.attributes, firing.graph, firing.start)
         if query.where is None:
@@ -64,7 +110,7 @@ class IntervalReasons(ReasonFinder):
         absent = tuple((operand, operator) for operand, operator in _optional(query.where, None) if operand.span not in present)
         return IntervalReason(firing, query, found.start, tuple(parts), absent)
 
-    def _answer(self, unit: IntervalUnit, firing: UnitFiring) -> PartReason:
+    def _answer(self, unit: LinkedQuery, firing: UnitFiring) -> PartReason:
         """The only part of a QUERY with SPARQL's modifiers: its answer at the instant."""
         source = unit.reads[0].stream
         assert isinstance(source, FactSource)
@@ -72,7 +118,7 @@ class IntervalReasons(ReasonFinder):
         return PartReason(None, firing.time, firing.time, firing.attributes, fact)
 
     def _source(
-        self, unit: IntervalUnit, operand: InstantGroup | EventRead, inputs: tuple[OperandInput, ...], part: EventPart
+        self, unit: LinkedQuery, operand: InstantGroup | EventRead, inputs: tuple[OperandInput, ...], part: EventPart
     ) -> SourceReason | None:
         """The reasons of a part: its fact, or the event that it reads; None: not found."""
         bound = dict(part.attributes)
@@ -116,16 +162,16 @@ class IntervalReasons(ReasonFinder):
 
     def _event(self, label: str, part: EventPart, attributes: Mapping[Variable, Term]) -> AnyFiring | None:
         """The event that an EVENT reads; for a unit of EP-SPARQL also its start is compared."""
-        record = self.recorder.intervals.get(label)
+        record = self.recorder.record(label, IntervalRecord)
         if record is not None:
             for each in record.at(part.end):
                 if each.start == part.start and attributes.items() <= each.attributes.items():
-                    return UnitFiring(record.unit, label, part.end, each.attributes, each.graph, (), each.start)
+                    return self._firing(label, each)
         return self.recorder.firing_with(label, part.end, attributes)
 
     def _graphs(self, label: str, operand: InstantGroup, part: EventPart, bound: Mapping[Variable, Term]) -> Iterator[AnyFiring]:
         """The events of a STREAM over whose graph a plain group has the solution `bound`."""
-        record = self.recorder.intervals.get(label)
+        record = self.recorder.record(label, IntervalRecord)
         matcher = AlgebraCompiler().compile(query_with_lengths(operand.query))
         if record is None:
             return
@@ -134,7 +180,11 @@ class IntervalReasons(ReasonFinder):
                 solutions = matcher.solutions(Graph(TripleIndex(), TripleIndex(each.graph)), EMPTY, EMPTY)
                 visible = [{name: term for name, term in solution.items() if name in operand.visible} for solution in solutions]
                 if bound in visible:
-                    yield UnitFiring(record.unit, label, part.end, each.attributes, each.graph, (), each.start)
+                    yield self._firing(label, each)
+
+    def _firing(self, label: Label, event: RecordedInterval) -> UnitFiring:
+        unit = units_by_label(self.recorder.program.units)[label]
+        return UnitFiring(unit, label, event.end, event.attributes, event.graph, (), event.start)
 
 
 def _optional(pattern: IntervalPattern, operator: TemporalOperator | None) -> Iterator[tuple[InstantGroup | EventRead, TemporalOperator]]:

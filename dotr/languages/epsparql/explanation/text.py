@@ -7,10 +7,11 @@ from typing import Final
 
 from dotr.evaluation.expressions.values.times import time_term
 from dotr.explanations.evidence.evaluations import term_in
-from dotr.explanations.evidence.reasons import FactReason, IntervalReason, PartReason
+from dotr.explanations.evidence.reasons import FactReason, UnitReason
 from dotr.explanations.text.reason_text import with_values
 from dotr.explanations.text.tree import JsonValue, ReasonKind, WhyTree
 from dotr.explanations.text.unit_event_writer import UnitEventWriter
+from dotr.languages.epsparql.explanation.reasons import IntervalReason, PartReason
 from dotr.model.algebra import Expression, Var
 from dotr.model.places import Span
 from dotr.model.terms import Term, Variable
@@ -38,8 +39,9 @@ _LONGEST: Final = 40
 class IntervalWriter(UnitEventWriter):
     """Writer of events of EP-SPARQL as trees."""
 
-    def tree(self, reason: IntervalReason) -> WhyTree:
+    def tree(self, reason: UnitReason) -> WhyTree:
         """The reasons of an event."""
+        assert isinstance(reason, IntervalReason)
         firing, query = reason.firing, reason.query
         fields: dict[str, JsonValue] = {
             "event": firing.label,
@@ -57,8 +59,9 @@ class IntervalWriter(UnitEventWriter):
             children += self._conditions(query.where, reason.parts)
         return WhyTree(ReasonKind.EVENT, self._headline(firing), query.label_span.file_line, tuple(children), fields=fields)
 
-    def name_blanks(self, reason: IntervalReason) -> None:
+    def name_blanks(self, reason: UnitReason) -> None:
         """Name blank nodes after the variables of the operands."""
+        assert isinstance(reason, IntervalReason)
         for part in reason.parts:
             for name, term in part.attributes.items():
                 self._reasons.terms.name_blank(term, name)

@@ -10,18 +10,19 @@ Cost: one replay with all parts.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
-from typing import Final, NamedTuple
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from typing import Final, NamedTuple, TypeAlias
 
+from dotr.engine.replay import CachedReplay, Replay
 from dotr.evaluation.expressions.values.times import format_time
 from dotr.explanations.evidence.evaluations import truth_in
 from dotr.explanations.replay.firings import FiringRecorder, UnitFiring
-from dotr.explanations.replay.stream import CachedReplay, Replay
-from dotr.explanations.why_not.rule import Question, counted
-from dotr.languages.epsparql.component import IntervalComponent
-from dotr.languages.epsparql.explanation.interval_records import RecordedInterval
-from dotr.languages.epsparql.unit import IntervalUnit
+from dotr.explanations.text.narrative import Narrative, WhyNot, sentences
+from dotr.explanations.text.tree import counted
+from dotr.explanations.why_not.rule import Question
+from dotr.languages.epsparql.explanation.interval_records import IntervalRecord, RecordedInterval
+from dotr.languages.epsparql.interval_keys import LinkedQuery, OperandInput
 from dotr.model.algebra import Call, Const, Var
 from dotr.model.terms import Label, Term, Variable
 from dotr.model.time import LAST_MICRO, Micros
@@ -36,54 +37,18 @@ from dotr.temporal.intervals.patterns import (
     IntervalPattern,
     SelectedSolutions,
     TemporalOperator,
+    TemporalQuery,
     operand_reads,
     visible_variables,
 )
-from dotr.temporal.layout.units import StreamUnit
+from dotr.temporal.layout.units import StreamUnit, UnitRead
+
+MakeUnit: TypeAlias = Callable[[TemporalQuery, tuple[UnitRead, ...], tuple[tuple[OperandInput, ...], ...]], StreamUnit]
+"""A unit of a query with the streams that it reads (`LinkedQuery`)."""
 
 _MOST_LEFT: Final = 2_000
 _MOST_RIGHT: Final = 50
 """Number of solutions of either side that are compared for the nearest miss, the latest ones."""
-
-
-@dataclass(frozen=True)
-class IntervalWhyNot:
-    """The answer for one replay.
-
-    Attributes:
-        case: the case of a rule test; empty otherwise.
-        rule: the label.
-        events: the number of requested events.
-        parts: a line for each part of the pattern, with its number of solutions.
-        stop: the reason for which the first part without a solution has none; may be empty.
-    """
-
-    case: str
-    rule: Label
-    events: int
-    parts: tuple[str, ...] = ()
-    stop: str = ""
-
-    @property
-    def fired(self) -> bool:
-        """True if there is a requested event."""
-        return self.events > 0
-
-    def lines(self) -> list[str]:
-        """The answer as lines of text: the count of events first."""
-        lines = [f"{self.rule}: {counted(self.events, 'event')}", *(f"  {part}" for part in self.parts)]
-        return lines + ([f"    {self.stop}"] if self.stop else [])
-
-    def to_json(self) -> dict[str, object]:
-        """The answer as a JSON object."""
-        return {
-            "rule": self.rule,
-            "case": self.case or None,
-            "fired": self.fired,
-            "events": self.events,
-            "parts": list(self.parts),
-            "stop": self.stop or None,
-        }
 
 
 class _PatternPart(NamedTuple):
@@ -91,59 +56,66 @@ class _PatternPart(NamedTuple):
 
     label: Label
     pattern: IntervalPattern
-    unit: IntervalUnit
+    unit: StreamUnit
 
 
-def why_no_interval(replay: Replay, unit: StreamUnit, label: Label, question: Question | None = None) -> IntervalWhyNot:
+def why_no_interval(replay: Replay, unit: LinkedQuery, make_unit: MakeUnit, question: Question) -> WhyNot:
     """The reason for which a unit of EP-SPARQL produced no event.
 
     Args:
         replay: the program and its stream.
-        unit: the unit, or the component that it is a part of.
-        label: the label of its events.
-        question: the requested times, and the attributes of the events; None: all.
+        unit: the unit.
+        make_unit: makes the units of the parts of its pattern.
+        question: the requested times, and the attributes of the events.
 
     >>> from dotr.commands.why.questions import open_replays
     >>> [replay] = open_replays("tests/explanations/temporal.yaml", "1")
     >>> unit = next(each for each in replay.program.units if each.name == "Crowd")
-    >>> print(why_no_interval(replay, unit, "Crowd").lines()[0])
+    >>> print(unit.why_not(replay, "Crowd", Question()).lines()[0])
     Crowd: 1 event
     """
-    return _IntervalInquiry(replay, unit, label, question or Question()).answer()
+    return _IntervalInquiry(replay, unit, make_unit, question).answer()
 
 
 class _IntervalInquiry:
     """Search for the answer to one question."""
 
-    def __init__(self, replay: Replay, unit: StreamUnit, label: Label, question: Question) -> None:
+    def __init__(self, replay: Replay, unit: LinkedQuery, make_unit: MakeUnit, question: Question) -> None:
         self._replay = CachedReplay(replay).replay
-        members = unit.members if isinstance(unit, IntervalComponent) else (unit,)
-        self._unit = next((each for each in members if isinstance(each, IntervalUnit) and each.name == label), None)
-        self._label = label
+        self._parts = list(_parts(unit, make_unit))
+        self._label = unit.name
         self._question = question
         self._terms = TermWriter(replay.prefixes)
 
-    def answer(self) -> IntervalWhyNot:
+    def answer(self) -> WhyNot:
         """Run the replay, and build the answer."""
-        parts = [] if self._unit is None else list(_parts(self._unit))
+        parts = self._parts
         recorder = FiringRecorder.of(self._replay, [self._label], [part.unit for part in parts])
         events = sum(self._is_requested(each) for firings in recorder.run() for each in firings if isinstance(each, UnitFiring))
-        found = IntervalWhyNot(self._replay.case, self._label, events)
-        if events or self._unit is None:
-            return found
+        if events:
+            return self._answer(events)
         if not parts:
-            return replace(found, stop="its query has no answer at any instant")
-        solutions = {part.label: self._until(recorder.intervals[part.label].events) for part in parts}
+            return self._answer(0, stop="its query has no answer at any instant")
+        solutions = {part.label: self._solutions(recorder, part) for part in parts}
         failing_part = _failing_part(parts[-1].pattern, {part.pattern for part in parts if solutions[part.label]})
         stop = "the whole has solutions, none at the times or with the attributes asked about"
         if failing_part is not None:
             stop = self._stop(failing_part, parts, solutions)
-        return replace(found, parts=tuple(self._line(part.pattern, solutions[part.label]) for part in parts), stop=stop)
+        return self._answer(0, [self._line(part.pattern, solutions[part.label]) for part in parts], stop)
 
-    def _until(self, events: Sequence[RecordedInterval]) -> list[RecordedInterval]:
-        """The solutions up to the last requested time."""
+    def _answer(self, events: int, parts: Sequence[str] = (), stop: str = "") -> WhyNot:
+        """The answer, with a line for each part of the pattern; `stop`: the reason for which the
+        first part without a solution has none."""
+        head = f"{self._label}: {counted(events, 'event')}"
+        below = (*sentences(parts), Narrative(below=(Narrative(stop),)))
+        return WhyNot.of(self._replay.case, self._label, events > 0, head, below, events=events, parts=parts, stop=stop or None)
+
+    def _solutions(self, recorder: FiringRecorder, part: _PatternPart) -> list[RecordedInterval]:
+        """The solutions of a part up to the last requested time."""
+        record = recorder.record(part.label, IntervalRecord)
+        assert record is not None
         last = LAST_MICRO if self._question.last is None else self._question.last
-        return [each for each in events if each.end <= last]
+        return [each for each in record.events if each.end <= last]
 
     def _is_requested(self, event: UnitFiring) -> bool:
         first, last = self._question.first, self._question.last
@@ -264,7 +236,7 @@ def _length(one: RecordedInterval, other: RecordedInterval) -> Micros:
     return max(one.end, other.end) - min(one.start, other.start)
 
 
-def _parts(unit: IntervalUnit) -> Iterator[_PatternPart]:
+def _parts(unit: LinkedQuery, make_unit: MakeUnit) -> Iterator[_PatternPart]:
     """The parts of a unit's pattern, inner ones first, each as a unit."""
     where = unit.query.where
     if where is None:
@@ -275,7 +247,7 @@ def _parts(unit: IntervalUnit) -> Iterator[_PatternPart]:
         columns = tuple((name, None) for name in visible_variables(pattern))
         label = f"{unit.name} part {number}"
         query = replace(unit.query, label=label, form=SelectedSolutions(pattern, columns, False))
-        yield _PatternPart(label, pattern, replace(unit, query=query, operands=tuple(unit.operands[each] for each in here)))
+        yield _PatternPart(label, pattern, make_unit(query, unit.reads, tuple(unit.operands[each] for each in here)))
 
 
 def _patterns(pattern: IntervalPattern) -> Iterator[IntervalPattern]:

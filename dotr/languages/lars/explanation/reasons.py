@@ -10,20 +10,20 @@ its end.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from dotr.explanations.evidence.evaluations import term_in
-from dotr.explanations.evidence.event_reasons import ReasonFinder
-from dotr.explanations.evidence.reasons import LarsEventReason, LarsNode, PointAtom, SourceReason
+from dotr.explanations.evidence.event_reasons import UnitReasonFinder
+from dotr.explanations.evidence.proofs import TripleProof
+from dotr.explanations.evidence.reasons import SourceReason, UnitReason
 from dotr.explanations.replay.firings import UnitFiring
 from dotr.explanations.replay.history import RecordedEvent
 from dotr.languages.lars.closure.proof import LarsProof, LarsReason
 from dotr.languages.lars.explanation.lars_atoms import GroundAtom, ground, unified
 from dotr.languages.lars.explanation.probes import with_negated
 from dotr.languages.lars.explanation.records import LarsRecord
-from dotr.languages.lars.model import At, EventName, LarsLiteral, LarsNot, LarsRule, ReportKind, Since, slots_of_atom
-from dotr.languages.lars.unit import LarsUnit
+from dotr.languages.lars.model import At, EventName, LarsLiteral, LarsNot, LarsReport, LarsRule, ReportKind, Since, slots_of_atom
 from dotr.model.algebra import Const, Var
 from dotr.model.datalog import Bind
 from dotr.model.places import Span
@@ -37,16 +37,102 @@ MOST_POINTS: Final = 100
 
 
 @dataclass(frozen=True, eq=False)
-class LarsReasons(ReasonFinder):
+class PointAtom:
+    """An atom of the stream at a point, or of the background.
+
+    Attributes:
+        time: the time of its element or event in µs since 1970; None for the background.
+        proof: the proof of a triple at its instant; None for an event.
+        made: the reason of an event; None for a triple, and beyond the maximum depth.
+        attributes: the attributes of the event.
+    """
+
+    time: Micros | None
+    proof: TripleProof | None
+    made: SourceReason | None
+    attributes: Mapping[Variable, Term] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, eq=False)
+class LarsNode:
+    """A node of the derivation of an atom of a LARS file.
+
+    Attributes:
+        reason: the derivation: the atom, its points and the rule that concludes it.
+        atom: the atom.
+        rule: the rule; None for an atom of the stream or of the background.
+        bindings: the terms of the rule's variables, as far as its head and premises bind them.
+        points: for an atom of the stream, its origin at each point.
+        premises: the atoms that the rule's literals match.
+        fact: the place of a fact of the file; None for other atoms.
+        time: for a conclusion `AT` a point, its time in µs since 1970.
+    """
+
+    reason: LarsReason
+    atom: GroundAtom
+    rule: LarsRule | None
+    bindings: Mapping[Variable, Term]
+    points: tuple[PointAtom, ...]
+    premises: tuple[LarsNode, ...]
+    fact: Span | None = None
+    time: Micros | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class LarsEventReason(UnitReason):
+    """An event of a LARS file.
+
+    Attributes:
+        firing: the event.
+        report: the REPORT that makes it.
+        before: the time of the point before, in µs since 1970.
+        is_first: True if there is no point before.
+        node: the derivation of the row, for ENDED at the point before; None if it is not found.
+        ended: for ENDED, the atoms of the derivation that have left their windows.
+        refuted: for ENDED without such atoms, the NOT items that fail now, each with the atoms that
+            hold.
+    """
+
+    firing: UnitFiring
+    report: LarsReport
+    before: Micros
+    is_first: bool
+    node: LarsNode | None
+    ended: tuple[LarsNode, ...] = ()
+    refuted: tuple[tuple[LarsNot, tuple[LarsNode, ...]], ...] = ()
+
+    def below(self) -> Iterator[SourceReason]:
+        """The reasons of the events in the derivations."""
+        yield from (atom.made for atom in self._point_atoms() if atom.made is not None)
+
+    def own_proofs(self) -> Iterator[TripleProof]:
+        """The proofs of the streamed triples in the derivations."""
+        yield from (atom.proof for atom in self._point_atoms() if atom.proof is not None)
+
+    def nodes(self) -> Iterator[LarsNode]:
+        """All nodes of the derivations, in no defined order."""
+        pending = [*([] if self.node is None else [self.node]), *self.ended, *(node for _, found in self.refuted for node in found)]
+        while pending:
+            node = pending.pop()
+            yield node
+            pending += node.premises
+
+    def _point_atoms(self) -> Iterator[PointAtom]:
+        """The atoms of the stream and of the background at the leaves of the derivations."""
+        for node in self.nodes():
+            yield from node.points
+
+
+@dataclass(frozen=True, eq=False)
+class LarsReasons(UnitReasonFinder):
     """Finder of the reasons of recorded events of LARS files."""
 
-    def of(self, firing: UnitFiring) -> LarsEventReason:
+    def of(self, firing: UnitFiring, name: Term | None = None) -> LarsEventReason:
         """The reasons of an event."""
-        unit = firing.unit
-        assert isinstance(unit, LarsUnit)
-        record = self.recorder.lars[unit.name]
+        record = self.recorder.record(firing.label, LarsRecord)
+        assert record is not None, "the event is of a LARS file"
         point = firing.time // record.resolution
-        reports = enumerate(unit.file.reports)
+        reports = enumerate(record.file.reports)
         number, report = next((number, report) for number, report in reports if report.label == firing.label)
         row: FactRow = tuple([firing.attributes[name] for name in report.attributes])
         held = point - 1 if report.kind is ReportKind.ENDED else point
@@ -86,7 +172,7 @@ class _NodeBuilder:
         atom = ground(reason.rows, reason.row)
         if reason.rule is None:
             return LarsNode(reason, atom, None, {}, tuple(self._points(reason, atom)), (), self._fact_span(reason))
-        rule = next(each for each in self.record.unit.file.rules if each.name == reason.rule)
+        rule = next(each for each in self.record.file.rules if each.name == reason.rule)
         has_time = any(head.at is not None and unified(head.atom, atom, {}) is not None for head in rule.heads)
         time = reason.last * self.record.resolution if has_time and reason.last is not None else None
         return LarsNode(reason, atom, rule, self._bindings(rule, reason, atom), (), tuple(map(self.node, reason.premises)), None, time)
@@ -96,7 +182,7 @@ class _NodeBuilder:
         hold."""
         for item in node.rule.body if node.rule is not None else ():
             if isinstance(item, LarsNot) and node.rule is not None:
-                file, part = with_negated(self.record.unit.file, node.rule, item)
+                file, part = with_negated(self.record.file, node.rule, item)
                 model = self.record.line(file).at(point)
                 rows = sorted([fact[1] for fact, _ in model.closure.facts() if fact[0] == part.relation and isinstance(fact[1], tuple)])
                 agreeing = [row for row in rows if part.agrees(row, node.bindings)]
@@ -135,7 +221,7 @@ class _NodeBuilder:
 
     def _made(self, label: str, time: Micros, attributes: Mapping[Variable, Term]) -> SourceReason | None:
         """The reason of an event that the file reads; `time`: in µs since 1970."""
-        source = dict(self.record.unit.events)[label]
+        source = dict(self.record.events)[label]
         if isinstance(source, FactSource):
             names = source.attributes
             return self.reasons.proofs.fact(RecordedEvent(0, time, 0, names, tuple([attributes.get(name) for name in names])), source)
@@ -147,7 +233,7 @@ class _NodeBuilder:
         if reason.first is not None:
             return None
         terms = ground(reason.rows, reason.row).terms
-        for fact in self.record.unit.file.facts:
+        for fact in self.record.file.facts:
             if tuple([slot.term for slot in slots_of_atom(fact.atom) if isinstance(slot, Const)]) == terms:
                 return fact.span
         return None

@@ -13,13 +13,16 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from dotr.engine.program import CompiledProgram
+from dotr.engine.unit_runs import UnitRun
 from dotr.evaluation.expressions.values.times import time_term
 from dotr.evaluation.limits import BOUNDS
+from dotr.explanations.replay.records import UnitRecord
 from dotr.languages.lars.closure.atoms import NO_ATOMS, PointAtoms
 from dotr.languages.lars.closure.maintained import LarsClosure
 from dotr.languages.lars.closure.rules import rules_of_file
+from dotr.languages.lars.lars_spread import EventReads
 from dotr.languages.lars.model import LarsFile
-from dotr.languages.lars.unit import LarsUnit
+from dotr.languages.lars.run import LarsRun
 from dotr.model.terms import Term
 from dotr.model.time import Clock, Micros
 from dotr.temporal.horizons.rules import Point
@@ -32,11 +35,13 @@ class EvaluatedPoint(NamedTuple):
     atoms: PointAtoms
 
 
-class LarsRecord:
+class LarsRecord(UnitRecord):
     """Record of the points of a LARS file so far; it implements `PointWatch`.
 
     Args:
-        unit: the file.
+        run: the run of the file, which notifies the record.
+        file: the file.
+        events: the sources of the events that it reads, by label.
         program: the program that it is a part of.
         clock: the form of times in terms.
 
@@ -45,8 +50,11 @@ class LarsRecord:
         points: the evaluated points, in their order.
     """
 
-    def __init__(self, unit: LarsUnit, program: CompiledProgram, clock: Clock) -> None:
-        self.unit = unit
+    def __init__(self, run: UnitRun, file: LarsFile, events: EventReads, program: CompiledProgram, clock: Clock) -> None:
+        assert isinstance(run, LarsRun)
+        run.watch = self
+        self.file = file
+        self.events = events
         self.first: Point | None = None
         self.points: list[EvaluatedPoint] = []
         self._program = program
@@ -61,7 +69,7 @@ class LarsRecord:
     @property
     def resolution(self) -> Micros:
         """The length of a point in µs."""
-        return self.unit.file.resolution
+        return self.file.resolution
 
     def atoms_at(self, point: Point) -> PointAtoms:
         """The atoms of a point; no atoms if it was not evaluated."""
@@ -76,7 +84,7 @@ class LarsRecord:
     def model(self, point: Point) -> LarsClosure:
         """The model of the file at a point, valid until the next call."""
         if self._line is None:
-            self._line = self.line(self.unit.file)
+            self._line = self.line(self.file)
         return self._line.at(point)
 
     def line(self, file: LarsFile) -> LarsLine:

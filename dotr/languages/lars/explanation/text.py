@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Final
 
+from dotr.engine.replay import ElementPlace, WindowElement
 from dotr.explanations.evidence.proofs import DerivedTriple, StatedTriple, TripleProof
-from dotr.explanations.evidence.reasons import FactReason, LarsEventReason, LarsNode, PointAtom, UnitReason, lars_nodes
-from dotr.explanations.replay.firings import UnitFiring
-from dotr.explanations.replay.stream import ElementPlace, Replay, WindowElement
-from dotr.explanations.text.reason_text import ReasonWriter
+from dotr.explanations.evidence.reasons import FactReason, UnitReason
 from dotr.explanations.text.tree import JsonValue, ReasonKind, WhyTree
-from dotr.explanations.text.unit_event_writer import UnitEventWriter
+from dotr.explanations.text.unit_event_writer import UnitEventWriter, WriterContext
 from dotr.instant.queries.evidence import ComputedTerm, HeldFilter
+from dotr.languages.lars.explanation.reasons import LarsEventReason, LarsNode, PointAtom
 from dotr.languages.lars.model import EventName, LarsItem, LarsNot, OwnRelation, ReportKind
 from dotr.model.datalog import Bind, FilterItem
 from dotr.model.terms import Term, Variable
@@ -27,14 +26,13 @@ _MOST_SHOWN: Final = 5
 class LarsWriter(UnitEventWriter):
     """Writer of events of LARS files as trees."""
 
-    def __init__(
-        self, replay: Replay, reasons: ReasonWriter, of: Callable[[UnitReason], WhyTree], headline: Callable[[UnitFiring], str]
-    ) -> None:
-        super().__init__(replay, reasons, of, headline)
+    def __init__(self, context: WriterContext) -> None:
+        super().__init__(context)
         self._timed: dict[int, tuple[TripleProof, TripleProof]] = {}
 
-    def tree(self, reason: LarsEventReason) -> WhyTree:
+    def tree(self, reason: UnitReason) -> WhyTree:
         """The reasons of an event."""
+        assert isinstance(reason, LarsEventReason)
         firing = reason.firing
         text = self._headline(firing)
         derivation = () if reason.node is None else (self._node(reason.node),)
@@ -57,11 +55,12 @@ class LarsWriter(UnitEventWriter):
         }
         return WhyTree(ReasonKind.EVENT, text, reason.report.label_span.file_line, children, fields=fields)
 
-    def name_blanks(self, reason: LarsEventReason) -> None:
+    def name_blanks(self, reason: UnitReason) -> None:
         """Name blank nodes after the attributes of the event, and the variables of rules."""
+        assert isinstance(reason, LarsEventReason)
         for name, term in reason.firing.attributes.items():
             self._reasons.terms.name_blank(term, name)
-        for node in lars_nodes(reason):
+        for node in reason.nodes():
             for name, term in node.bindings.items():
                 self._reasons.terms.name_blank(term, name)
 

@@ -13,19 +13,22 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from dotr.engine.replay import CachedReplay, Replay
 from dotr.evaluation.expressions.values.times import format_time
 from dotr.evaluation.limits import LimitExceeded
 from dotr.explanations.evidence.evaluations import truth_in
 from dotr.explanations.replay.firings import FiringRecorder, UnitFiring
-from dotr.explanations.replay.stream import CachedReplay, Replay
+from dotr.explanations.text.narrative import WhyNot, sentences
 from dotr.explanations.text.reason_text import with_values
-from dotr.explanations.why_not.rule import Question, counted
+from dotr.explanations.text.tree import counted
+from dotr.explanations.why_not.rule import Question
 from dotr.languages.lars.closure.rows import rows_of_atom
 from dotr.languages.lars.explanation.probes import BodyPart, with_parts
 from dotr.languages.lars.explanation.records import LarsRecord
 from dotr.languages.lars.model import (
     EventAtom,
     LarsAtom,
+    LarsFile,
     LarsItem,
     LarsLiteral,
     LarsNot,
@@ -36,7 +39,6 @@ from dotr.languages.lars.model import (
     predicate_of,
     slots_of_atom,
 )
-from dotr.languages.lars.unit import LarsUnit
 from dotr.model.algebra import Call, Const, Expression, Var
 from dotr.model.datalog import Bind, FilterItem
 from dotr.model.terms import Label, Term, Variable
@@ -49,47 +51,6 @@ _MOST_RULES: Final = 5
 """Maximum number of rules that are explained for one atom."""
 _DEEPEST: Final = 3
 """Maximum depth of explanations of atoms that the file derives itself."""
-
-
-@dataclass(frozen=True)
-class PointWhyNot:
-    """The answer for one replay.
-
-    Attributes:
-        case: the case of a rule test; empty otherwise.
-        rule: the label.
-        points: the number of requested points that were evaluated.
-        events: the number of requested events.
-        stops: lines with the item that stops each rule, or the reason for which a row is no event;
-            lines below a rule are indented.
-    """
-
-    case: str
-    rule: Label
-    points: int
-    events: int
-    stops: tuple[str, ...] = ()
-
-    @property
-    def fired(self) -> bool:
-        """True if there is a requested event."""
-        return self.events > 0
-
-    def lines(self) -> list[str]:
-        """The answer as lines of text: the counts first."""
-        head = f"{self.rule}: {counted(self.points, 'point')} evaluated, {counted(self.events, 'event')}"
-        return [head, *(f"  {line}" for line in self.stops)]
-
-    def to_json(self) -> dict[str, object]:
-        """The answer as a JSON object."""
-        return {
-            "rule": self.rule,
-            "case": self.case or None,
-            "fired": self.fired,
-            "points": self.points,
-            "events": self.events,
-            "stops": list(self.stops),
-        }
 
 
 @dataclass(frozen=True)
@@ -113,49 +74,61 @@ class _RuleReached:
         return next((number for number, count in enumerate(self.counts) if not count), len(self.counts))
 
 
-def why_no_point(replay: Replay, unit: LarsUnit, label: Label, question: Question | None = None) -> PointWhyNot:
+def why_no_point(replay: Replay, file: LarsFile, label: Label, question: Question) -> WhyNot:
     """The reason for which a file produced no event of a label.
 
     Args:
         replay: the program and its stream.
-        unit: a file of the program.
+        file: a file of the program.
         label: the label of one of its REPORTs.
-        question: the requested points, and the attributes of their events; None: all.
+        question: the requested points, and the attributes of their events.
 
     >>> from dotr.commands.why.questions import open_replays
     >>> [replay] = open_replays("tests/explanations/temporal.yaml", "1")
-    >>> [unit] = [each for each in replay.program.units if isinstance(each, LarsUnit)]
-    >>> print(why_no_point(replay, unit, "Recent").lines()[0])
+    >>> [unit] = [each for each in replay.program.units if each.name == "temporal.lars"]
+    >>> print(unit.why_not(replay, "Recent", Question()).lines()[0])
     Recent: 11 points evaluated, 5 events
     """
-    return _PointInquiry(replay, unit, label, question or Question()).answer()
+    return _PointInquiry(replay, file, label, question).answer()
 
 
 class _PointInquiry:
     """Search for the answer to one question."""
 
-    def __init__(self, replay: Replay, unit: LarsUnit, label: Label, question: Question) -> None:
+    def __init__(self, replay: Replay, file: LarsFile, label: Label, question: Question) -> None:
         self._replay = CachedReplay(replay).replay
-        self._unit = unit
-        self._report = next(report for report in unit.file.reports if report.label == label)
+        self._file = file
+        self._report = next(report for report in file.reports if report.label == label)
         self._question = question
         self._terms = TermWriter(replay.prefixes)
         self._record: LarsRecord
 
-    def answer(self) -> PointWhyNot:
+    def answer(self) -> WhyNot:
         """Run the replay, and build the answer."""
         label = self._report.label
         recorder = FiringRecorder.of(self._replay, [label])
         events = [each for firings in recorder.run() for each in firings if isinstance(each, UnitFiring) and self._is_requested(each)]
-        record = self._record = recorder.lars[self._unit.name]
+        found = recorder.record(label, LarsRecord)
+        assert found is not None
+        record = self._record = found
         points = [each.point for each in record.points if self._covers(each.point)]
         if events or record.first is None or not record.points:
-            return PointWhyNot(self._replay.case, label, len(points), len(events), () if events else ("no instant came",))
+            return self._answer(len(points), len(events), () if events else ("no instant came",))
         try:
             stops = tuple(self._stops(self._report.atom, self._requested_terms(self._report.atom), 0))
         except LimitExceeded as error:
             stops = (f"a point goes over a limit: {error}",)
-        return PointWhyNot(self._replay.case, label, len(points), 0, stops)
+        return self._answer(len(points), 0, stops)
+
+    def _answer(self, points: int, events: int, stops: tuple[str, ...]) -> WhyNot:
+        """The answer, with the number of requested points that were evaluated.
+
+        `stops`: lines with the item that stops each rule, or the reason for which a row is no
+        event; lines below a rule are indented.
+        """
+        label = self._report.label
+        head = f"{label}: {counted(points, 'point')} evaluated, {counted(events, 'event')}"
+        return WhyNot.of(self._replay.case, label, events > 0, head, sentences(stops), points=points, events=events, stops=stops)
 
     # --- the question ---
 
@@ -166,7 +139,7 @@ class _PointInquiry:
 
     @property
     def _record_length(self) -> Micros:
-        return self._unit.file.resolution
+        return self._file.resolution
 
     def _is_requested(self, event: UnitFiring) -> bool:
         def value(part: object) -> Term | None:
@@ -191,7 +164,7 @@ class _PointInquiry:
     def _stops(self, atom: LarsAtom, terms: Mapping[int, Term], depth: int) -> Iterator[str]:
         """Lines on the item that stops each rule for an atom; `terms`: terms by position of the
         atom."""
-        rules = [(rule, bound) for rule in self._unit.file.rules if (bound := _bound_by_head(rule, atom, terms)) is not None]
+        rules = [(rule, bound) for rule in self._file.rules if (bound := _bound_by_head(rule, atom, terms)) is not None]
         if not rules:
             yield f"no rule concludes {self._atom_text(atom)}{self._with(terms, atom)}"
         for rule, bound in rules[:_MOST_RULES]:
@@ -209,7 +182,7 @@ class _PointInquiry:
     def _reached(self, rule: LarsRule, bound: Mapping[Variable, Term]) -> _RuleReached | None:
         """The evaluation of a rule at the point with the longest prefix; of several, at the
         latest."""
-        file, parts = with_parts(self._unit.file, rule)
+        file, parts = with_parts(self._file, rule)
         last = self._record.points[-1].point
         best: _RuleReached | None = None
         for model in self._record.line(file).every(last):
@@ -278,7 +251,7 @@ class _PointInquiry:
     def _about(self, atom: LarsAtom, reached: _RuleReached, depth: int) -> Iterator[str]:
         """Remarks on an atom missing from a window: its last time in the stream, or the rules for
         it."""
-        file = self._unit.file
+        file = self._file
         if file.is_background(atom):
             yield f"only the background is searched for {self._atom_text(atom)}"
             return
@@ -318,11 +291,11 @@ class _PointInquiry:
 
     def _atom_text(self, atom: LarsAtom) -> str:
         """The text of an atom in the file."""
-        for rule in self._unit.file.rules:
+        for rule in self._file.rules:
             for literal in (*rule.literals, *rule.negated):
                 if literal.atom == atom:
                     return one_line(literal.atom_span)
-        for report in self._unit.file.reports:
+        for report in self._file.reports:
             if report.atom == atom:
                 return self._report_text(report)
         return str(predicate_of(atom))
