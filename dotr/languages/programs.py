@@ -262,7 +262,7 @@ def warnings_on_windows(program: CompiledProgram, objects: StreamObjects) -> Ite
     """Warnings on predicates that windows ask for, and that only the background has, given the known
     objects of the streams."""
     if program.units:
-        from dotr.languages.continuous.background_blocks import of_the_background
+        from dotr.languages.continuous.stream_check import of_the_background
 
         yield from of_the_background(program, objects)
 
