@@ -1,10 +1,10 @@
 """Checks of the windows of continuous queries against what is known of their streams.
 
 Each predicate and class of a WINDOW block or an EVENT must occur in the inputs of the window's
-stream, or be derivable from them by Datalog or entailment: `dotr check --data`. A block is evaluated
-over the graph of its window alone, so a predicate that occurs only in the background has no answer
-there. The predicates of streams are known from the maps of inputs, the streams of test cases, and
-the templates of units.
+stream, or be derivable from them by Datalog or entailment: `dotr check --data`. A block is
+evaluated over the graph of its window alone, so a predicate that occurs only in the background has
+no answer there. The predicates of streams are known from the maps of inputs, the streams of test
+cases, and the templates of units.
 Source: continuous.md, section 10.
 """
 
