@@ -2,7 +2,7 @@
 
 Idea: the dataset of the report is restored (`dotr.languages.continuous.explanation.dataset`). Each
 solution of the event is proved like a fact of a rule's query
-(`dotr.explanations.evidence.query_proof`), and each triple of its evidence is proved in the graph
+(`dotr.explanations.evidence.proofs`), and each triple of its evidence is proved in the graph
 of its window, down to elements. An element that is the graph of another unit's event is followed to
 the reasons of that event.
 """
@@ -15,8 +15,7 @@ from dataclasses import dataclass, field
 from typing import Final, assert_never
 
 from dotr.explanations.evidence.event_reasons import ProofsByTime
-from dotr.explanations.evidence.proofs import StatedTriple, TripleProof, parts_of_proofs
-from dotr.explanations.evidence.query_proof import prove_solution
+from dotr.explanations.evidence.proofs import StatedTriple, TripleProof, parts_of_proofs, prove_solution
 from dotr.explanations.evidence.reasons import ProofScope, ReportReason, SolutionReason, SolutionStatus, UnitReason
 from dotr.explanations.replay.firings import AnyFiring, FiringRecorder, UnitFiring
 from dotr.explanations.replay.stream import WindowElement
