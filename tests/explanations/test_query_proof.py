@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from dotr.evaluation.triples.index import TripleIndex
-from dotr.explanations.evidence.query_proof import prove_fact
+from dotr.explanations.evidence.proofs import prove_fact
 from dotr.instant.queries.evaluate import AlgebraCompiler, evaluate
 from dotr.instant.queries.evidence import (
     ComputedTerm,

@@ -14,8 +14,7 @@ from dataclasses import dataclass
 from dotr.engine.driver import close_instant
 from dotr.engine.replay import CachedReplay, ReplayedInstant
 from dotr.explanations.evidence.evaluations import AnchorEvaluation, Binding, ClauseEvaluation, ConsumedEvents
-from dotr.explanations.evidence.proofs import InstantProofs, TripleProof, program_rules
-from dotr.explanations.evidence.query_proof import prove_fact
+from dotr.explanations.evidence.proofs import InstantProofs, TripleProof, program_rules, prove_fact
 from dotr.explanations.evidence.reasons import FactReason, FiringReason, SourceReason, UnitReason
 from dotr.explanations.evidence.rule_evaluation import RuleEvaluator
 from dotr.explanations.evidence.rule_matches import ProvingRules

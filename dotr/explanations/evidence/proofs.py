@@ -7,14 +7,21 @@ line, and at triples of the closed background, whose origin
 of a graph: a premise with a hidden predicate is replaced by the premises that derive it.
 
 Cost: one closure in rounds for each requested instant.
+
+A fact is proved by a solution of its query: the operators of the SELECT return the solutions over
+the closed instant with the fact's attributes bound, each with its evidence
+(`dotr.instant.queries.evidence`). Of the solutions for the fact, that with the triples of least
+height is kept, then the first in the tie order. Cost: that of the query with bound attributes;
+sub-queries with LIMIT are evaluated in full.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple, TypeAlias, assert_never
+from itertools import islice
+from typing import Final, NamedTuple, TypeAlias, assert_never
 
 from dotr.engine.program import CompiledProgram
 from dotr.engine.replay import ElementPlace, ReplayedInstant, StatedPlace
@@ -24,8 +31,11 @@ from dotr.explanations.evidence.rounds import RoundsClosure, close_in_rounds
 from dotr.explanations.evidence.rule_matches import Bindings, ProvingRules, RuleMatch, background_rules, instance
 from dotr.instant.datalog.closure.lower_strata import LowerModel, matches
 from dotr.instant.instants import merge
-from dotr.instant.queries.evidence import ComputedTerm, HeldFilter, terms_of
-from dotr.model.algebra import AggregateCall, Const, Slot, TriplePattern
+from dotr.instant.queries.evaluate import AlgebraCompiler
+from dotr.instant.queries.evidence import ComputedTerm, Evidence, HeldFilter, terms_of, used_triples
+from dotr.instant.queries.graph import Graph
+from dotr.instant.queries.operators import EMPTY
+from dotr.model.algebra import AggregateCall, Const, Select, Slot, TriplePattern
 from dotr.model.datalog import Bind, DatalogRule, FilterItem, GroupAggregate, Not
 from dotr.model.stream import Instant
 from dotr.model.terms import Term, Triple, Variable
@@ -303,3 +313,59 @@ def _members(item: GroupAggregate, keys: Bindings, model: LowerModel) -> list[tu
         bindings = {name: term for name, term in zip(names, row, strict=True) if term is not None}
         members.append(tuple(triple for atom in atoms if (triple := instance(atom, bindings)) is not None))
     return sorted(members)
+
+
+# --- facts ---
+
+_MAX_SOLUTIONS: Final = 1_000
+"""Maximum number of solutions that are compared for one fact."""
+
+Height: TypeAlias = Callable[[Triple], int]
+
+
+def prove_fact(select: Select, attributes: Mapping[Variable, Term], graph: Graph, height: Height) -> Evidence | None:
+    """The evidence of the best solution for a fact; None if no solution has its attributes.
+
+    Args:
+        select: the query.
+        attributes: the bound attributes of the fact; the others of the projection are unbound.
+        graph: the closed instant.
+        height: the height of the proof of a triple.
+
+    >>> from dotr.model.algebra import Bgp, Var
+    >>> from dotr.evaluation.triples.index import TripleIndex
+    >>> at, inside = (TriplePattern(Var("x"), Const(p), Var(o)) for p, o in (("<at>", "y"), ("<in>", "z")))
+    >>> graph = Graph(TripleIndex([("<a>", "<in>", "<r>")]), TripleIndex([("<a>", "<at>", "<d>")]))
+    >>> [item.triple for item in prove_fact(Select(("x",), Bgp((at, inside))), {"x": "<a>"}, graph, lambda triple: 0)]
+    [('<a>', '<at>', '<d>'), ('<a>', '<in>', '<r>')]
+    """
+
+    def order(evidence: Evidence) -> tuple[int, list[Triple]]:
+        triples = list(used_triples(evidence))
+        return max(map(height, triples), default=0), triples
+
+    return prove_solution(select, attributes, graph, order)
+
+
+def prove_solution(
+    select: Select, attributes: Mapping[Variable, Term], graph: Graph, order: Callable[[Evidence], tuple[int, Sequence[object]]]
+) -> Evidence | None:
+    """The evidence of the solution with these attributes that is first in an order.
+
+    Args:
+        select: the query.
+        attributes: the bound attributes; the others of the projection are unbound.
+        graph: the graph.
+        order: the sort key of a solution's evidence.
+
+    Returns:
+        None if no solution has these attributes.
+    """
+    operator = AlgebraCompiler().compile(select)
+
+    def proofs(given: Mapping[Variable, Term]) -> list[Evidence]:
+        found = islice(operator.traced(graph, given, EMPTY), _MAX_SOLUTIONS)
+        return [evidence for solution, evidence in found if solution == attributes]
+
+    # With its end bound, a path of length 0 from a constant that is no node of the graph has no solution: evaluate it unbound.
+    return min(proofs(attributes) or proofs({}), key=order, default=None)

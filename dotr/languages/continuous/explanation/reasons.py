@@ -2,7 +2,7 @@
 
 Idea: the dataset of the report is restored (`dotr.languages.continuous.explanation.dataset`). Each
 solution of the event is proved like a fact of a rule's query
-(`dotr.explanations.evidence.query_proof`), and each triple of its evidence is proved in the graph
+(`dotr.explanations.evidence.proofs`), and each triple of its evidence is proved in the graph
 of its window, down to elements. An element that is the graph of another unit's event is followed to
 the reasons of that event.
 """
@@ -18,8 +18,7 @@ from typing import Final, TypeAlias, assert_never
 
 from dotr.engine.replay import WindowElement
 from dotr.explanations.evidence.event_reasons import UnitReasonFinder
-from dotr.explanations.evidence.proofs import StatedTriple, TripleProof, parts_of_proofs
-from dotr.explanations.evidence.query_proof import prove_solution
+from dotr.explanations.evidence.proofs import StatedTriple, TripleProof, parts_of_proofs, prove_solution
 from dotr.explanations.evidence.reasons import SourceReason, UnitReason
 from dotr.explanations.replay.firings import UnitFiring
 from dotr.instant.queries.evaluate import AlgebraCompiler
