@@ -108,7 +108,8 @@ def checkout(tmp_path: Path) -> Path:
 def run(commands: str, folder: Path, codes: tuple[int, ...] = (0,)) -> str:
     """Output of the commands of a block; each has to succeed, the last one with one of some exit codes."""
     path = os.pathsep.join([str(folder / ".venv/bin"), os.environ["PATH"]])
-    given = clean_environment({"PATH": path, "XDG_CACHE_HOME": str(folder / "cache")})
+    given = clean_environment({"PATH": path, "XDG_CACHE_HOME": os.environ["XDG_CACHE_HOME"]})
+    del given["SPARK_HOME"]  # a user has none, and Spark's folder is found in the environment
     done = subprocess.run(
         ["bash", "-euo", "pipefail", "-c", commands],
         cwd=folder,
