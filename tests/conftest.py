@@ -119,6 +119,20 @@ def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 
 @pytest.fixture(scope="session")
+def _spark_classes(_own_cache: None) -> None:
+    """The cache of the tests has the archive of Spark's classes."""
+    from tests.support.class_archive import share_classes
+
+    share_classes(Path(os.environ["XDG_CACHE_HOME"]))
+
+
+@pytest.fixture(autouse=True)
+def _classes_of_spark(request: pytest.FixtureRequest) -> None:
+    if request.node.get_closest_marker("spark"):
+        request.getfixturevalue("_spark_classes")
+
+
+@pytest.fixture(scope="session")
 def _spark_starts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """Spark sessions of this process start in turn with those of others, and the last one is stopped at the end."""
     own = tmp_path_factory.getbasetemp()
@@ -151,7 +165,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory, _spark_starts: None) -> None
     if SparkContext._active_spark_context is None:
         with pytest.MonkeyPatch.context() as patch:
             patch.delenv(fallbacks.EXPECTED, raising=False)  # the JVM, and so its workers, keep the environment for all tests
-            start("tests", "local[2]", {}, tmp_path_factory.mktemp("spark") / "spark.log")
+            start("tests", "local[2]", {}, tmp_path_factory.mktemp("spark") / "spark.log", archive=True)
 
 
 @pytest.fixture

@@ -23,7 +23,7 @@ import pytest
 from tests.docs import test_connectors_http, test_connectors_mqtt, test_docs_explanations, test_docs_testing
 from tests.support.paths import ROOT
 from tests.support.ports import free_port
-from tests.support.standalone import clean_environment
+from tests.support.standalone import clean_environment, with_archive
 
 PAGES: Final = ("README.md", *(f"docs/{path.name}" for path in sorted((ROOT / "docs").glob("*.md")) if path.name != "errors.md"))
 FENCE: Final = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -105,14 +105,16 @@ def checkout(tmp_path: Path) -> Path:
     return copy
 
 
-def run(commands: str, folder: Path, codes: tuple[int, ...] = (0,)) -> str:
-    """Output of the commands of a block; each has to succeed, the last one with one of some exit codes."""
+def run(commands: str, folder: Path, codes: tuple[int, ...] = (0,), *, submits: bool = False) -> str:
+    """Output of the commands of a block; each has to succeed, the last one with one of some exit codes. `submits`: its JVMs are started by
+    spark-submit or by a cluster."""
     path = os.pathsep.join([str(folder / ".venv/bin"), os.environ["PATH"]])
-    given = clean_environment({"PATH": path, "XDG_CACHE_HOME": str(folder / "cache")})
+    given = clean_environment({"PATH": path, "XDG_CACHE_HOME": os.environ["XDG_CACHE_HOME"]})
+    del given["SPARK_HOME"]  # a user has none, and Spark's folder is found in the environment
     done = subprocess.run(
         ["bash", "-euo", "pipefail", "-c", commands],
         cwd=folder,
-        env=given,
+        env=with_archive(given) if submits else given,
         capture_output=True,
         text=True,
         stdin=subprocess.DEVNULL,
@@ -155,12 +157,12 @@ def test_commands_of_the_first_steps(checkout: Path) -> None:
 def test_commands_of_the_page_on_operation(checkout: Path) -> None:
     """The job under spark-submit, alone and on the cluster of the page, whose block stands below; ports are free ones."""
     submit, packed, cluster, report, knowledge, code = blocks("docs/operation.md")
-    run(submit.commands, checkout)
+    run(submit.commands, checkout, submits=True)
     assert len(list((checkout / "out/city/events.ndjson").iterdir())) > 0
     shutil.rmtree(checkout / "out")
     port = str(free_port())
     started = cluster.commands.replace("7077", port)
-    run(f"{started}trap 'kill $(jobs -p); wait' EXIT\n{packed.commands}", checkout)
+    run(f"{started}trap 'kill $(jobs -p); wait' EXIT\n{packed.commands}", checkout, submits=True)
     assert len(list((checkout / "out/city/events.ndjson").iterdir())) > 0
     left = []
     for path in Path("/proc").glob("[0-9]*/cmdline"):

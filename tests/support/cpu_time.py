@@ -3,12 +3,14 @@
 `python -m pytest -p tests.support.cpu_time` with `DOTR_CPU_TIMES=FILE` appends a line for each test: its name, then seconds of CPU of this
 process and of its children, separated by tabs. `python -m tests.support.cpu_time FILE` prints the sums and the twenty longest.
 
-Children are all descendants that live (`/proc`), and those that have ended and were waited for. A process that outlives its parent is lost
-to the count. A Spark session that several tests share counts for the test during which it works.
+Children are all descendants that live (`/proc`), and those that have ended. A process that outlives its parent becomes a child of this one
+(Linux: `PR_SET_CHILD_SUBREAPER`), where it counts, too, since nobody waits for it. A Spark session that several tests share counts for the
+test during which it works.
 """
 
 from __future__ import annotations
 
+import ctypes
 import os
 import resource
 import sys
@@ -21,6 +23,12 @@ from typing import Final
 import pytest
 
 _TICKS: Final = os.sysconf("SC_CLK_TCK")
+_PR_SET_CHILD_SUBREAPER: Final = 36
+
+
+def pytest_configure() -> None:
+    """Become the parent of processes that outlive theirs, as a JVM does that a command has started."""
+    ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
 @pytest.hookimpl(wrapper=True)

@@ -13,7 +13,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,13 +21,17 @@ from typing import Final
 
 import pyspark
 
+from tests.support.class_archive import archive_option
+
 SPARK_HOME: Final = Path(pyspark.__file__).parent
 _PATIENCE_SECONDS: Final = 120
 _DAEMON: Final = {
     "SPARK_DAEMON_MEMORY": "256m",
-    "SPARK_DAEMON_JAVA_OPTS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    "SPARK_DAEMON_JAVA_OPTS": "-XX:+UseSerialGC",
     "SPARK_MASTER_OPTS": "-Dspark.master.rest.enabled=false",
 }
+_DEPLOY: Final = "org.apache.spark.deploy"
+_HERE: Final = ("--host", "127.0.0.1", "--webui-port", "0")
 
 
 def clean_environment(further: Mapping[str, str] = {}) -> dict[str, str]:
@@ -36,6 +40,12 @@ def clean_environment(further: Mapping[str, str] = {}) -> dict[str, str]:
     kept = {name: value for name, value in os.environ.items() if name not in dropped and not name.startswith("PYSPARK_")}
     path = f"{Path(sys.executable).parent}{os.pathsep}{kept['PATH']}"
     return {**kept, "PATH": path, "SPARK_LOCAL_IP": "127.0.0.1", "SPARK_HOME": str(SPARK_HOME), **further}
+
+
+def with_archive(environment: Mapping[str, str]) -> dict[str, str]:
+    """An environment in which every JVM uses the archive of classes. It is for masters, workers, executors and spark-submit: a run of the
+    command itself finds the archive in its cache."""
+    return {**environment, "JAVA_TOOL_OPTIONS": f"-XX:TieredStopAtLevel=1 {archive_option()}".rstrip()}
 
 
 @dataclass(frozen=True)
@@ -68,10 +78,27 @@ class Machine:
 
 @dataclass(frozen=True)
 class Cluster:
-    """A running cluster; `url` is the value of `--master`."""
+    """A running cluster, in a folder; `url` is the value of `--master`, and `workers` are those that were started, in their order."""
 
+    folder: Path
     url: str
-    workers: tuple[Machine, ...]
+    machines: list[Machine]
+
+    @property
+    def workers(self) -> list[Machine]:
+        return self.machines[1:]
+
+    def start_workers(self, *cores: int, memory: str = "1g") -> None:
+        """Starts a worker for each number of cores, and waits until the master knows them."""
+        started = []
+        for number, share in enumerate(cores, len(self.machines)):
+            own = self.folder / f"worker-{number}"
+            options = (*_HERE, "--memory", memory, "--cores", str(share), "--work-dir", str(own / "work"))
+            places = {"HOME": str(own / "home"), "XDG_CACHE_HOME": str(own / "cache"), "SPARK_LOCAL_DIRS": str(own / "local")}
+            started.append(_start(own, f"{_DEPLOY}.worker.Worker", *options, self.url, **places))
+            self.machines.append(started[-1])
+        for worker in started:
+            worker.wait_for_line(r"(Successfully registered with master)")
 
 
 def _start(folder: Path, *command: str, **environment: str) -> Machine:
@@ -80,31 +107,18 @@ def _start(folder: Path, *command: str, **environment: str) -> Machine:
         process = subprocess.Popen(
             [str(SPARK_HOME / "bin/spark-class"), *command],
             cwd=folder, start_new_session=True, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
-            env=clean_environment({**_DAEMON, **environment}),
+            env=with_archive(clean_environment({**_DAEMON, **environment})),
         )  # fmt: skip
     return Machine(folder, process)
 
 
 @contextmanager
-def cluster(folder: Path, cores: Sequence[int] = (1, 1), memory: str = "1g") -> Iterator[Cluster]:
-    """A master and a worker for each number of cores, while the context is open. Spark chooses free ports."""
+def cluster(folder: Path) -> Iterator[Cluster]:
+    """A master without workers, while the context is open; then all of its machines are killed. Spark chooses free ports."""
     machines: list[Machine] = []
     try:
-        deploy, here = "org.apache.spark.deploy", ("--host", "127.0.0.1", "--webui-port", "0")
-        machines.append(master := _start(folder / "master", f"{deploy}.master.Master", *here, "--port", "0"))
-        url = master.wait_for_line(r"Starting Spark master at (spark://127\.0\.0\.1:\d+)")
-        options = (*here, "--memory", memory)
-        for number, share in enumerate(cores, 1):
-            own = folder / f"worker-{number}"
-            machines.append(
-                _start(
-                    own, f"{deploy}.worker.Worker", *options, "--cores", str(share), "--work-dir", str(own / "work"), url,
-                    HOME=str(own / "home"), XDG_CACHE_HOME=str(own / "cache"), SPARK_LOCAL_DIRS=str(own / "local"),
-                )
-            )  # fmt: skip
-        for worker in machines[1:]:
-            worker.wait_for_line(r"(Successfully registered with master)")
-        yield Cluster(url, tuple(machines[1:]))
+        machines.append(master := _start(folder / "master", f"{_DEPLOY}.master.Master", *_HERE, "--port", "0"))
+        yield Cluster(folder, master.wait_for_line(r"Starting Spark master at (spark://127\.0\.0\.1:\d+)"), machines)
     finally:
         for machine in reversed(machines):
             machine.kill()

@@ -1,12 +1,14 @@
 """The cases on Spark: a choice of case files that leaves no construct out gives, line for line, what it gives in this process.
 
-The cases of a file are run one after the other as one stream, each so much later than the one before that no window reaches it.
+A run on Spark costs seconds, so that it has the rules of several files, whose names differ. All their cases are one stream, one after the
+other, each so much later than the one before that no window reaches it.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pytest
@@ -45,33 +47,55 @@ def test_chosen_cases_cover_every_construct() -> None:
     assert set(CONSTRUCTS) <= frozenset().union(*CHOICE.values())
 
 
-def time_between_cases(file: CaseFile) -> Micros:
-    """The gap between the cases of a file (µs): longer than any window; short where timers would
-    fire all the time."""
-    timed = any(word in path.read_text() for path in file.rules for word in ("every ", " delayed by "))
-    return DAY if timed else 400 * DAY
+def is_timed(file: CaseFile) -> bool:
+    """True if timers would fire all the time in a long gap between cases."""
+    return any(word in path.read_text() for path in file.rules for word in ("every ", " delayed by "))
 
 
-def write(file: CaseFile, folder: Path) -> None:
-    """Write the file's cases as one input stream, and a configuration of its program."""
-    clock = Clock(file.unit, any(case.clock.dated for case in file.cases))
+def may_share_a_run(one: CaseFile, other: CaseFile) -> bool:
+    """True if the files have the same settings, not both have Datalog, and neither has a name of the other's rules and shared queries."""
+    if (one.prefixes, one.unit, one.entailment, is_timed(one)) != (other.prefixes, other.unit, other.entailment, is_timed(other)):
+        return False
+    texts = ["\n".join(path.read_text() for path in file.rules) for file in (one, other)]
+    named, words = ([set(re.findall(pattern, text)) for text in texts] for pattern in (r"\b(?:query|rule)\s+(\w+)", r"\w+"))
+    return not ((one.datalog and other.datalog) or named[0] & words[1] or named[1] & words[0])
+
+
+def runs() -> list[list[str]]:
+    """The chosen files, each in the first run whose files may all share it with it."""
+    found: list[list[str]] = []
+    for name in CHOICE:
+        for together in found:
+            if all(may_share_a_run(FILES[name], FILES[each]) for each in together):
+                together.append(name)
+                break
+        else:
+            found.append([name])
+    return found
+
+
+def write(files: Sequence[CaseFile], folder: Path) -> None:
+    """Write the cases of the files as one input stream, and a configuration of the program of all their rules."""
+    first = files[0]
+    gap = DAY if is_timed(first) else 400 * DAY
+    cases = [case for file in files for case in file.cases]
+    clock = Clock(first.unit, any(case.clock.dated for case in cases))
     lines = []
-    for number, case in enumerate(file.cases):
+    for number, case in enumerate(cases):
         for time, triples in sorted(case.elements):
             graph = "".join(f"{s} {p} {o} .\n" for s, p, o in triples)
-            lines.append(json.dumps({"time": format_time(time + number * time_between_cases(file), clock), "graph": graph}))
+            lines.append(json.dumps({"time": format_time(time + number * gap, clock), "graph": graph}))
     (folder / "stream.ndjson").write_text("\n".join(lines) + "\n")
-    unit = next(name for name, unit in UNITS.items() if unit is file.unit)
     config = {
         "name": "cases",
-        "prefixes": dict(file.prefixes),
-        "time": {"unit": unit},
+        "prefixes": dict(first.prefixes),
+        "time": {"unit": next(name for name, unit in UNITS.items() if unit is first.unit)},
         "knowledge": {
-            "graphs": [str(path.absolute()) for path in file.graphs],
-            "datalog": [str(path.absolute()) for path in file.datalog],
-            "entailment": file.entailment,
+            "graphs": [str(path.absolute()) for file in files for path in file.graphs],
+            "datalog": [str(path.absolute()) for file in files for path in file.datalog],
+            "entailment": first.entailment,
         },
-        "rules": [str(path.absolute()) for path in file.rules],
+        "rules": [str(path.absolute()) for file in files for path in file.rules],
         "input": [{"name": "stream", "format": "ndjson", "path": "stream.ndjson"}],
         "output": [{"path": "out.ndjson"}, {"format": "nquads", "path": "out.nq"}],
         "dead_letter": "rejected.ndjson",
@@ -94,11 +118,12 @@ def text(path: Path) -> str:
 
 
 @pytest.mark.usefixtures("spark")
-@pytest.mark.parametrize("name", CHOICE)
-def test_output_on_spark_equals_output_in_process(name: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("names", runs(), ids=lambda names: str("+".join(each.removesuffix(".yaml") for each in names)))
+def test_output_on_spark_equals_output_in_process(names: Sequence[str], tmp_path: Path) -> None:
     from dotr.runtimes.spark.run import run_spark
 
-    write(FILES[name], tmp_path)
+    files = [FILES[name] for name in names]
+    write(files, tmp_path)
     here = run_local(pipeline(tmp_path, "local"), lambda totals: None)
     there = run_spark(pipeline(tmp_path, "spark"), lambda totals: None)
     for output in ("out.ndjson", "out.nq", "rejected.ndjson"):
@@ -106,4 +131,15 @@ def test_output_on_spark_equals_output_in_process(name: str, tmp_path: Path) -> 
     assert there == here
     layout = pipeline(tmp_path, "spark").program.layout
     assert (tmp_path / "spark" / "checkpoint" / "query" / "state").exists() == (layout.stateful_operators > 0)
-    assert here.events or not any(case.expect for case in FILES[name].cases)
+    assert here.events or not any(case.expect for file in files for case in file.cases)
+    together = labels(tmp_path)
+    for name in names if len(names) > 1 else []:
+        (tmp_path / name).mkdir()
+        write([FILES[name]], tmp_path / name)
+        run_local(pipeline(tmp_path / name, "local"), lambda totals: None)
+        assert labels(tmp_path / name) <= together, f"rules of the other files prevent events of {name}"
+
+
+def labels(folder: Path) -> set[str]:
+    """The labels of the events of a run in process."""
+    return {json.loads(line)["event"] for line in text(folder / "local" / "out.ndjson").splitlines()}

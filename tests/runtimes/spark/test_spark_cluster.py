@@ -1,4 +1,4 @@
-"""A job on a standalone cluster: a master, one to three workers, spark-submit in client mode with the
+"""A job on a standalone cluster: a master, one to three workers that come and go, spark-submit in client mode with the
 package and its environment."""
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from dotr.commands.bundle.archive import bundle
 from dotr.runtimes.spark.checkpoint.folder import last_number
 from tests.support.outputs import joined
 from tests.support.paths import ROOT
-from tests.support.standalone import SPARK_HOME, clean_environment, cluster
+from tests.support.standalone import SPARK_HOME, clean_environment, cluster, with_archive
 
 pytestmark = pytest.mark.spark
 
@@ -68,9 +68,8 @@ class Submitted:
             "--conf", "spark.executor.memory=700m", "--py-files", str(folder / "dist/dotr.zip"), str(folder / "dist/run_dotr.py"),
             *arguments(folder / "spark", "--set", "spark.batch=900"),
         ]  # fmt: skip
-        given = clean_environment(
-            {"PYSPARK_PYTHON": "./env/bin/python", "PYSPARK_DRIVER_PYTHON": sys.executable, "XDG_CACHE_HOME": "/proc/self/cwd/cache"}
-        )
+        python = {"PYSPARK_PYTHON": "./env/bin/python", "PYSPARK_DRIVER_PYTHON": sys.executable}
+        given = with_archive(clean_environment({**python, "XDG_CACHE_HOME": "/proc/self/cwd/cache"}))
         with (self.driver / "log").open("ab") as log:
             self._process = subprocess.Popen(
                 command, cwd=self.driver, env=given, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
@@ -111,21 +110,22 @@ def test_job_grows_and_shrinks_with_its_workers_and_survives_the_loss_of_one(tmp
     def buckets() -> int:
         return int(json.loads((tmp_path / "spark/checkpoint/dotr.json").read_text())["buckets"])
 
-    with cluster(tmp_path / "one", (1,)) as made:
+    with cluster(tmp_path / "cluster") as made:
+        made.start_workers(1)
         job = Submitted(tmp_path, made.url)
         job.wait_for(0, 1)
         job.kill()
-    assert buckets() == 1
-    with cluster(tmp_path / "three", (1, 1, 1)) as made:
+        assert buckets() == 1
+        made.start_workers(1, 1)
         job = Submitted(tmp_path, made.url)
         job.wait_for(1, 0)
         made.workers[0].kill()
         job.wait_for(1, job.committed(1) + 2)
         job.kill()
-    assert buckets() == 3
-    with cluster(tmp_path / "again", (1,)) as made:
+        assert buckets() == 3
+        made.workers[1].kill()
         Submitted(tmp_path, made.url).finish()
-    assert buckets() == 1
+        assert buckets() == 1
     log = (driver / "log").read_text()
     assert "The state moves from 1 to 3 buckets: there are 3 cores." in log
     assert "The state moves from 3 to 1 bucket: there is 1 core." in log

@@ -8,11 +8,13 @@ import random
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
 import pytest
 
+from dotr.commands import main
 from dotr.errors.diagnostics import Refused
 from dotr.model.stream import Reason
 from dotr.runtimes.local.run import run_local
@@ -306,26 +308,50 @@ class TestCheckpoint:
             run_spark(prepared, lambda totals: None)
 
 
-def test_killed_and_restarted_run_gives_the_same_output(folder: Path) -> None:
-    """With ticks, delayed anchors that wait across the crash, negation, aggregates, recursion and consumption."""
+@pytest.mark.usefixtures("spark")
+def test_killed_and_restarted_run_gives_the_same_output(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """With ticks, delayed anchors that wait across the crash, negation, aggregates, recursion and consumption. All processes of the first
+    run are killed; the second one is interrupted, and the third one comes to the end."""
     rules = "jumps.dotr, whole.dotr"
     run_local(pipeline(folder, "whole", on_spark=False, rules=rules), lambda totals: None)
     events = [json.loads(line) for line in results(folder, "whole")[0].splitlines()]
     assert {event["rule"] for event in events} == {"Jump", "Pair", "Flow", "Silent", "Quiet", "Still", "Start", "Further", "Used"}
     pipeline(folder, "killed", 120, rules=rules)
-    home = ROOT
-    command = [sys.executable, "-m", "dotr", "run", os.path.relpath(folder / "killed.yaml"), "--engine", "spark", "--quiet"]
-    environment = {**os.environ, "PYTHONPATH": str(home)}
+    words = ["run", os.path.relpath(folder / "killed.yaml"), "--engine", "spark", "--quiet"]
     output = folder / "killed" / "jumps.ndjson"
-    for signal_number, batches in ((signal.SIGKILL, 2), (signal.SIGINT, 5)):
-        process = subprocess.Popen(command, start_new_session=True, stderr=subprocess.PIPE, text=True, env=environment)
-        while process.poll() is None and (not output.exists() or len(list(output.glob("0*"))) < batches):
+
+    def written(batches: int) -> bool:
+        return output.exists() and len(list(output.glob("0*"))) >= batches
+
+    command = [sys.executable, "-m", "dotr", *words]
+    process = subprocess.Popen(
+        command, start_new_session=True, stderr=subprocess.PIPE, text=True, env={**os.environ, "PYTHONPATH": str(ROOT)}
+    )
+    while process.poll() is None and not written(2):
+        time.sleep(0.02)
+    assert process.poll() is None
+    os.killpg(process.pid, signal.SIGKILL)
+    _, stderr = process.communicate()
+    assert "Traceback" not in stderr
+    assert "\tat " not in stderr
+
+    ended = threading.Event()
+
+    def interrupt() -> None:
+        while not ended.is_set() and not written(5):
             time.sleep(0.02)
-        os.killpg(process.pid, signal_number) if process.poll() is None else None
-        _, stderr = process.communicate()
-        assert "Traceback" not in stderr
-        assert "\tat " not in stderr
-    done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
-    assert (done.returncode, done.stderr) == (0, "")
+        if not ended.is_set():
+            os.kill(os.getpid(), signal.SIGINT)
+
+    thread = threading.Thread(target=interrupt)
+    thread.start()
+    try:
+        assert main(words) == 0
+    finally:
+        ended.set()
+        thread.join()
+    assert results(folder, "killed") != results(folder, "whole"), "it was interrupted before its end"
+    assert "Traceback" not in capsys.readouterr().err
+    assert (main(words), capsys.readouterr().err) == (0, "")
     assert results(folder, "killed") == results(folder, "whole")
     assert rows(folder, "killed") == rows(folder, "whole")

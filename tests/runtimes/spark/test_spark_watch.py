@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable
@@ -15,11 +13,11 @@ from pathlib import Path
 
 import pytest
 
+from dotr.commands import main
 from dotr.errors.diagnostics import Refused
 from dotr.runtimes.monitoring.totals import Totals
 from dotr.runtimes.pipeline.build import build
 from dotr.runtimes.pipeline.config import read_config
-from tests.support.paths import ROOT
 
 pytestmark = pytest.mark.spark
 
@@ -113,15 +111,25 @@ def test_watched_folder_continues_after_a_restart(tmp_path: Path, monkeypatch: p
         run(tmp_path)
 
 
-def test_standard_input_is_copied_to_the_checkpoint(tmp_path: Path) -> None:
+@pytest.mark.usefixtures("spark")
+def test_standard_input_is_copied_to_the_checkpoint(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
     (tmp_path / "r.dotr").write_text(RULES)
     (tmp_path / "c.yaml").write_text(CONFIG.replace('"d/*.ndjson", watch: true, settle: 0 s', '"-"'))
     elements = [json.dumps({"time": at, "graph": f"[] :v {at} ."}) for at in (1, 2, 3, 1)]
-    command = [sys.executable, "-m", "dotr", "run", "c.yaml", "--engine", "spark"]
-    text = "\n".join([*elements, "broken"])
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    done = subprocess.run(command, input=text, capture_output=True, text=True, env=environment, cwd=tmp_path, check=False)
-    assert done.returncode == 0, done.stderr
+    reader, writer = os.pipe()
+    os.write(writer, "\n".join([*elements, "broken"]).encode())
+    os.close(writer)
+    kept = os.dup(0)
+    os.dup2(reader, 0)
+    try:
+        assert main(["run", "c.yaml", "--engine", "spark"]) == 0, capsys.readouterr().err
+    finally:
+        os.dup2(kept, 0)
+        os.close(reader)
+        os.close(kept)
     assert [each["time"] for each in read(tmp_path, "out.ndjson")] == [2, 3]
     letters = [(each["reason"], each["file"], each["line"]) for each in read(tmp_path, "dead.ndjson")]
     assert letters == [("late", "-", 4), ("unreadable", "-", 5)]
