@@ -57,7 +57,8 @@ class Rejection(NamedTuple):
 class ClosedInstant(NamedTuple):
     """An instant after stage one.
 
-    - `facts`: the result of stage one; if it is `rejected`, stage two does not run at this time.
+    - `facts`: the result of stage one; if it is `rejected`, stage two is not evaluated at this
+      time.
     - `rejected`: the elements left out of the instant.
     - `failing`: elements of the instant that make queries fail.
     """
@@ -155,7 +156,7 @@ def items_of_instant(streams: Set[FedGraphs], time: Micros, graphs: Sequence[tup
 
 
 class Engine:
-    """Both stages in one process, as the local runtime, sessions and rule tests run them.
+    """Both stages in one process, as the local runtime, sessions and rule tests execute them.
 
     Args:
         program: the compiled program.

@@ -53,7 +53,7 @@ def gap_length(ticks: Iterable[TickStream], layers: Iterable[Layer], most: int) 
 
 
 def stretches(times: Sequence[Micros], longest: Micros | None) -> list[tuple[Micros, Micros]]:
-    """The first and the last of each run of times between which no gap is longer than `longest`.
+    """The first and the last of each sequence of times between which no gap is longer than `longest`.
 
     >>> stretches([1, 2, 9, 10], 5), stretches([1, 9], None), stretches([], 5)
     ([(1, 2), (9, 10)], [(1, 9)], [])
@@ -112,4 +112,4 @@ def gap_letter(unit: Rule | str, span: Span, gap: Gap, number: int, most: int, c
     name = unit.name if isinstance(unit, Rule) else unit
     begin, end = format_time(gap.after, clock), format_time(gap.before, clock)
     why = f"{name} would act {number:,} times between {begin} and {end}, and may {most:,} times (limits.gap): none of it happens"
-    return DeadLetter(Reason.GAP, f"rule {name}", span.document.name, span.line_column[0], gap.before, name, why)
+    return DeadLetter.of_unit(Reason.GAP, name, span, gap.before, why)

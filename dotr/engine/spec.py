@@ -23,7 +23,7 @@ from dotr.model.time import Micros, Unit
 
 class Inconsistent(Enum):
     """The configuration's `knowledge.inconsistent`: an instant that contradicts itself or the
-    background is reported and used, or rejected.
+    background is used with a message, or rejected.
     """
 
     REPORT = "report"

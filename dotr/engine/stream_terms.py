@@ -1,7 +1,8 @@
-"""Predicates and classes of elements, and those that an anchor needs and no element has.
+"""Predicates and classes of elements, and those that an anchor needs and no element has; known
+objects of predicates.
 
 Idea: a rule whose anchor never has a fact is most often misspelt, or written for another form of
-the data. The query of its anchor and the Datalog rules that it depends on name terms; the report
+the data. The query of its anchor and the Datalog rules that it depends on name terms; a message
 lists those that occur neither in the background nor in an element.
 Cost: about 40 ns a triple until every needed term has occurred, then nothing.
 """
@@ -45,11 +46,11 @@ from dotr.model.datalog import DatalogRule
 from dotr.model.stream import Element
 from dotr.model.terms import RDF_TYPE, Term, is_iri
 
-if TYPE_CHECKING:  # loaded by a check
+if TYPE_CHECKING:
     from dotr.evaluation.expressions.kinds import TermKind
 
 MOST_TERMS: Final = 1_000
-"""Limit of the recorded predicates and classes."""
+"""Limit of the noted predicates and classes."""
 
 _RDFS: Final = "<http://www.w3.org/2000/01/rdf-schema#"
 _OWL: Final = "<http://www.w3.org/2002/07/owl#"
@@ -64,7 +65,7 @@ class StreamTerms:
     """Recorder of the predicates and classes of elements.
 
     `wanted` are the terms that anchors need and that have not occurred yet. Once it is empty, or
-    `MOST_TERMS` terms are recorded, the caller may stop calling `note`.
+    `MOST_TERMS` terms are noted, the caller may stop calling `note`.
     """
 
     def __init__(self, wanted: Iterable[Term]) -> None:
@@ -72,7 +73,7 @@ class StreamTerms:
         self.terms: set[Term] = set()
 
     def note(self, elements: Iterable[Element]) -> None:
-        """Record the terms of the elements of an instant.
+        """Note the terms of the elements of an instant.
 
         >>> noted = StreamTerms(["<q>"])
         >>> noted.note([Element(0, (("<s>", "<p>", '"1"'), ("<s>", RDF_TYPE, "<C>")))])
@@ -88,6 +89,25 @@ class StreamTerms:
                     self.wanted.discard(term)
         if len(terms) >= MOST_TERMS:
             self.wanted.clear()
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectSource:
+    """Source of a predicate's objects: their kind (None: unknown), the origin in words, and a
+    remedy that types them."""
+
+    predicate: Term
+    kind: TermKind | None
+    origin: str
+    remedy: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class StreamObjects:
+    """Known sources of objects in the streams of a program; `is_complete`: there are no others."""
+
+    sources: tuple[ObjectSource, ...]
+    is_complete: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -300,25 +320,3 @@ def _missing_of_path(path: Path, available: Callable[[Term], bool]) -> frozenset
             return frozenset()
         case _:
             assert_never(path)
-
-
-# Kinds of the objects of predicates in streams, as far as they are known before a run.
-
-
-@dataclass(frozen=True, slots=True)
-class ObjectSource:
-    """Source of a predicate's objects: their kind (None: unknown), the origin in words, and a
-    remedy that types them."""
-
-    predicate: Term
-    kind: TermKind | None
-    origin: str
-    remedy: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class StreamObjects:
-    """Known sources of objects in the streams of a program; `is_complete`: there are no others."""
-
-    sources: tuple[ObjectSource, ...]
-    is_complete: bool

@@ -48,7 +48,7 @@ class ContradictedReport(NamedTuple):
 
 class UnitStep(NamedTuple):
     """The result of a moment of a unit: its firings, the events that higher layers read, dead
-    letters, and the contradiction to report, if any."""
+    letters, and the contradiction to warn of, if any."""
 
     firings: Sequence[Firing]
     events: Sequence[CompositeEvent]

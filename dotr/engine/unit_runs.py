@@ -16,14 +16,15 @@ from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias, TypeVar
 
 from dotr.errors.diagnostics import Diagnostic
-from dotr.evaluation.limits import Limits
+from dotr.errors.fallbacks import FallbackKind, error_line, reraise_in_tests
+from dotr.evaluation.limits import LimitExceeded, Limits
 from dotr.instant.datalog.background.knowledge import Knowledge
 from dotr.instant.datalog.closure.closed_instant import Contradiction
 from dotr.model.algebra import Select
 from dotr.model.datalog import DatalogRule
 from dotr.model.places import Span
 from dotr.model.rules import Rule
-from dotr.model.stream import DeadLetter, Firing
+from dotr.model.stream import DeadLetter, Firing, Reason
 from dotr.model.terms import Label, Term, Variable
 from dotr.model.time import Clock, Micros
 from dotr.temporal.layout.spread import BucketShare
@@ -31,10 +32,9 @@ from dotr.temporal.layout.units import StreamUnit
 from dotr.temporal.matching.events import StoredEvent
 from dotr.temporal.matching.operator import Arrival
 from dotr.temporal.matching.rule_counts import RuleCounts
-from dotr.temporal.matching.state import StateError
 
 if TYPE_CHECKING:
-    from dotr.engine.state.units import UnitSnapshot
+    from dotr.engine.state.keyed import KeyedState
     from dotr.instant.datalog.content_entailment import ContentCloser
     from dotr.temporal.layout.layers import Layout
     from dotr.temporal.stage_two import StageTwo
@@ -94,22 +94,24 @@ class UnitRun(ABC):
     `is_waiting`: after the last instant the unit ends only once no unit that feeds it may make
     events any more; `release` is then to be called.
 
-    `acts_alone`: `next_due` may return a time. Where it is False, no result depends on `next_due`,
-    `begin` and `end`.
+    `acts_alone`: `next_due` may return a time. Where it is False, only arrivals make events: no
+    result depends on `next_due`, `begin` and `end`.
+
+    The methods of time, as far as they are not overridden, are those of a run that does not act
+    alone.
     """
 
-    acts_alone: bool = True
+    acts_alone: bool = False
     is_waiting: bool = False
 
-    @abstractmethod
-    def begin(self, time: Micros) -> None:
+    def begin(self, time: Micros) -> None:  # noqa: B027 - only some runs need it
         """Note the time of the first instant in µs; without effect after the first call. For a unit
         that is added to a running program it is the time after the last instant."""
 
-    @abstractmethod
     def end(self, last: Micros, *, is_fed: bool) -> Sequence[DeadLetter]:
         """Note the last instant, or the last time advanced to, in µs. `is_fed`: a unit that feeds
         this one may still make events. The result is that of `open_gap`."""
+        return ()
 
     def open_gap(self, after: Micros, before: Micros) -> Sequence[DeadLetter]:
         """Note that no instant is between two times in µs, where the run may act more than
@@ -127,22 +129,22 @@ class UnitRun(ABC):
         is that of `open_gap`."""
         return ()
 
-    @abstractmethod
     def next_due(self) -> Micros | None:
         """The next time in µs at which the unit is to be stepped if nothing arrives; None:
         never."""
+        return None
 
     @property
-    @abstractmethod
     def is_under_way(self) -> bool:
         """True if the unit may still make events after the last instant without arrivals: a report
         or a point is to come. Arrivals may make it fire in any case, so `is_fed` of its readers
         also considers the units that feed this one."""
+        return False
 
     @property
-    @abstractmethod
     def is_over(self) -> bool:
         """True if the unit makes no event any more, whatever arrives."""
+        return False
 
     @abstractmethod
     def step(self, time: Micros, arrivals: UnitArrivals, *, is_fed: bool = False) -> UnitResult:
@@ -180,6 +182,11 @@ class UnitRun(ABC):
         """
         raise AssertionError(f"the unit has no rule {rule.name}")
 
+    def keyed_state(self) -> KeyedState | None:
+        """The parts of the state that have a key, and those that are the same in every bucket; None:
+        the unit has one partition."""
+        return None
+
     def take_rule_counts(self) -> Mapping[str, RuleCounts]:
         """The counts of the rules within the unit since the last call, by name of the rule."""
         return {}
@@ -199,6 +206,23 @@ class UnitRun(ABC):
     def entry_count(self) -> int:
         """The number of stored entries of all logs."""
         return sum(self.event_counts) if self.oldest() else 0
+
+
+def failure_letter(error: Exception, kind: FallbackKind, what: str, name: str, span: Span, time: Micros) -> DeadLetter:
+    """The dead letter of a moment of a unit that has raised an error: it goes over a limit or, with
+    any other error, fails; in tests that is raised again.
+
+    Args:
+        error: the error that is being handled.
+        kind: that of the error, if it is no limit.
+        what: the moment in the message, such as "a report of Q".
+        name: the name of the unit, with its place.
+        time: the time of the moment in µs.
+    """
+    reraise_in_tests(error, kind)
+    if isinstance(error, LimitExceeded):
+        return DeadLetter.of_unit(Reason.LIMIT, name, span, time, f"{what} goes over a limit: {error}")
+    return DeadLetter.of_unit(Reason.FAILED, name, span, time, f"{what} fails: {error_line(error)}")
 
 
 class SharedParts:
@@ -260,17 +284,12 @@ class UnitMeaning(NamedTuple):
     settings: tuple[int, ...] = ()
 
 
-class EngineUnit(ABC):
-    """A unit as the engine knows it: its run, its state and its warnings, beside its place in the
-    layout (`dotr.temporal.layout.units.StreamUnit`). The class of each language derives from it.
+class EngineUnit(StreamUnit):
+    """A unit as the engine knows it: its run, its meaning and its warnings, beside its place in the
+    layout. The class of each language derives from it.
     """
 
     __slots__ = ()
-
-    @property
-    @abstractmethod
-    def name(self) -> str:
-        """That of the unit."""
 
     @abstractmethod
     def run(self, context: UnitContext, share: BucketShare | None = None) -> UnitRun:
@@ -299,30 +318,6 @@ class EngineUnit(ABC):
     @abstractmethod
     def meaning(self, origin: Micros) -> UnitMeaning | None:
         """The meaning of the unit, where windows have an origin in µs; None: it has no state."""
-
-    def divided(
-        self, state: UnitSnapshot, context: UnitContext, buckets: int, bucket_before: tuple[int, int] | None
-    ) -> Sequence[UnitSnapshot]:
-        """The parts of the state of a unit that has a key, by bucket.
-
-        Args:
-            state: that of the whole unit, or of a bucket.
-            context: the settings of the program's units.
-            buckets: the number of buckets.
-            bucket_before: the old bucket and the old number of buckets; None for the whole unit.
-
-        Raises:
-            StateError: the state is of another form, or that of such a unit cannot be divided.
-        """
-        raise StateError(f"that of {self.name} cannot be divided over {buckets} buckets")
-
-    def united(self, parts: Sequence[UnitSnapshot]) -> UnitSnapshot:
-        """The state of a bucket, united from its parts, which have different keys.
-
-        Raises:
-            StateError: that of such a unit cannot be divided, and so there are no parts.
-        """
-        raise StateError(f"that of {self.name} has no parts")
 
 
 def engine_unit(unit: StreamUnit) -> EngineUnit:

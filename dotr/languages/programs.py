@@ -7,7 +7,7 @@ all names are resolved (`dotr.languages.linking`). Parsers are loaded where a te
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from hashlib import blake2b
 from typing import Final
@@ -16,6 +16,7 @@ from dotr.engine.multi_query import share_queries
 from dotr.engine.program import CompiledProgram, compile_units
 from dotr.engine.spec import ProgramSpec, RuleSet
 from dotr.engine.static_answers import StaticAnswers
+from dotr.engine.stream_terms import StreamObjects
 from dotr.errors.diagnostics import Diagnostic, Refused, Severity
 from dotr.evaluation.limits import BOUNDS, LONGEST_TEXT, MOST_TEXT_OF_BACKGROUND
 from dotr.instant.datalog.background.compiled_cache import CachePolicy, StoreFile, open_background
@@ -26,8 +27,9 @@ from dotr.instant.datalog.entailment import rule_set
 from dotr.instant.stage_one import StaticLimitExceeded, plan_source
 from dotr.languages.registry import RuleLanguage, has_units, of_language, read_unit_files
 from dotr.model.datalog import DatalogRule
-from dotr.model.places import Span
+from dotr.model.places import Document, Span
 from dotr.model.rules import FactSource, facts_of
+from dotr.model.terms import Prefixes, Term
 from dotr.temporal.layout.layers import lay_out
 from dotr.temporal.layout.retention import roles
 from dotr.temporal.layout.units import StreamUnit
@@ -230,3 +232,57 @@ def _unit_warnings(program: CompiledProgram) -> Iterator[Diagnostic]:
     answered = {plan.select for plan in program.stage_one.plans if plan.static}
     for unit in program.units:
         yield from engine_unit(unit).warnings(program.knowledge, program.spec.limits, answered)
+
+
+# Rule files without a configuration, and warnings of each language on the streams that a program
+# reads, for `dotr check`.
+
+
+def rules_alone(documents: Sequence[Document]) -> RuleSet:
+    """The rules of rule files as one program without a configuration. Without errors, diagnostics
+    include the warnings on the layout."""
+    from dotr.languages.rules import compile_rules
+    from dotr.languages.rules.spread_warnings import spread_warnings
+
+    rules = compile_rules(documents, {})
+    if rules.errors:
+        return rules
+    layout = lay_out(share_queries(rules.rules), cut=True)
+    return replace(rules, diagnostics=(*rules.diagnostics, *spread_warnings(layout, rules.diagnostics)))
+
+
+def warnings_on_conditions(program: CompiledProgram, objects: StreamObjects) -> Iterator[Diagnostic]:
+    """Warnings on conditions of rules that are never true for the known objects of the streams."""
+    from dotr.languages.rules.never_true import never_true
+
+    return never_true(program, objects)
+
+
+def warnings_on_windows(program: CompiledProgram, objects: StreamObjects) -> Iterator[Diagnostic]:
+    """Warnings on predicates that windows ask for, and that only the background has, given the known
+    objects of the streams."""
+    if program.units:
+        from dotr.languages.continuous.stream_check import of_the_background
+
+        yield from of_the_background(program, objects)
+
+
+def warnings_on_streams(
+    program: CompiledProgram,
+    streamed: Mapping[str, frozenset[Term]],
+    nearest: Callable[[Term, Iterable[Term], Prefixes], str],
+    *,
+    complete: bool,
+) -> Iterator[Diagnostic]:
+    """Warnings on predicates and classes that the windows of a program ask for.
+
+    Args:
+        program: the program.
+        streamed: the predicates and classes of each input that was read, by the input's name.
+        nearest: finds a known term with a similar spelling.
+        complete: all records were read.
+    """
+    if program.units:
+        from dotr.languages.continuous.stream_check import missing_in_windows
+
+        yield from missing_in_windows(program, streamed, nearest, complete=complete)

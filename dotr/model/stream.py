@@ -12,6 +12,7 @@ from enum import Enum
 from operator import itemgetter
 from typing import Final, NamedTuple
 
+from dotr.model.places import Span
 from dotr.model.terms import Label, Prefixes, Term, Triple, Variable
 from dotr.model.time import Micros
 
@@ -137,6 +138,12 @@ class DeadLetter(NamedTuple):
     text: str
     why: str
     encoding: str = ""
+
+    @classmethod
+    def of_unit(cls, reason: Reason, name: str, span: Span, time: Micros, why: str, text: str | None = None) -> DeadLetter:
+        """The dead letter of a rule or another unit, at a time in µs: its input is the unit, its file
+        and line are those of the span. `text`: the event; None: the name of the unit."""
+        return cls(reason, f"rule {name}", span.document.name, span.line_column[0], time, name if text is None else text, why)
 
 
 output_order: Final[Callable[[Firing], tuple[object, ...]]] = itemgetter(0, 1, 3, 2, 4)

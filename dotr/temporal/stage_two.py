@@ -294,7 +294,6 @@ class StageTwo:
         placed = self._layer.rules[failure.rule]
         rule, names = placed.rule, placed.rule.anchor.source.attributes
         attributes = {name: term for name, term in zip(names, failure.anchor[2], strict=True) if term is not None}
-        line, _ = rule.span.line_column
         if isinstance(failure, RuleFailure):
             reason, text = Reason.FAILED, json.dumps({"event": rule.anchor.label, "attributes": attributes}, ensure_ascii=False)
             why = f"rule {rule.name} fails at it: {failure.error}"
@@ -314,7 +313,7 @@ class StageTwo:
             clause = AT_THE_CLAUSE + described_clause(rule.clauses[failure.place - 1]) if failure.place else ""
             reason, text = Reason.LIMIT, rule.name
             why = f"rule {rule.name} goes over a limit at its anchor {anchor}: more than {most}{clause}"
-        return DeadLetter(reason, f"rule {rule.name}", rule.span.document.name, line, time, text, why)
+        return DeadLetter.of_unit(reason, rule.name, rule.span, time, why, text)
 
     def _write(self, time: Micros, matched: Sequence[Match], repeats: dict[bytes, int]) -> LayerResult:
         """The firings of matches. Matches of the same events are adjacent, and their firings share

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from dotr.commands.test.run import load_test
+from dotr.commands.test.cases import load_test
 from dotr.engine.program import CompiledProgram
 from dotr.engine.spec import ProgramSpec
 from dotr.engine.state.schema import state_schema

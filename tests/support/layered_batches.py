@@ -10,7 +10,7 @@ from typing import TypeAlias
 
 from dotr.engine.driver import close_instant, items_of_instant
 from dotr.engine.spec import ProgramSpec
-from dotr.engine.state.migration import StateMigrator, merge_blocks, merge_units, state_change
+from dotr.engine.state.migration import StateMigrator, merge_blocks, state_change
 from dotr.engine.state.moves import MovedState, blocks_of_state
 from dotr.engine.state.schema import KnowledgeDigests, state_schema
 from dotr.engine.state.units import UnitsValue
@@ -152,8 +152,7 @@ def moved_to(run: LayeredRun, buckets: int, now: Micros, spec: ProgramSpec | Non
             texts = parts.get((layer, bucket), [])
             if placed.units:
                 of_units = [UnitsValue.decode(text) for text in texts]
-                units_of = [each.unit for each in placed.units]
-                store.kept = b"moved", merge_units([each for each in of_units if each is not None], until, units_of).encode()
+                store.kept = b"moved", migrator.unite_units([each for each in of_units if each is not None], until).encode()
             else:
                 of_rules = [MovedState.decode(text) for text in texts]
                 whole = merge_blocks(placed, [each for each in of_rules if each is not None], until, migrator.kept_order(layer))

@@ -11,23 +11,27 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
-from typing import Final
+from typing import Final, assert_never
 
 from dotr.commands.check.sample import InputSample, ObjectTexts, sample_files, sample_partitions, sample_standard_input
 from dotr.engine.program import CompiledProgram
-from dotr.engine.stream_terms import MOST_TERMS, StreamTerms, TermDependencies
+from dotr.engine.stream_terms import MOST_TERMS, ObjectSource, StreamObjects, StreamTerms, TermDependencies
 from dotr.errors.diagnostics import Diagnostic, Refused, Severity
+from dotr.evaluation.expressions.kinds import TermKind, term_kind
 from dotr.evaluation.expressions.values.times import format_time
-from dotr.model.algebra import Select
+from dotr.languages.programs import warnings_on_streams
+from dotr.model.algebra import Const, Select, Var
 from dotr.model.places import Document, Span
 from dotr.model.rules import FactSource
-from dotr.model.terms import Prefixes, Term
+from dotr.model.templates import Blank, Cell, CellIri, CellLiteral, Fresh, TemplateSlot, TemplateTerm
+from dotr.model.terms import XSD, Prefixes, Term, Triple
 from dotr.model.time import UNITS, Clock
 from dotr.runtimes.pipeline.config import Config
 from dotr.runtimes.pipeline.inputs import Inputs, bounded_topics, read_inputs
 from dotr.runtimes.pipeline.sections import InputSection
 from dotr.syntax import scan
 from dotr.syntax.rendering import duration_text, term_text
+from dotr.syntax.turtle.parser import parse_template
 from dotr.temporal.layout.retention import roles
 
 _MOST_LISTED: Final = 10
@@ -75,10 +79,7 @@ def check_data(config: Config, program: CompiledProgram, most: int) -> DataCheck
     if any(sample.count for sample in samples):
         complete = len(samples) == len(config.settings.input) and all(sample.ended for sample in samples)
         warnings += _missing_terms(program, samples, complete=complete)
-        if program.units:
-            from dotr.languages.continuous.stream_check import missing_in_windows
-
-            warnings += missing_in_windows(program, streamed, _nearest, complete=complete)
+        warnings += warnings_on_streams(program, streamed, _nearest, complete=complete)
     return DataChecked(tuple(warnings), tuple(lines))
 
 
@@ -284,3 +285,63 @@ def _place_of(text: str, term: Term, documents: Iterable[Document]) -> Span | No
             if found[0] in (text, term):
                 return Span(document, *found.span())
     return None
+
+
+# Objects of predicates that are known without reading data.
+
+
+def objects_of_inputs(config: Config) -> StreamObjects:
+    """Sources of objects in a configuration's inputs: the maps of CSV inputs. With other inputs the
+    result is not complete."""
+    sources: list[ObjectSource] = []
+    is_complete = True
+    for section in config.settings.input:
+        if section.format != "csv" or section.map is None:
+            is_complete = False
+            continue
+        document = Document(f"map of input {section.name}", section.map)
+        try:
+            template = parse_template(Span(document, 0, len(section.map)), config.settings.prefixes, cells=True)
+        except Refused:  # reported by the check of the input
+            is_complete = False
+            continue
+        for _, predicate, value in template.triples:
+            if isinstance(predicate, Const):
+                sources.append(ObjectSource(predicate.term, _kind_of_slot(value), f"by the map of input {section.name}", _remedy(value)))
+            else:
+                is_complete = False
+    return StreamObjects(tuple(dict.fromkeys(sources)), is_complete)
+
+
+def objects_of_graphs(graphs: Iterable[Sequence[Triple]]) -> StreamObjects:
+    """Sources of objects in the graphs of a test."""
+    objects = dict.fromkeys((predicate, term_kind(value)) for graph in graphs for _, predicate, value in graph)
+    return StreamObjects(
+        tuple([ObjectSource(predicate, kind, "in the streams of the cases") for predicate, kind in objects]), is_complete=True
+    )
+
+
+def _kind_of_slot(slot: TemplateSlot) -> TermKind | None:
+    match slot:
+        case Const(term):
+            return term_kind(term)
+        case CellIri():
+            return TermKind.IRI
+        case Blank():
+            return TermKind.BLANK
+        case CellLiteral(_, datatype, language):
+            return TermKind.STRING if datatype == XSD + "string" and not language else None
+        case TemplateTerm():
+            return TermKind.TRIPLE
+        case Cell() | Var() | Fresh():
+            return None
+        case _:
+            assert_never(slot)
+
+
+def _remedy(slot: TemplateSlot) -> str:
+    match slot:
+        case CellLiteral((Cell(column),), _, _):
+            return f'write {{{column}}} or "{{{column}}}"^^xsd:decimal there'
+        case _:
+            return ""

@@ -17,13 +17,11 @@ from typing import Final, TypeAlias
 
 from dotr.commands.check.allowed import AllowedWarnings, entry_spans, unknown_names
 from dotr.commands.check.claims import YAML, claimants, claimed_files, files_in
-from dotr.commands.check.data import check_data
+from dotr.commands.check.data import check_data, objects_of_graphs, objects_of_inputs
 from dotr.commands.check.misspelt_names import StreamTexts, misspelt_names, texts_of_inputs
-from dotr.commands.check.object_sources import objects_of_graphs, objects_of_inputs
 from dotr.commands.check.retained_state import RetainedState, shown_prefixes, state
 from dotr.commands.test.cases import read_cases, unplaced_elements
 from dotr.commands.test.files import TestFile, is_test, read_file
-from dotr.engine.multi_query import share_queries
 from dotr.engine.program import CompiledProgram
 from dotr.engine.spec import ProgramSpec, RuleSet
 from dotr.engine.stream_terms import StreamObjects
@@ -33,11 +31,8 @@ from dotr.instant.datalog.background.knowledge import problems_of
 from dotr.languages.allowances import allowances, allowances_above
 from dotr.languages.codes import RuleCode
 from dotr.languages.declarations import nothing_said
-from dotr.languages.programs import compile_program
+from dotr.languages.programs import compile_program, rules_alone, warnings_on_conditions, warnings_on_windows
 from dotr.languages.registry import RuleLanguage, extension_problem
-from dotr.languages.rules import compile_rules
-from dotr.languages.rules.never_true import never_true
-from dotr.languages.rules.spread_warnings import spread_warnings
 from dotr.model.places import Document, Span
 from dotr.model.terms import Prefixes
 from dotr.runtimes.pipeline.build import check_files
@@ -45,7 +40,6 @@ from dotr.runtimes.pipeline.config import matching_files, read_config, read_docu
 from dotr.runtimes.pipeline.sections import Settings
 from dotr.syntax.datalog import parse_datalog
 from dotr.syntax.yaml import read_tree
-from dotr.temporal.layout.layers import lay_out
 from dotr.temporal.layout.units import StreamUnit
 
 _RULE_FILES: Final = tuple(language.value for language in RuleLanguage)
@@ -285,12 +279,8 @@ def _check_program(
     try:
         program = compile_program(spec, cache_policy)
         comments = [each for document in (*spec.rules, *spec.datalog) for each in allowances(document)]
-        found = [*never_true(program, stream_objects), *misspelt_names(program, texts)]
-        if program.units:
-            from dotr.languages.continuous.background_blocks import of_the_background
-
-            found += of_the_background(program, stream_objects)
-        with_data = allowed.kept(found, comments)
+        of_rules = [*warnings_on_conditions(program, stream_objects), *misspelt_names(program, texts)]
+        with_data = allowed.kept([*of_rules, *warnings_on_windows(program, stream_objects)], comments)
         problems = [*program.warnings, *program.notices, *with_data, *_unshown_events(program, formats)]
         allowed.note(program.silenced)
         allowed.judge(comments, with_data=test is None)
@@ -350,20 +340,18 @@ def _check_rules(paths: Sequence[str], programs: _Programs, allowed: AllowedWarn
             documents.append(read_document(path))
         except Refused as refused:
             problems += refused.diagnostics
-    all_rules = compile_rules(documents, {}) if len(documents) > 1 else RuleSet((), (), ())
+    all_rules = rules_alone(documents) if len(documents) > 1 else RuleSet((), (), ())
     for document in documents:
-        own_rules = compile_rules([document], {})
+        own_rules = rules_alone([document])
         alone = [*own_rules.diagnostics, *filter(None, [nothing_said(document)])]
         comments = allowances(document)
         if not own_rules.errors:
             _add_state(document.name, [document], own_rules, programs)
-            alone += _partitions(own_rules)
         elif any(d.code in _OF_OTHER_FILES for d in alone):
             with_others = [d for d in all_rules.diagnostics if d.span is not None and d.span.document is document]
             if len(documents) > 1 and _errors(with_others) < _errors(alone):
                 alone = with_others
                 if not all_rules.errors:
-                    alone += [d for d in _partitions(all_rules) if d.span is not None and d.span.document is document]
                     _add_state(", ".join(d.name for d in documents), documents, all_rules, programs)
         if not _errors(alone):
             allowed.judge(comments, with_data=False)
@@ -383,10 +371,6 @@ def _check_units(paths: Sequence[str], allowed: AllowedWarnings) -> list[Diagnos
     allowed.note(program.silenced)
     allowed.judge(comments, with_data=False)
     return [*program.warnings, *program.notices]
-
-
-def _partitions(rules: RuleSet) -> list[Diagnostic]:
-    return spread_warnings(lay_out(share_queries(rules.rules), cut=True), rules.diagnostics)
 
 
 def _errors(diagnostics: Iterable[Diagnostic]) -> int:

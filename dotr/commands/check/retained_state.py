@@ -15,18 +15,14 @@ from dataclasses import dataclass
 from typing import assert_never
 
 from dotr.engine.spec import ProgramSpec, RuleSet
+from dotr.explanations.descriptions import described
 from dotr.languages.declarations import declared_prefixes
-from dotr.languages.epsparql.component import IntervalComponent
-from dotr.languages.epsparql.unit import IntervalUnit
-from dotr.languages.lars.lars_retention import retentions
-from dotr.languages.lars.unit import LarsUnit
 from dotr.model.rules import Between, Clause, Rule, Window
 from dotr.model.terms import Label, Prefixes
 from dotr.model.time import Micros
 from dotr.syntax.rendering import bound_text
-from dotr.temporal.intervals.patterns import TemporalOperator, combinations
 from dotr.temporal.layout.retention import longest_chain, lookbacks, scope_of
-from dotr.temporal.layout.units import StreamQuery, StreamUnit
+from dotr.temporal.layout.units import StreamUnit
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,35 +42,11 @@ class RetentionBound:
 
 
 @dataclass(frozen=True, slots=True)
-class OperatorBound:
-    """Retention of the solutions that an operator of an EP-SPARQL unit keeps, `length` in µs."""
-
-    unit: Label
-    operator: TemporalOperator
-    length: Micros
-
-    def __str__(self) -> str:
-        sides = "both sides" if self.operator is TemporalOperator.AND else "the left side"
-        return f"{self.unit}: solutions on {sides} of {self.operator.value} kept {bound_text(self.length)}"
-
-
-@dataclass(frozen=True, slots=True)
-class StreamBound:
-    """Part of a stream that a window of a continuous query keeps, or a LARS file of a predicate."""
-
-    unit: Label
-    kept: str
-
-    def __str__(self) -> str:
-        return f"{self.unit}: {self.kept}"
-
-
-@dataclass(frozen=True, slots=True)
 class RetainedState:
-    """Bounds of a program's state; `title` names its file."""
+    """Bounds of a program's state, those of units other than rules as text; `title` names its file."""
 
     title: str
-    bounds: tuple[RetentionBound | OperatorBound | StreamBound, ...]
+    bounds: tuple[RetentionBound | str, ...]
 
     def __str__(self) -> str:
         if not self.bounds:
@@ -98,35 +70,7 @@ def state(title: str, rules: RuleSet, units: Sequence[StreamUnit] = (), prefixes
         for origin, bound in _bounds_of(rule):
             bounds_by_label.setdefault((origin, "" if origin in shared else rule.name), []).append(bound)
     of_rules = [_longest(label, bounds) for (label, _), bounds in bounds_by_label.items()]
-    return RetainedState(title, (*of_rules, *(bound for unit in units for bound in _bounds_of_unit(unit, prefixes or {}))))
-
-
-def _bounds_of_unit(unit: StreamUnit, prefixes: Prefixes) -> Iterator[OperatorBound | StreamBound]:
-    """Bounds of a unit: of the operators of an EP-SPARQL unit or of all members of a component, of
-    the windows of a continuous query, or of the predicates of a LARS file.
-    """
-    match unit:
-        case IntervalComponent():
-            for member in unit.members:
-                if isinstance(member, IntervalUnit):
-                    yield from _bounds_of_unit(member, prefixes)
-        case IntervalUnit(query):
-            for each in () if query.where is None else combinations(query.where):
-                if each.bound is not None and each.operator not in (TemporalOperator.EQUALS, TemporalOperator.EQUALSOPTIONAL):
-                    yield OperatorBound(query.label, each.operator, each.bound)
-        case StreamQuery(query):
-            from dotr.languages.continuous.description import kept_by_window  # loaded where a program has a query
-
-            for window in query.windows:
-                of_window = f"window {window.name}" if window.name else "its window"
-                yield StreamBound(query.label, f"{of_window} keeps {kept_by_window(window)}")
-        case LarsUnit(file):
-            from dotr.languages.lars.description import retention_text  # loaded where a program has such a file
-
-            for kept in retentions(file):
-                yield StreamBound(file.name, retention_text(kept, prefixes))
-        case _:
-            pass
+    return RetainedState(title, (*of_rules, *(line for unit in units for line in described(unit).retention(prefixes or {}))))
 
 
 def _longest(label: Label, bounds: Iterable[RetentionBound]) -> RetentionBound:

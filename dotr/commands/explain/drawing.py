@@ -15,13 +15,8 @@ from itertools import pairwise
 from typing import Final
 
 from dotr.commands.explain.explanation import Explanation, RuleExplanation
-from dotr.engine.program import CompiledProgram
-from dotr.languages.continuous.description import DrawnUnit
-from dotr.languages.continuous.unit import MergedGraphs
-from dotr.model.rules import EventSource
-from dotr.model.units import FedGraphs, GraphStream, IntervalEvents, MadeGraphs, UnitStream
-from dotr.temporal.layout.layers import Layer
-from dotr.temporal.layout.units import StreamUnit, labels_made
+from dotr.explanations.descriptions import DrawnUnit
+from dotr.model.units import FedGraphs
 
 _CHARACTER: Final = 6.7
 _LINE: Final = 16
@@ -33,16 +28,15 @@ _WIDEST: Final = 72
 """Number of characters at which lines wrap."""
 
 
-def mermaid(explained: Explanation, units: Sequence[DrawnUnit] = ()) -> str:
-    """Flowchart in mermaid's language; `units` are those of other languages than that of rules."""
-    return "\n".join(["flowchart LR", *_mermaid(explained, units)])
+def mermaid(explained: Explanation) -> str:
+    """Flowchart in mermaid's language."""
+    return "\n".join(["flowchart LR", *_mermaid(explained)])
 
 
-def _mermaid(explained: Explanation, units: Sequence[DrawnUnit]) -> Iterator[str]:
+def _mermaid(explained: Explanation) -> Iterator[str]:
     for query in explained.queries:
         yield f"  q{query.number}[{_quoted(f'query {query.number}', *query.labels, query.how)}]"
-    events = _events(explained, units)
-    streams = _streams(units)
+    units, events, streams = explained.drawn, _events(explained), _streams(explained)
     for number, stream in enumerate(streams):
         yield f"  s{number}[/{_quoted(f'stream {stream.name}')}/]"
     for number, unit in enumerate(units):
@@ -73,15 +67,15 @@ def _mermaid(explained: Explanation, units: Sequence[DrawnUnit]) -> Iterator[str
             yield f"  u{number} --> e{events.index(event)}"
 
 
-def _events(explained: Explanation, units: Sequence[DrawnUnit]) -> list[str]:
+def _events(explained: Explanation) -> list[str]:
     """The labels of all events, those of rules first."""
-    of_units = (event for unit in units for event in unit.events)
+    of_units = (event for unit in explained.drawn for event in unit.events)
     return list(dict.fromkeys([*(rule.event for rule in explained.rules), *of_units]))
 
 
-def _streams(units: Sequence[DrawnUnit]) -> list[FedGraphs]:
+def _streams(explained: Explanation) -> list[FedGraphs]:
     """The streams of inputs that units read."""
-    return list(dict.fromkeys(source for unit in units for _, source in unit.lines if isinstance(source, FedGraphs)))
+    return list(dict.fromkeys(source for unit in explained.drawn for _, source in unit.lines if isinstance(source, FedGraphs)))
 
 
 def _quoted(*lines: str) -> str:
@@ -173,10 +167,10 @@ class _Arrow:
     gaps: list[_Gap]
 
 
-def svg(explained: Explanation, units: Sequence[DrawnUnit] = ()) -> str:
+def svg(explained: Explanation) -> str:
     """SVG picture: a column of queries and streams, then for each layer a column of rules and other
     units, and one of their events."""
-    columns, arrows = _columns(explained, units)
+    columns, arrows = _columns(explained)
     x, bottom = float(_GAP), 0.0
     for column in columns:
         width = max(box.needed for box in column)
@@ -203,11 +197,12 @@ def svg(explained: Explanation, units: Sequence[DrawnUnit] = ()) -> str:
     )
 
 
-def _columns(explained: Explanation, units: Sequence[DrawnUnit]) -> tuple[list[list[_Box | _Gap]], list[_Arrow]]:
+def _columns(explained: Explanation) -> tuple[list[list[_Box | _Gap]], list[_Arrow]]:
     """Columns of boxes and gaps from left to right, ordered to reduce crossings, and the arrows."""
+    units = explained.drawn
     queries = {query.number: _query_box(query.number, query.labels, query.how, query.triggers) for query in explained.queries}
-    events = {event: _Box([event], round=18.0) for event in _events(explained, units)}
-    streams = {stream: _Box([f"stream {stream.name}"], round=0.0) for stream in _streams(units)}
+    events = {event: _Box([event], round=18.0) for event in _events(explained)}
+    streams = {stream: _Box([f"stream {stream.name}"], round=0.0) for stream in _streams(explained)}
     clock = _Box(["clock"], round=18.0)
     timed = any(step.source is None for rule in explained.rules for step in rule.steps)
     rules = [_rule_box(rule) for rule in explained.rules]
@@ -318,52 +313,3 @@ def _drawn(box: _Box) -> Iterator[str]:
             f'<text x="{box.x + _PAD:.0f}" y="{box.y + _PAD + 11 + number * _LINE:.0f}"{weight} '
             f'xml:space="preserve">{escape(line, quote=False)}</text>'
         )
-
-
-# Units other than rules as drawings show them, whatever their language.
-
-
-def drawn_units(explained: Explanation, program: CompiledProgram) -> Sequence[DrawnUnit]:
-    """The units of a program other than rules, by layer.
-
-    Units with an explanation are drawn as it describes them, others with the labels they read.
-    """
-    known = {unit.name: unit for unit in explained.drawn}
-    layers = program.layout.layers
-    return [
-        known.get(placed.unit.name) or _drawn_unit(layer, placed.unit)
-        for layer in layers
-        for placed in layer.units
-        if not isinstance(placed.unit, MergedGraphs)  # a query is drawn as one
-    ]
-
-
-def _drawn_unit(layer: Layer, unit: StreamUnit) -> DrawnUnit:
-    reason = unit.key.reason
-    lines: list[tuple[str, GraphStream | None]] = [(unit.name, None), *_reads(unit)]
-    lines.append((f"layer {layer.number}; {f'one partition: {reason}' if reason else f'by ?{unit.key.variable}'}", None))
-    return DrawnUnit(unit.name, layer.number, tuple(lines), labels_made(unit))
-
-
-def _reads(unit: StreamUnit) -> Iterator[tuple[str, GraphStream | None]]:
-    """A line for each label or stream that a unit reads, once."""
-    for stream in dict.fromkeys(read.stream for read in unit.reads):
-        source = _source(stream)
-        match source:
-            case MadeGraphs(label):
-                yield f"reads {label}", source
-            case FedGraphs(name):
-                yield f"reads the stream {name}", source
-            case None:
-                pass
-
-
-def _source(stream: UnitStream) -> GraphStream | None:
-    """The label or stream at which an arrow starts; None for the merge of all inputs."""
-    match stream:
-        case EventSource(label, _) | IntervalEvents(label, _):
-            return MadeGraphs(label)
-        case MadeGraphs() | FedGraphs():
-            return stream
-        case _:
-            return None

@@ -6,15 +6,15 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
 
 from dotr.commands.check.retained_state import link_text, shown_prefixes
 from dotr.commands.explain.placement import Reasons, aggregate_evaluation
 from dotr.engine.program import CompiledProgram
+from dotr.explanations.descriptions import DescribedProgram, DrawnUnit, Paragraph, described
 from dotr.instant.datalog.dependencies import relevant_rules
 from dotr.instant.queries import QueryPlan, canonical, plan
-from dotr.languages.continuous.description import ContinuousExplanation, DrawnUnit, explained_queries
-from dotr.languages.epsparql.description import IntervalExplanation, explained_intervals
-from dotr.languages.lars.description import LarsExplanation, explained_files
+from dotr.languages.registry import RuleLanguage
 from dotr.model.algebra import Select
 from dotr.model.rules import Absent, Aggregate, Choose, Clause, FactSource, Mode, Role, Rule
 from dotr.model.terms import Label, Term
@@ -23,6 +23,7 @@ from dotr.syntax.datalog import parse_datalog
 from dotr.syntax.rendering import bound_text, constraint_text, duration_text, expression_text, predicate_text, scope_text, term_text
 from dotr.temporal.layout.layers import Layer, PlacedRule
 from dotr.temporal.layout.retention import longest_chain, lookbacks, roles, scope_of
+from dotr.temporal.layout.units import ProgramUnit
 from dotr.temporal.matching.rule_templates import group_rules
 
 
@@ -100,7 +101,7 @@ class RuleExplanation:
 @dataclass(frozen=True, slots=True)
 class Explanation:
     """Plan of a program: background, number of stateful layers, queries, rules by layer, shared
-    queries without a reader, continuous queries by layer."""
+    queries without a reader; other units by language and layer as text, by layer as drawn."""
 
     title: str
     knowledge: str
@@ -108,14 +109,8 @@ class Explanation:
     queries: tuple[QueryExplanation, ...]
     rules: tuple[RuleExplanation, ...]
     unread: tuple[Label, ...]
-    continuous: tuple[ContinuousExplanation, ...] = ()
-    files: tuple[LarsExplanation, ...] = ()
-    intervals: tuple[IntervalExplanation, ...] = ()
-
-    @property
-    def drawn(self) -> tuple[DrawnUnit, ...]:
-        """Queries and LARS files, as a drawing shows them."""
-        return (*(query.drawn for query in self.continuous), *(file.drawn for file in self.files))
+    units: tuple[Paragraph, ...] = ()
+    drawn: tuple[DrawnUnit, ...] = ()
 
 
 def explanation(title: str, program: CompiledProgram) -> Explanation:
@@ -146,10 +141,24 @@ class _Explainer:
         queries = tuple(self.queries())
         read = {label for query in queries for label in query.labels}
         unread = tuple(shared.label for shared in self.program.rules.queries if shared.label not in read)
-        continuous, files = explained_queries(self.program), explained_files(self.program, self.prefixes)
-        intervals = explained_intervals(self.program)
         stateful = self.program.layout.stateful_operators
-        return Explanation(title, text, stateful, queries, tuple(rules), unread, continuous, files, intervals)
+        return Explanation(title, text, stateful, queries, tuple(rules), unread, *self.units())
+
+    def units(self) -> tuple[tuple[Paragraph, ...], tuple[DrawnUnit, ...]]:
+        """The texts on the units other than rules, by language and layer, and the drawn units, by
+        layer."""
+        program = self.program
+        units: list[ProgramUnit] = [*program.rules.rules, *program.units]
+        within = DescribedProgram(units, program.closing_rules, program.knowledge.background, self.prefixes)
+        texts: dict[RuleLanguage | None, list[Paragraph]] = {language: [] for language in RuleLanguage}
+        drawn: list[DrawnUnit] = []
+        for layer in program.layout.layers:
+            for placed in layer.units:
+                found = described(placed.unit).description(layer, within)
+                if found is not None:
+                    texts.setdefault(RuleLanguage.of(placed.unit.span.document.name), []).extend(found.text)
+                    drawn.append(found.drawn)
+        return tuple(chain.from_iterable(texts.values())), tuple(drawn)
 
     def queries(self) -> Iterable[QueryExplanation]:
         """Plans of the queries that rules read, by number."""

@@ -6,15 +6,12 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from dotr.commands.explain.drawing import drawn_units, mermaid, svg
+from dotr.commands.explain.drawing import mermaid, svg
 from dotr.commands.explain.explanation import ClauseExplanation, Explanation, QueryExplanation, RuleExplanation, explanation
 from dotr.commands.test.files import is_test, read_file
 from dotr.engine.program import CompiledProgram
 from dotr.engine.spec import ProgramSpec
 from dotr.errors.diagnostics import Refused, refuse
-from dotr.languages.continuous.description import lines_of
-from dotr.languages.epsparql.description import lines_of_intervals
-from dotr.languages.lars.description import lines_of_file
 from dotr.languages.programs import compile_program
 from dotr.languages.registry import RuleLanguage
 from dotr.runtimes.pipeline.config import read_config, read_document
@@ -26,13 +23,12 @@ def explain(path: str, form: str = "text") -> str:
 
     Raises `Refused` with the program's problems."""
     alone = ", without the knowledge that a configuration names" if RuleLanguage.of(path) is not None else ""
-    program = _program(path)
-    explained = explanation(path + alone, program)
+    explained = explanation(path + alone, _program(path))
     match form:
         case "mermaid":
-            return mermaid(explained, drawn_units(explained, program))
+            return mermaid(explained)
         case "svg":
-            return svg(explained, drawn_units(explained, program))
+            return svg(explained)
         case _:
             return "\n".join(text(explained))
 
@@ -71,15 +67,9 @@ def text(explained: Explanation) -> Iterator[str]:
     if explained.unread:
         yield ""
         yield f"Read by no rule, evaluated in rule tests only: {', '.join(explained.unread)}"
-    for continuous in explained.continuous:
+    for unit in explained.units:
         yield ""
-        yield from lines_of(continuous)
-    for file in explained.files:
-        yield ""
-        yield from lines_of_file(file)
-    for unit in explained.intervals:
-        yield ""
-        yield from lines_of_intervals(unit)
+        yield from unit.lines()
     for rule in explained.rules:
         yield ""
         yield from _rule(rule)

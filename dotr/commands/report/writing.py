@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from dotr import __version__
-from dotr.commands.explain.drawing import drawn_units, svg
+from dotr.commands.explain.drawing import svg
 from dotr.commands.explain.explanation import explanation
 from dotr.commands.explain.text import text
 from dotr.commands.report.answers import numbered, proofs, reasons_not_fired
@@ -121,7 +121,7 @@ def report_data(
         ),
         collected.rejected,
         collected.inputs,
-        ProgramPicture(svg(explained, drawn_units(explained, replay.program)), "\n".join(text(explained))),
+        ProgramPicture(svg(explained), "\n".join(text(explained))),
     )
 
 

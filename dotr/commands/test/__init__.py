@@ -13,8 +13,9 @@ from dotr.errors.fallbacks import drain_fallbacks
 from dotr.errors.terminal import print_stderr, print_stdout
 
 if TYPE_CHECKING:
+    from dotr.commands.test.cases import LoadedTest
     from dotr.commands.test.coverage import Coverage
-    from dotr.commands.test.run import LoadedTest, Outcome
+    from dotr.commands.test.run import Outcome
 
 
 def add_parser(commands: Commands) -> None:

@@ -1,23 +1,26 @@
-"""Cases of rule tests: streams with expected outputs and facts of interest."""
+"""Rule tests that are ready to run: a program, and cases, which are streams with expected outputs
+and facts of interest."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Final
 
 from dotr.commands.test.difference import Discrepancy, Item, comparable, comparable_attributes, discrepancies
-from dotr.commands.test.files import CaseSection, ElementSection, ExpectedSection, FactSection, RecordingSection, TestFile
+from dotr.commands.test.files import CaseSection, ElementSection, ExpectedSection, FactSection, RecordingSection, TestFile, read_file
 from dotr.engine.driver import Engine
 from dotr.engine.program import CompiledProgram
-from dotr.engine.replay import ElementPlace
+from dotr.engine.replay import ElementPlace, RejectedElement, Replay, ReplayedInstant
 from dotr.errors.diagnostics import Diagnostic, Refused
 from dotr.evaluation.expressions.values.times import format_time
 from dotr.evaluation.limits import LIMITS
 from dotr.instant.instants import merge
+from dotr.languages.programs import compile_program
 from dotr.model.places import Span
-from dotr.model.stream import FedGraph, Firing, Reason, fed_stream, stream_name
+from dotr.model.stream import Fact, FedGraph, Firing, Instant, Reason, fed_stream, stream_name
 from dotr.model.terms import Triple
 from dotr.model.time import LAST_MICRO, Clock, Micros, Unit
 from dotr.streams.times import parse_time
@@ -118,6 +121,60 @@ class Case:
             () if self.facts is None else discrepancies(self.facts, facts, self.clock, prefixes),
             has_answers,
         )
+
+
+@dataclass(frozen=True)
+class LoadedTest:
+    """Rule test that is ready to run: its file, its compiled program and its cases."""
+
+    file: TestFile
+    program: CompiledProgram
+    cases: Sequence[Case]
+
+    @property
+    def has_static_answers(self) -> bool:
+        """True if a query has static answers, which follow from the background alone."""
+        return any(plan.static for plan in self.program.stage_one.plans)
+
+    @cached_property
+    def static_facts(self) -> Sequence[Fact]:
+        """Static facts: those of the background alone, which hold at every instant."""
+        return self.program.facts_of_interest(Instant(0, ()))
+
+    def run(self, number: int) -> CaseRun:
+        """Run a case, by its number from 0 on."""
+        return self.cases[number].run(self.program, self.file.expected_prefixes)
+
+    def replay(self, number: int) -> Replay:
+        """A replay of a case, by its number from 0 on.
+
+        The place of an element is the line of its entry in `stream`, or its place in a recording.
+        """
+        case = self.cases[number]
+
+        def read(on_reject: Callable[[RejectedElement], None]) -> Iterator[ReplayedInstant]:
+            for time in sorted(case.elements):
+                yield ReplayedInstant(time, case.elements[time], case.places[time])
+
+        prefixes = {**self.file.prefixes, **self.program.rules.prefixes}
+        return Replay(self.file.path, self.program, case.clock, prefixes, read, case=case.name)
+
+
+def load_test(path: str) -> LoadedTest:
+    """Read a rule test and compile its program; raises `Refused` with all of their problems."""
+    file, problems = read_file(path)
+    program = None
+    if not problems:
+        try:
+            program = compile_program(file.spec)
+        except Refused as refused:
+            problems += refused.diagnostics
+    cases = read_cases(file, problems)
+    if program is not None:
+        problems += unplaced_elements(file, program)
+    if problems or program is None:
+        raise Refused(dict.fromkeys(problems))
+    return LoadedTest(file, program, cases)
 
 
 @dataclass(slots=True)

@@ -15,8 +15,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import NamedTuple, assert_never
 
-from dotr.commands.test.run import LoadedTest
-from dotr.commands.why.questions import replay_of_case
+from dotr.commands.test.cases import LoadedTest
 from dotr.engine.replay import Replay
 from dotr.evaluation.limits import LimitExceeded
 from dotr.explanations.evidence.evaluations import AnchorEvaluation, ClauseEvaluation, ConditionOutcome, ConsumedEvents
@@ -202,7 +201,7 @@ class Coverage:
 
     def add(self, test: LoadedTest, number: int) -> None:
         """Add a case, by its number from 0 on."""
-        replay = replay_of_case(test, number)
+        replay = test.replay(number)
         for rule in test.program.rules.rules:
             key = os.path.realpath(rule.span.document.name), rule.name
             coverage = self.rules.get(key)

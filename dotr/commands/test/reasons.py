@@ -7,10 +7,8 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Final
 
-from dotr.commands.test.cases import Case
+from dotr.commands.test.cases import Case, LoadedTest
 from dotr.commands.test.difference import Discrepancy, Item, attribute_terms
-from dotr.commands.test.run import LoadedTest
-from dotr.commands.why.questions import replay_of_case
 from dotr.engine.program import CompiledProgram
 from dotr.evaluation.expressions.values.times import format_time
 from dotr.explanations.why import EventQuestion, WhyExplainer
@@ -35,7 +33,7 @@ class FailureReasons:
     """Reasons of the differences of case `number`, counted from 0. Each reason replays the case."""
 
     def __init__(self, test: LoadedTest, number: int) -> None:
-        self._replay = replay_of_case(test, number)
+        self._replay = test.replay(number)
         self._times = test.cases[number].elements.keys()
         self._shown = 0
 

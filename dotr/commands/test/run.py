@@ -8,16 +8,12 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from functools import cached_property
 from pathlib import Path
 
-from dotr.commands.test.cases import Case, CaseRun, read_cases, unplaced_elements
+from dotr.commands.test.cases import CaseRun, LoadedTest, load_test
 from dotr.commands.test.difference import Discrepancy
-from dotr.commands.test.files import TestFile, is_test, read_file
-from dotr.engine.program import CompiledProgram
+from dotr.commands.test.files import is_test
 from dotr.errors.diagnostics import Diagnostic, Refused, refuse
-from dotr.languages.programs import compile_program
-from dotr.model.stream import Fact, Instant
 from dotr.runtimes.pipeline.config import matching_files, read_document
 from dotr.syntax.yaml import read_tree
 
@@ -84,46 +80,6 @@ class Outcome:
         'tests/comfort.yaml:20'
         """
         return f"{self.file}:{self.line}" if self.line else self.file
-
-
-@dataclass(frozen=True)
-class LoadedTest:
-    """Rule test that is ready to run: its file, its compiled program and its cases."""
-
-    file: TestFile
-    program: CompiledProgram
-    cases: Sequence[Case]
-
-    @property
-    def has_static_answers(self) -> bool:
-        """True if a query has static answers, which follow from the background alone."""
-        return any(plan.static for plan in self.program.stage_one.plans)
-
-    @cached_property
-    def static_facts(self) -> Sequence[Fact]:
-        """Static facts: those of the background alone, which hold at every instant."""
-        return self.program.facts_of_interest(Instant(0, ()))
-
-    def run(self, number: int) -> CaseRun:
-        """Run a case, by its number from 0 on."""
-        return self.cases[number].run(self.program, self.file.expected_prefixes)
-
-
-def load_test(path: str) -> LoadedTest:
-    """Read a rule test and compile its program; raises `Refused` with all of their problems."""
-    file, problems = read_file(path)
-    program = None
-    if not problems:
-        try:
-            program = compile_program(file.spec)
-        except Refused as refused:
-            problems += refused.diagnostics
-    cases = read_cases(file, problems)
-    if program is not None:
-        problems += unplaced_elements(file, program)
-    if problems or program is None:
-        raise Refused(dict.fromkeys(problems))
-    return LoadedTest(file, program, cases)
 
 
 def load_tests(paths: Sequence[str]) -> Iterator[LoadedTest | Outcome]:

@@ -14,10 +14,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal, NamedTuple, TypeAlias
 
-from dotr.commands.test.cases import read_cases
+from dotr.commands.test.cases import LoadedTest, read_cases
 from dotr.commands.test.difference import Discrepancy, Item, attribute_terms, attributes_text, entry_text, graph_text, scalar_text
 from dotr.commands.test.files import parse_file
-from dotr.commands.test.run import LoadedTest
 from dotr.errors.diagnostics import Refused
 from dotr.model.places import Document
 from dotr.syntax.yaml import Location, Tree

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from typing import Final
 
-from dotr.commands.test.cases import Case
+from dotr.commands.test.cases import Case, load_test
 from dotr.commands.test.files import is_test
-from dotr.commands.test.run import LoadedTest, load_test
-from dotr.engine.replay import RejectedElement, Replay, ReplayedInstant
+from dotr.engine.replay import Replay
 from dotr.errors.diagnostics import Diagnostic, Refused, did_you_mean, refuse
 from dotr.explanations.why_not.rule import Question
 from dotr.explanations.why_not.unit_why_not import question_attributes
@@ -182,7 +181,7 @@ def open_replays(path: str, case: str | None = None, options: Sequence[str] = ()
     if options:
         raise refuse("C218", f"{path} is a rule test, in which --set changes nothing", None, "Leave --set out, or name a configuration.")
     test = load_test(path)
-    return [replay_of_case(test, number) for number in _selected(path, test.cases, case)]
+    return [test.replay(number) for number in _selected(path, test.cases, case)]
 
 
 def _selected(path: str, cases: Sequence[Case], case: str | None) -> Sequence[int]:
@@ -196,18 +195,3 @@ def _selected(path: str, cases: Sequence[Case], case: str | None) -> Sequence[in
         return [int(case) - 1]
     hint = did_you_mean(case, names) or f"It has {len(cases)}: name one, or write its number from 1 on."
     raise Refused([Diagnostic("C218", f"{path} has no case {case}", None, hint)])
-
-
-def replay_of_case(test: LoadedTest, number: int) -> Replay:
-    """A replay of case `number`, counted from 0.
-
-    The place of an element is the line of its entry in `stream`, or its place in a recording.
-    """
-    case = test.cases[number]
-
-    def read(on_reject: Callable[[RejectedElement], None]) -> Iterator[ReplayedInstant]:
-        for time in sorted(case.elements):
-            yield ReplayedInstant(time, case.elements[time], case.places[time])
-
-    prefixes = {**test.file.prefixes, **test.program.rules.prefixes}
-    return Replay(test.file.path, test.program, case.clock, prefixes, read, case=case.name)

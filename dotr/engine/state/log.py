@@ -34,14 +34,14 @@ Consumption: TypeAlias = tuple[int, Micros, int, int]
 
 
 class TrackedSet(set[tuple[Micros, int]]):
-    """A set of consumed events that records its additions (`unwritten`) until they are written."""
+    """A set of consumed events that notes its additions (`unwritten`) until they are written."""
 
     def __init__(self, events: Iterable[tuple[Micros, int]] = ()) -> None:
         super().__init__(events)
         self.unwritten: list[tuple[Micros, int]] = []
 
     def update(self, *others: Iterable[tuple[Micros, int]]) -> None:
-        """Add events and record them as unwritten."""
+        """Add events and note them as unwritten."""
         for events in map(tuple, others):
             self.unwritten += events
             super().update(events)
@@ -135,8 +135,8 @@ class LogDelta(NamedTuple):
 
 
 def added_since(state: State, after: Micros | None, page: int = 0) -> LogDelta:
-    """The events of a state later than `after` (µs; None: all), and its recorded consumption, whose
-    record is cleared."""
+    """The events of a state later than `after` (µs; None: all), and the consumption noted in it,
+    which is cleared."""
     logs = [*(store.log for store in state.stores), *state.waiting]
     events = [list(log) if after is None else _events_after(log, after) if log and log[-1][0] > after else [] for log in logs]
     pairs: list[Consumption] = []
@@ -151,7 +151,7 @@ def added_since(state: State, after: Micros | None, page: int = 0) -> LogDelta:
 
 
 def track_consumption(state: State) -> State:
-    """Record the consumption of a state from now on; returns the state."""
+    """Note the consumption of a state from now on; returns the state."""
     state.consumed = tuple(map(TrackedSet, state.consumed))
     return state
 

@@ -50,8 +50,8 @@ from dotr.temporal.matching.matcher.emitter import event_test
 from dotr.temporal.matching.state import StateError, StateSnapshot
 
 if TYPE_CHECKING:  # loaded where a program has units
+    from dotr.engine.state.keyed import KeyedState
     from dotr.engine.unit_runs import UnitContext
-    from dotr.temporal.layout.units import StreamUnit
 
 
 class StateFate(Enum):
@@ -249,6 +249,7 @@ class StateMigrator:
         self._old_keys = {unit.name: unit.key for unit in before.units}
         self._units = {unit.name: unit for unit in after.units if old_meanings.get(unit.name) == new_meanings[unit.name]}
         self._placed_units = {placed.unit.name: placed.unit for placed in program.layout.units}
+        self._keyed_states: dict[str, KeyedState] = {}
         self._consuming: dict[int, list[tuple[RuleState, PlacedRule, Layer, int]]] = defaultdict(list)
         self._stores: dict[tuple[int, int], dict[tuple[int, int], _Target]] = defaultdict(dict)
         self._queues: dict[tuple[int, int], dict[tuple[int, int], _Target]] = defaultdict(dict)
@@ -298,7 +299,7 @@ class StateMigrator:
                 for target, (rest, entries) in self._parts_of_unit(name, bucket, snapshot).items():
                     part = UnitsValue(value.passed, [(name, rest, len(entries))], entries, None)
                     place = self._units[name].layer, target
-                    found[place] = merge_units([found[place], part], value.passed) if place in found else part  # of other units
+                    found[place] = self.unite_units([found[place], part], value.passed) if place in found else part  # of other units
         return found
 
     def _parts_of_unit(self, name: str, bucket: int, snapshot: UnitSnapshot) -> Mapping[int, UnitSnapshot]:
@@ -313,10 +314,34 @@ class StateMigrator:
             return {bucket: snapshot}
         if before not in ((), now.key):
             raise StateError(f"that of {name} was divided by another key ({', '.join(before)})")
-        from dotr.engine.unit_runs import engine_unit  # loaded where a state is divided
-
         was_in = (bucket, self._old_buckets) if before else None
-        return dict(enumerate(engine_unit(self._placed_units[name]).divided(snapshot, self._context, self._buckets, was_in)))
+        return dict(enumerate(self._keyed_state(name).divided(snapshot, self._buckets, was_in)))
+
+    def _keyed_state(self, name: str) -> KeyedState:
+        """The parts of the state of a unit. Raises StateError for a unit without a key."""
+        if name not in self._keyed_states:
+            from dotr.engine.unit_runs import engine_unit  # loaded where a state is divided
+
+            found = engine_unit(self._placed_units[name]).run(self._context).keyed_state()
+            if found is None:
+                raise StateError(f"that of {name} cannot be divided over {self._buckets} buckets")
+            self._keyed_states[name] = found
+        return self._keyed_states[name]
+
+    def unite_units(self, parts: Iterable[UnitsValue], passed: Micros | None) -> UnitsValue:
+        """The state of a bucket of units, united from its parts, after the instant `passed` (µs).
+        The parts of one unit are those of different keys. Raises StateError."""
+        found: dict[str, list[UnitSnapshot]] = {}
+        for part in parts:
+            for name, snapshot in part.snapshots(NO_SEGMENTS).items():
+                found.setdefault(name, []).append(snapshot)
+        units: list[tuple[str, str, int]] = []
+        inside: list[Sequence[StoredEvent]] = []
+        for name, snapshots in found.items():
+            rest, entries = snapshots[0] if len(snapshots) == 1 else self._keyed_state(name).united(snapshots)
+            units.append((name, rest, len(entries)))
+            inside += entries
+        return UnitsValue(passed, units, inside, None)
 
     def redistribute(self, layer: int, bucket: int, state: StateSnapshot) -> dict[tuple[int, int], StateSnapshot]:
         """The state of a bucket of an old layer as parts by (new layer, new bucket)."""
@@ -389,27 +414,6 @@ class StateMigrator:
             return [bucket_of(port, row, buckets, time) for row, time in zip(block.rows(), block.times, strict=True)]
         shift = port.shift(buckets)
         return block.buckets_by(key, lambda term: (bucket(term, buckets) + shift) % buckets)
-
-
-def merge_units(parts: Iterable[UnitsValue], passed: Micros | None, units_of: Iterable[StreamUnit] = ()) -> UnitsValue:
-    """The state of a bucket of units, united from its parts, after the instant `passed` (µs). The
-    parts of one unit are those of different keys; `units_of` has these units."""
-    by_name = {unit.name: unit for unit in units_of}
-    found: dict[str, list[UnitSnapshot]] = {}
-    for part in parts:
-        for name, snapshot in part.snapshots(NO_SEGMENTS).items():
-            found.setdefault(name, []).append(snapshot)
-    units: list[tuple[str, str, int]] = []
-    inside: list[Sequence[StoredEvent]] = []
-    for name, snapshots in found.items():
-        if len(snapshots) > 1:
-            from dotr.engine.unit_runs import engine_unit  # loaded where a state is divided
-
-            snapshots = [engine_unit(by_name[name]).united(snapshots)]
-        [(rest, entries)] = snapshots
-        units.append((name, rest, len(entries)))
-        inside += entries
-    return UnitsValue(passed, units, inside, None)
 
 
 def _role_test(role: Role, shared: Role, clock: Clock) -> EventTest | None:

@@ -373,7 +373,7 @@ def _text(page: int, closed: Micros, events: Mapping[int, Sequence[StoredEvent]]
 
 
 def _add_part(state: State, events: Mapping[int, Sequence[StoredEvent]], pairs: Iterable[Consumption]) -> None:
-    """Add a part to a page without recording its consumption as new."""
+    """Add a part to a page without noting its consumption as new."""
     for port, port_events in events.items():
         state.stores[port].extend(port_events)
     for number, time, ordinal, _ in pairs:

@@ -120,7 +120,7 @@ class SavedSession:
     def continued_by(self, program: CompiledProgram) -> Continuation:
         """The states in the layout of a program: an unchanged rule keeps its state, any other
         starts empty after the last time. Raises `ArgumentRefused` (C501) where the program counts
-        times in another unit.
+        times in another time unit.
         """
         if not self.dated and self.unit is not program.spec.unit:
             here, there = _word(program.spec.unit), _word(self.unit)

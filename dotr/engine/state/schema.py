@@ -1,7 +1,7 @@
 """Schema of the state of stage two: the rule behind each store, set and queue, and the meaning of
 that rule.
 
-Slots of the state are positional: numbered stores, sets and queues of a layer. The schema records
+Slots of the state are positional: numbered stores, sets and queues of a layer. The schema names
 which rule and role uses each slot, so that the layout of another program can be filled from it
 (`dotr.engine.state.migration`). It is data, stored beside the state.
 

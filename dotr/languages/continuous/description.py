@@ -1,17 +1,17 @@
-"""Explanations of continuous queries: streams, windows, reports, state, partition and layer."""
+"""Descriptions of continuous queries: streams, windows, reports, state, partition and layer."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import Final, NamedTuple, assert_never
+from typing import Final, assert_never
 
-from dotr.engine.program import CompiledProgram
 from dotr.evaluation.limits import NO_LIMITS
 from dotr.evaluation.triples.index import TripleIndex
+from dotr.explanations.descriptions import DescribedProgram, DrawnUnit, Paragraph, UnitDescription
 from dotr.languages.continuous.evaluation.maintained_matches import maintained_matches
 from dotr.languages.continuous.evaluation.match_blocks import MatchEvaluator
 from dotr.languages.continuous.evaluation.window_closures import recomputed_windows, tracked_graphs
+from dotr.languages.continuous.keys import query_key
 from dotr.languages.continuous.model import (
     AskForm,
     ConstructForm,
@@ -28,120 +28,17 @@ from dotr.languages.continuous.model import (
     StreamLevel,
     TriplesExtent,
 )
-from dotr.languages.continuous.unit import QueryUnit, query_of
 from dotr.model.datalog import DatalogRule
-from dotr.model.terms import Label
 from dotr.model.units import FedGraphs, GraphStream, MadeGraphs
 from dotr.syntax.rendering import duration_text
 from dotr.temporal.answers.plan import DEFAULT_GRAPH, maintained_plan
 from dotr.temporal.intervals.patterns import plain_groups
 from dotr.temporal.layout.layers import Layer
-from dotr.temporal.layout.units import ProgramUnit, readings
+from dotr.temporal.layout.units import StreamQuery
 
 
-@dataclass(frozen=True, slots=True)
-class WindowExplanation:
-    """One window of a query: its name, stream, extent, reports, level and state.
-
-    `source`: the stream, for drawings."""
-
-    name: str
-    stream: str
-    extent: str
-    reports: str
-    level: str
-    kept: str
-    source: GraphStream
-
-
-@dataclass(frozen=True, slots=True)
-class ContinuousExplanation:
-    """Plan of a continuous query, a text for each part.
-
-    `makes`: its events; `layer`: its layer and the reason; `readers`: the units that read its
-    events or graphs.
-    """
-
-    label: Label
-    makes: str
-    windows: tuple[WindowExplanation, ...]
-    evaluation: str
-    partition: str
-    layer: str
-    readers: tuple[str, ...] = ()
-    number: int = 0
-
-    @property
-    def drawn(self) -> DrawnUnit:
-        """The query as a drawing shows it."""
-        lines: list[tuple[str, GraphStream | None]] = [(f"{self.label}: {self.makes}", None)]
-        for window in self.windows:
-            lines.append((f"{window.name}: {window.extent}", window.source))
-            lines.append((f"reports {window.reports}; {window.level}; keeps {window.kept}", None))
-        lines += [(self.partition, None), (f"layer {self.layer}", None)]
-        return DrawnUnit(self.label, self.number, tuple(lines), (self.label,))
-
-
-class DrawnUnit(NamedTuple):
-    """A unit other than a rule in a drawing.
-
-    - `name`: its name; `layer`: the number of its layer.
-    - `lines`: its text, each line with the stream that it is about.
-    - `events`: the labels of its events.
-    """
-
-    name: str
-    layer: int
-    lines: tuple[tuple[str, GraphStream | None], ...]
-    events: tuple[Label, ...]
-
-
-def explained_queries(program: CompiledProgram) -> tuple[ContinuousExplanation, ...]:
-    """Explanations of the continuous queries of a program, by layer."""
-    rules = program.closing_rules
-    readers: dict[Label, list[str]] = {}
-    units: list[ProgramUnit] = [*program.rules.rules, *program.units]
-    for unit in units:
-        for reading in readings(unit):
-            readers.setdefault(reading.label, []).append(unit.name)
-    return tuple(
-        _explained(layer, query, rules, program.knowledge.background, tuple(dict.fromkeys(readers.get(placed.unit.name, ()))))
-        for layer in program.layout.layers
-        for placed in layer.units
-        if (query := query_of(placed.unit)) is not None
-    )
-
-
-def lines_of(query: ContinuousExplanation) -> Iterator[str]:
-    r"""The explanation of a query as text.
-
-    >>> window = WindowExplanation("<w>", "the input stream in", "RANGE 10 s STEP 5 s", "WINDOW CLOSE", "GRAPH", "10 s", FedGraphs("in"))
-    >>> print("\n".join(lines_of(ContinuousExplanation("Hot", "RSTREAM of ?x", (window,), "anew", "one", "0"))))
-    Continuous query Hot: RSTREAM of ?x
-      window     <w> on the input stream in: RANGE 10 s STEP 5 s
-        reports  WINDOW CLOSE
-        level    GRAPH
-        state    10 s
-      asked      anew
-      partition  one
-      layer      0
-      read by    no unit
-    """
-    yield f"Continuous query {query.label}: {query.makes}"
-    for window in query.windows:
-        yield f"  window     {window.name} on {window.stream}: {window.extent}"
-        yield f"    reports  {window.reports}"
-        yield f"    level    {window.level}"
-        yield f"    state    {window.kept}"
-    yield f"  asked      {query.evaluation}"
-    yield f"  partition  {query.partition}"
-    yield f"  layer      {query.layer}"
-    yield f"  read by    {', '.join(query.readers) or 'no unit'}"
-
-
-def _explained(
-    layer: Layer, unit: QueryUnit, rules: Sequence[DatalogRule], background: TripleIndex, readers: tuple[str, ...]
-) -> ContinuousExplanation:
+def query_description(unit: StreamQuery, layer: Layer, within: DescribedProgram) -> UnitDescription:
+    """The description of a query in its layer."""
     query = unit.query
     match query.form:
         case SelectForm():
@@ -153,20 +50,34 @@ def _explained(
         case other:
             assert_never(other)
     matched = {group.window for block in query.matches for group in plain_groups(block.events)}
-    windows = tuple(_window(window, stream, window.name in matched) for window, stream in zip(query.windows, unit.streams, strict=True))
-    reason = unit.key.reason
+    parts: list[tuple[str, Sequence[str]]] = []
+    drawn: list[tuple[str, GraphStream | None]] = [(f"{query.label}: {makes}", None)]
+    for window, stream in zip(query.windows, unit.streams, strict=True):
+        name, extent, kept = window.name or "(default)", extent_text(window.extent), kept_by_window(window)
+        reports, level = _reports(window.policies), _level(window, is_matched=window.name in matched)
+        parts += [("window", [f"{name} on {_stream(stream)}: {extent}"])]
+        parts += [("  reports", [reports]), ("  level", [level]), ("  state", [kept])]
+        drawn += [(f"{name}: {extent}", stream), (f"reports {reports}; {level}; keeps {kept}", None)]
+    key = query_key(query)
     below = sorted({stream.label for stream in unit.streams if isinstance(stream, MadeGraphs)})
+    partition = f"one partition, on one core: {key.reason}" if key.reason else f"keyed by ?{key.variable}"
     reads = f"it reads {', '.join(below)}, made in layers before" if below else "it reads inputs alone"
-    return ContinuousExplanation(
-        query.label,
-        makes,
-        windows,
-        _evaluation(query, rules, background),
-        f"one partition, on one core: {reason}" if reason else f"keyed by ?{unit.key.variable}",
-        f"{layer.number}: {reads}",
-        readers,
-        layer.number,
-    )
+    placement = f"{layer.number}: {reads}"
+    parts += [
+        ("asked", [_evaluation(query, within.closing_rules, within.background)]),
+        ("partition", [partition]),
+        ("layer", [placement]),
+        ("read by", [", ".join(within.readers.get(query.label, ())) or "no unit"]),
+    ]
+    drawn += [(partition, None), (f"layer {placement}", None)]
+    text = Paragraph(f"Continuous query {query.label}: {makes}", parts)
+    return UnitDescription([text], DrawnUnit(query.label, layer.number, drawn, [query.label]))
+
+
+def query_retention(query: ContinuousQuery) -> Iterator[str]:
+    """A line for each window of a query, with the part of its stream that it keeps."""
+    for window in query.windows:
+        yield f"{query.label}: {f'window {window.name}' if window.name else 'its window'} keeps {kept_by_window(window)}"
 
 
 def _evaluation(query: ContinuousQuery, rules: Sequence[DatalogRule], background: TripleIndex) -> str:
@@ -190,21 +101,23 @@ def _evaluation(query: ContinuousQuery, rules: Sequence[DatalogRule], background
 _UNFOLLOWED: Final = "a default graph of several windows or under NOT or AGGREGATE"
 
 
-def _window(window: ContinuousWindow, stream: GraphStream, is_matched: bool) -> WindowExplanation:
-    """The explanation of a window; `is_matched`: an EVENT reads it."""
+def _stream(stream: GraphStream) -> str:
     match stream:
         case MadeGraphs(label):
-            source = f"the graphs of {label}"
+            return f"the graphs of {label}"
         case FedGraphs(name):
-            source = f"the input stream {name}"
+            return f"the input stream {name}"
+
+
+def _level(window: ContinuousWindow, *, is_matched: bool) -> str:
+    """The level of entailment of a window; `is_matched`: an EVENT reads it."""
     level = window.block_level
-    shown = f"STREAM WITHIN {duration_text(level.within)}" if isinstance(level, StreamLevel) else level.value
-    if level is EntailmentLevel.GRAPH:
-        shown = "GRAPH: the window closed as one graph"
-        if is_matched:
-            shown += "; for EVENT SNAPSHOT: each item closed by itself" if window.level is None else "; for EVENT each item as it came"
-    kept = kept_by_window(window)
-    return WindowExplanation(window.name or "(default)", source, extent_text(window.extent), _reports(window.policies), shown, kept, stream)
+    if isinstance(level, StreamLevel):
+        return f"STREAM WITHIN {duration_text(level.within)}"
+    if level is not EntailmentLevel.GRAPH:
+        return str(level.value)
+    of_event = "SNAPSHOT: each item closed by itself" if window.level is None else "each item as it came"
+    return "GRAPH: the window closed as one graph" + (f"; for EVENT {of_event}" if is_matched else "")
 
 
 def kept_by_window(window: ContinuousWindow) -> str:

@@ -23,8 +23,8 @@ from dotr.languages.continuous.keys import query_key, query_spreads
 from dotr.languages.continuous.model import AskForm, ConstructForm, ContinuousQuery, SelectForm
 from dotr.model.algebra import Select
 from dotr.model.places import Span
-from dotr.model.rules import EventSource, Rule
-from dotr.model.terms import Label, Term, Variable
+from dotr.model.rules import EventSource
+from dotr.model.terms import Label, Prefixes, Term, Variable
 from dotr.model.time import Clock, Micros
 from dotr.model.units import GraphStream, UnitEvents
 from dotr.temporal.layout.keys import UnitKey
@@ -34,7 +34,7 @@ from dotr.temporal.layout.units import StreamQuery, StreamUnit, UnitRead
 if TYPE_CHECKING:
     from dotr.engine.program import CompiledProgram
     from dotr.engine.replay import Replay
-    from dotr.engine.state.units import UnitSnapshot
+    from dotr.explanations.descriptions import DescribedProgram, UnitDescription
     from dotr.explanations.evidence.event_reasons import ProofsByTime, UnitReasonFinder
     from dotr.explanations.evidence.reasons import UnitReason
     from dotr.explanations.replay.firings import AnyFiring, FiringRecorder
@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from dotr.explanations.text.narrative import WhyNot
     from dotr.explanations.text.unit_event_writer import UnitEventWriter, WriterContext
     from dotr.explanations.why_not.rule import Question
+    from dotr.temporal.layout.layers import Layer
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,26 +58,6 @@ class QueryUnit(StreamQuery, ExplainedUnit):
     def key(self) -> UnitKey:
         """The key of the query (continuous.md, section 9)."""
         return query_key(self.query)
-
-    @property
-    def may_recur(self) -> bool:
-        """False: a continuous query is in no cycle, not even through the past."""
-        return False
-
-    @property
-    def members(self) -> tuple[QueryUnit, ...]:
-        """Itself."""
-        return (self,)
-
-    @property
-    def rules(self) -> tuple[Rule, ...]:
-        """None."""
-        return ()
-
-    @property
-    def acts_alone(self) -> bool:
-        """True: it may report without arrivals."""
-        return True
 
     def key_names(self) -> tuple[str, ...]:
         """The variable of the key; empty: one partition, as for a CONSTRUCT, which is spread where
@@ -121,19 +102,17 @@ class QueryUnit(StreamQuery, ExplainedUnit):
 
         return UnitMeaning(self.noun, written(self.query), (origin,))
 
-    def divided(
-        self, state: UnitSnapshot, context: UnitContext, buckets: int, bucket_before: tuple[int, int] | None
-    ) -> Sequence[UnitSnapshot]:
-        """The parts of the state by bucket (`dotr.languages.continuous.evaluation.division`)."""
-        from dotr.languages.continuous.evaluation.division import divided_query
+    def description(self, layer: Layer, within: DescribedProgram) -> UnitDescription:
+        """The windows of the query, and its place among the layers."""
+        from dotr.languages.continuous.description import query_description
 
-        return divided_query(state, buckets)
+        return query_description(self, layer, within)
 
-    def united(self, parts: Sequence[UnitSnapshot]) -> UnitSnapshot:
-        """The state of a bucket, united from its parts."""
-        from dotr.languages.continuous.evaluation.division import united_query
+    def retention(self, prefixes: Prefixes) -> Iterator[str]:
+        """A line for each window."""
+        from dotr.languages.continuous.description import query_retention
 
-        return united_query(parts)
+        return query_retention(self.query)
 
     def records(self, run: UnitRun, program: CompiledProgram, clock: Clock) -> Mapping[Label, UnitRecord]:
         """The record of the query."""
@@ -182,11 +161,6 @@ class ConstructSolutions(EngineUnit):
     whole: QueryUnit
 
     @property
-    def noun(self) -> str:
-        """The noun of the unit in messages."""
-        return "unit"
-
-    @property
     def name(self) -> str:
         """The name of the query."""
         return self.whole.name
@@ -221,26 +195,6 @@ class ConstructSolutions(EngineUnit):
         """The key of the query."""
         return self.whole.key
 
-    @property
-    def may_recur(self) -> bool:
-        """False."""
-        return False
-
-    @property
-    def members(self) -> tuple[ConstructSolutions, ...]:
-        """Itself."""
-        return (self,)
-
-    @property
-    def rules(self) -> tuple[Rule, ...]:
-        """None."""
-        return ()
-
-    @property
-    def acts_alone(self) -> bool:
-        """True: the query may report without arrivals."""
-        return True
-
     def key_names(self) -> tuple[str, ...]:
         """The variable of the query's key."""
         return self.whole.key_variable()
@@ -248,10 +202,6 @@ class ConstructSolutions(EngineUnit):
     def read_spreads(self) -> Sequence[ReadSpread] | None:
         """Those of the query."""
         return query_spreads(self.whole.query)
-
-    def cut(self) -> Sequence[ConstructSolutions]:
-        """Itself."""
-        return (self,)
 
     def run(self, context: UnitContext, share: BucketShare | None = None) -> UnitRun:
         """The run of the query, with the solutions in place of their graph."""
@@ -272,19 +222,13 @@ class ConstructSolutions(EngineUnit):
         """That of the query."""
         return self.whole.meaning(origin)
 
-    def divided(
-        self, state: UnitSnapshot, context: UnitContext, buckets: int, bucket_before: tuple[int, int] | None
-    ) -> Sequence[UnitSnapshot]:
-        """The parts of the state by bucket (`dotr.languages.continuous.evaluation.division`)."""
-        from dotr.languages.continuous.evaluation.division import divided_query
+    def description(self, layer: Layer, within: DescribedProgram) -> UnitDescription:
+        """That of the query."""
+        return self.whole.description(layer, within)
 
-        return divided_query(state, buckets)
-
-    def united(self, parts: Sequence[UnitSnapshot]) -> UnitSnapshot:
-        """The state of a bucket, united from its parts."""
-        from dotr.languages.continuous.evaluation.division import united_query
-
-        return united_query(parts)
+    def retention(self, prefixes: Prefixes) -> Iterator[str]:
+        """That of the query."""
+        return self.whole.retention(prefixes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -297,11 +241,6 @@ class MergedGraphs(EngineUnit):
     def whole(self) -> QueryUnit:
         """The query."""
         return self.solutions.whole
-
-    @property
-    def noun(self) -> str:
-        """The noun of the unit in messages."""
-        return "unit"
 
     @property
     def name(self) -> str:
@@ -328,38 +267,6 @@ class MergedGraphs(EngineUnit):
         """None: a graph is that of all solutions."""
         return UnitKey(None, "its event is one graph of all solutions")
 
-    @property
-    def may_recur(self) -> bool:
-        """False."""
-        return False
-
-    @property
-    def members(self) -> tuple[MergedGraphs, ...]:
-        """Itself."""
-        return (self,)
-
-    @property
-    def rules(self) -> tuple[Rule, ...]:
-        """None."""
-        return ()
-
-    @property
-    def acts_alone(self) -> bool:
-        """True: as the query."""
-        return True
-
-    def key_names(self) -> tuple[str, ...]:
-        """None: one partition."""
-        return ()
-
-    def read_spreads(self) -> Sequence[ReadSpread] | None:
-        """None: one partition."""
-        return None
-
-    def cut(self) -> Sequence[MergedGraphs]:
-        """Itself."""
-        return (self,)
-
     def run(self, context: UnitContext, share: BucketShare | None = None) -> UnitRun:
         """The run that merges the solutions."""
         from dotr.languages.continuous.evaluation.run import GraphRun
@@ -370,23 +277,18 @@ class MergedGraphs(EngineUnit):
         """None: it has no state."""
         return
 
+    def description(self, layer: Layer, within: DescribedProgram) -> None:
+        """None: the query is described as one, with its solutions."""
+        return
+
+    def retention(self, prefixes: Prefixes) -> Iterator[str]:
+        """None: it has no state."""
+        return iter(())
+
 
 def queries_among(units: Iterable[StreamUnit]) -> tuple[QueryUnit, ...]:
     """The continuous queries among some units."""
     return tuple(unit for unit in units if isinstance(unit, QueryUnit))
-
-
-def query_of(unit: StreamUnit) -> QueryUnit | None:
-    """The query of a unit that is a query, or that finds the solutions of one; None for other
-    units.
-    """
-    match unit:
-        case QueryUnit():
-            return unit
-        case ConstructSolutions(whole):
-            return whole
-        case _:
-            return None
 
 
 def _query_run(

@@ -24,16 +24,17 @@ from dotr.model.algebra import Select
 from dotr.model.graphs import components
 from dotr.model.places import Span
 from dotr.model.rules import Rule
-from dotr.model.terms import Label
+from dotr.model.terms import Label, Prefixes
 from dotr.model.time import Clock, Micros
 from dotr.model.units import UnitEvents
 from dotr.temporal.layout.keys import UnitKey
-from dotr.temporal.layout.spread import BucketShare, ReadSpread
+from dotr.temporal.layout.spread import BucketShare
 from dotr.temporal.layout.units import ProgramUnit, StreamUnit, UnitRead, labels_made, makers, readings
 
 if TYPE_CHECKING:
     from dotr.engine.program import CompiledProgram
     from dotr.engine.replay import Replay
+    from dotr.explanations.descriptions import DescribedProgram, UnitDescription
     from dotr.explanations.evidence.event_reasons import ProofsByTime, UnitReasonFinder
     from dotr.explanations.evidence.reasons import UnitReason
     from dotr.explanations.replay.firings import AnyFiring, FiringRecorder
@@ -41,16 +42,12 @@ if TYPE_CHECKING:
     from dotr.explanations.text.narrative import WhyNot
     from dotr.explanations.text.unit_event_writer import UnitEventWriter, WriterContext
     from dotr.explanations.why_not.rule import Question
+    from dotr.temporal.layout.layers import Layer
 
 
 @dataclass(frozen=True, slots=True)
 class IntervalComponent(LinkedMembers, ExplainedUnit):
     """Units, and rules, that depend on each other through the past."""
-
-    @property
-    def noun(self) -> str:
-        """The noun of the unit in messages."""
-        return "unit"
 
     @property
     def name(self) -> str:
@@ -76,18 +73,6 @@ class IntervalComponent(LinkedMembers, ExplainedUnit):
     def acts_alone(self) -> bool:
         """True if the timer of a member may make events without arrivals."""
         return any(rule.anchor.delay for rule in self.rules)
-
-    def key_names(self) -> tuple[str, ...]:
-        """None: one partition."""
-        return ()
-
-    def read_spreads(self) -> Sequence[ReadSpread] | None:
-        """None: one partition."""
-        return None
-
-    def cut(self) -> Sequence[IntervalComponent]:
-        """Itself."""
-        return (self,)
 
     def run(self, context: UnitContext, share: BucketShare | None = None) -> UnitRun:
         """The run of the members."""
@@ -128,6 +113,21 @@ class IntervalComponent(LinkedMembers, ExplainedUnit):
     @property
     def _queries(self) -> Sequence[IntervalUnit]:
         return [member for member in self.members if isinstance(member, IntervalUnit)]
+
+    def description(self, layer: Layer, within: DescribedProgram) -> UnitDescription:
+        """Each unit among the members; the component is drawn as one."""
+        from dotr.explanations.descriptions import UnitDescription, drawn_by_reads
+        from dotr.languages.epsparql.description import unit_text
+
+        reason = f"one partition, on one core: {', '.join(member.name for member in self.members)} depends on itself in the past"
+        texts = [unit_text(member, layer, reason) for member in self.members if isinstance(member, IntervalUnit)]
+        return UnitDescription(texts, drawn_by_reads(layer, self))
+
+    def retention(self, prefixes: Prefixes) -> Iterator[str]:
+        """That of each unit among the members."""
+        for member in self.members:
+            if isinstance(member, IntervalUnit):
+                yield from member.retention(prefixes)
 
 
 def with_components(rules: Sequence[Rule], units: Sequence[StreamUnit], labels: Mapping[Label, UnitEvents]) -> list[StreamUnit]:

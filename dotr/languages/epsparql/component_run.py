@@ -161,9 +161,6 @@ class ComponentRun(UnitRun):
         """The runs of the members other than rules, by label."""
         return {each.run.unit.name: each.run for each in self._members if isinstance(each, _IntervalMember)}
 
-    def begin(self, time: Micros) -> None:
-        pass
-
     def end(self, last: Micros, *, is_fed: bool) -> Sequence[DeadLetter]:
         for member in self._members:
             if isinstance(member, _RuleMember):
@@ -176,10 +173,6 @@ class ComponentRun(UnitRun):
     @property
     def is_under_way(self) -> bool:
         return self.next_due() is not None
-
-    @property
-    def is_over(self) -> bool:
-        return False
 
     def step(self, time: Micros, arrivals: UnitArrivals, *, is_fed: bool = False) -> UnitResult:
         made: dict[UnitStream, list[Arrival]] = {}

@@ -10,13 +10,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from typing import Final, Protocol, TypeAlias
+from operator import itemgetter
+from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
 
-from dotr.engine.unit_runs import EventPart, UnitArrivals, UnitResult, UnitRun
-from dotr.errors.fallbacks import FallbackKind, error_line, reraise_in_tests
+from dotr.engine.unit_runs import EventPart, UnitArrivals, UnitResult, UnitRun, failure_letter
+from dotr.errors.fallbacks import FallbackKind
 from dotr.evaluation.expressions import evaluator, query_with_lengths, with_lengths
 from dotr.evaluation.expressions.values.times import time_term
-from dotr.evaluation.limits import BOUNDS, LimitExceeded, Limits
+from dotr.evaluation.limits import BOUNDS, Limits
 from dotr.evaluation.triples.index import TripleIndex
 from dotr.instant.queries.evaluate import AlgebraCompiler
 from dotr.instant.queries.graph import Graph
@@ -24,7 +25,7 @@ from dotr.instant.queries.operators import EMPTY, AlgebraOperator
 from dotr.languages.epsparql.interval_keys import LinkedQuery, OperandInput, interval_key_names, interval_spreads, operand_places
 from dotr.model.algebra import Expression, Var
 from dotr.model.event_order import AttributeValues
-from dotr.model.stream import DeadLetter, Firing, Reason
+from dotr.model.stream import Firing
 from dotr.model.terms import Term, Variable
 from dotr.model.time import Clock, Micros
 from dotr.model.traverse import parameters_of
@@ -50,6 +51,9 @@ from dotr.temporal.layout.spread import BucketShare
 from dotr.temporal.matching.events import StoredEvent
 from dotr.temporal.matching.operator import Arrival
 from dotr.temporal.templates import compile_template, digest_of, match_text
+
+if TYPE_CHECKING:  # loaded where a state is divided
+    from dotr.engine.state.keyed import KeyedState
 
 # Solutions of the operands of a unit of EP-SPARQL, made from the arrivals at its reads.
 #
@@ -145,8 +149,6 @@ class IntervalRun(UnitRun):
     - `begun`: the time of the first instant in µs.
     """
 
-    acts_alone = False
-
     def __init__(self, unit: LinkedQuery, clock: Clock, limits: Limits, *, traced: bool = False, share: BucketShare | None = None) -> None:
         query = unit.query
         self.unit = unit
@@ -170,25 +172,9 @@ class IntervalRun(UnitRun):
         self.begun: Micros | None = None
         self.watch: PartsWatch | None = None
 
-    # --- time: a unit has none of its own ---
-
     def begin(self, time: Micros) -> None:
         if self.begun is None:
             self.begun = time
-
-    def end(self, last: Micros, *, is_fed: bool) -> Sequence[DeadLetter]:
-        return ()
-
-    def next_due(self) -> Micros | None:
-        return None
-
-    @property
-    def is_under_way(self) -> bool:
-        return False
-
-    @property
-    def is_over(self) -> bool:
-        return False
 
     # --- moments ---
 
@@ -242,10 +228,7 @@ class IntervalRun(UnitRun):
 
     def _failed(self, time: Micros, error: Exception) -> UnitResult:
         """The result of a moment with an error: a dead letter and no event."""
-        if isinstance(error, LimitExceeded):
-            return UnitResult([], [self._dead_letter(Reason.LIMIT, time, f"{self.unit.name} goes over a limit: {error}")])
-        reraise_in_tests(error, FallbackKind.RULES)
-        return UnitResult([], [self._dead_letter(Reason.FAILED, time, f"{self.unit.name} fails: {error_line(error)}")])
+        return UnitResult([], [failure_letter(error, FallbackKind.RULES, self.unit.name, self.unit.name, self.unit.span, time)])
 
     def _result(self, time: Micros, solutions: Sequence[IntervalSolution]) -> UnitResult:
         """The events of solutions, with their starts and, where the run is traced, their parts."""
@@ -274,10 +257,6 @@ class IntervalRun(UnitRun):
                     found[number] = found[number] + solutions if number in found else solutions
         return found
 
-    def _dead_letter(self, reason: Reason, time: Micros, why: str) -> DeadLetter:
-        span, label = self.unit.span, self.unit.name
-        return DeadLetter(reason, f"rule {label}", span.document.name, span.line_column[0], time, label, why)
-
     # --- state ---
 
     @property
@@ -301,6 +280,18 @@ class IntervalRun(UnitRun):
         for store, log in zip(self._tree.logs, entries, strict=False):
             for end, _, (start, *values) in log:
                 store.add([(end, int(start or 0), tuple(values), ())], end)
+
+    def keyed_state(self) -> KeyedState | None:
+        """The solutions of each store have the key of its operands."""
+        from dotr.engine.state.keyed import Fields, KeyedLog, KeyedRows, KeyedState
+
+        keys = interval_key_names(self.unit)
+        if self._tree is None or not keys:
+            return None
+        places = self._tree.places_of_keys(keys)
+        of_logs = [place for place, store in zip(places, self._tree.stores, strict=True) if store.log is not None]
+        rest = Fields([KeyedRows(itemgetter(place), nested=2) for place in places])
+        return KeyedState(rest, [KeyedLog(itemgetter(1 + place)) for place in of_logs])
 
     def entries(self, after: Micros | None = None) -> Sequence[Sequence[StoredEvent]]:
         """The solutions that operators store: the time of an entry is the end of the solution, its

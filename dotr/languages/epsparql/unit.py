@@ -15,7 +15,7 @@ from dotr.languages.epsparql.codes import TemporalCode
 from dotr.languages.epsparql.interval_keys import LinkedQuery, interval_key, interval_key_names, interval_spreads
 from dotr.model.algebra import Select
 from dotr.model.rules import EventSource, FactSource, Rule
-from dotr.model.terms import Label
+from dotr.model.terms import Label, Prefixes
 from dotr.model.time import Clock, Micros
 from dotr.model.units import IntervalEvents, UnitEvents
 from dotr.temporal.layout.keys import UnitKey
@@ -26,7 +26,7 @@ from dotr.temporal.layout.units import StreamUnit, UnitRead
 if TYPE_CHECKING:
     from dotr.engine.program import CompiledProgram
     from dotr.engine.replay import Replay
-    from dotr.engine.state.units import UnitSnapshot
+    from dotr.explanations.descriptions import DescribedProgram, UnitDescription
     from dotr.explanations.evidence.event_reasons import ProofsByTime, UnitReasonFinder
     from dotr.explanations.evidence.reasons import UnitReason
     from dotr.explanations.replay.firings import AnyFiring, FiringRecorder
@@ -34,16 +34,12 @@ if TYPE_CHECKING:
     from dotr.explanations.text.narrative import WhyNot
     from dotr.explanations.text.unit_event_writer import UnitEventWriter, WriterContext
     from dotr.explanations.why_not.rule import Question
+    from dotr.temporal.layout.layers import Layer
 
 
 @dataclass(frozen=True, slots=True)
 class IntervalUnit(LinkedQuery, ExplainedUnit):
     """A QUERY or STREAM with the streams that it reads."""
-
-    @property
-    def noun(self) -> str:
-        """The noun of the unit in messages."""
-        return "unit"
 
     @property
     def makes(self) -> tuple[UnitEvents, ...]:
@@ -62,16 +58,6 @@ class IntervalUnit(LinkedQuery, ExplainedUnit):
         return True
 
     @property
-    def members(self) -> tuple[IntervalUnit, ...]:
-        """Itself."""
-        return (self,)
-
-    @property
-    def rules(self) -> tuple[Rule, ...]:
-        """None."""
-        return ()
-
-    @property
     def acts_alone(self) -> bool:
         """False: only arrivals make events."""
         return False
@@ -83,10 +69,6 @@ class IntervalUnit(LinkedQuery, ExplainedUnit):
     def read_spreads(self) -> Sequence[ReadSpread] | None:
         """The spread of each read; None: the unit has one partition."""
         return interval_spreads(self)
-
-    def cut(self) -> Sequence[IntervalUnit]:
-        """Itself."""
-        return (self,)
 
     def run(self, context: UnitContext, share: BucketShare | None = None) -> UnitRun:
         """The run of the unit."""
@@ -104,19 +86,18 @@ class IntervalUnit(LinkedQuery, ExplainedUnit):
 
         return UnitMeaning(self.noun, written(self.query))
 
-    def divided(
-        self, state: UnitSnapshot, context: UnitContext, buckets: int, bucket_before: tuple[int, int] | None
-    ) -> Sequence[UnitSnapshot]:
-        """The parts of the state by bucket (`dotr.languages.epsparql.division`)."""
-        from dotr.languages.epsparql.division import divided_intervals
+    def description(self, layer: Layer, within: DescribedProgram) -> UnitDescription:
+        """The operands and operators of the unit, and its place among the layers."""
+        from dotr.explanations.descriptions import UnitDescription, drawn_by_reads
+        from dotr.languages.epsparql.description import unit_text
 
-        return divided_intervals(self, state, context.clock, context.limits, buckets)
+        return UnitDescription([unit_text(self, layer)], drawn_by_reads(layer, self))
 
-    def united(self, parts: Sequence[UnitSnapshot]) -> UnitSnapshot:
-        """The state of a bucket, united from its parts."""
-        from dotr.languages.epsparql.division import united_intervals
+    def retention(self, prefixes: Prefixes) -> Iterator[str]:
+        """A line for each operator that keeps solutions."""
+        from dotr.languages.epsparql.description import unit_retention
 
-        return united_intervals(parts)
+        return unit_retention(self.query)
 
     def records(self, run: UnitRun, program: CompiledProgram, clock: Clock) -> Mapping[Label, UnitRecord]:
         """The record of the unit."""

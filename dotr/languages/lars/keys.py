@@ -12,8 +12,9 @@ Source: lars.md, section 4.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Final, TypeAlias
 
 from dotr.languages.lars.model import (
@@ -22,11 +23,13 @@ from dotr.languages.lars.model import (
     ClassName,
     Counted,
     EventAtom,
+    EventName,
     LarsAtom,
     LarsFile,
     LarsLiteral,
     LarsPredicate,
     LarsRule,
+    OwnRelation,
     PropertyName,
     Sometime,
     TupleWindow,
@@ -36,13 +39,16 @@ from dotr.languages.lars.model import (
 )
 from dotr.model.algebra import TriplePattern, Var
 from dotr.model.datalog import RelationAtom
-from dotr.model.terms import Variable
+from dotr.model.terms import Label, Term, Variable
 from dotr.temporal.layout.keys import UnitKey
 
 Place: TypeAlias = int | str
 """A place in an atom: of a triple 0 (the subject) or 2 (the object), of an own relation the index
 of an argument, of an event the name of an attribute.
 """
+
+KeyOfRow: TypeAlias = Callable[[Sequence[object]], object]
+"""The key of a row of terms: a term, or None."""
 
 _Places: TypeAlias = Mapping[LarsPredicate, frozenset[Place]]
 _MOST_CHOICES: Final = 10_000
@@ -62,6 +68,50 @@ class LarsKey:
     def unit_key(self) -> UnitKey:
         """The key for messages: the variable of the first rule, or the reason."""
         return UnitKey(next(iter(self.variables.values()), None), self.reason)
+
+    @property
+    def objects(self) -> frozenset[Term]:
+        """The properties whose triples are keyed by their objects; other triples are keyed by
+        subjects."""
+        places = {each.iri: place for each, place in self.places.items() if isinstance(each, PropertyName)}
+        return frozenset(iri for iri, place in places.items() if iri is not None and place == 2)
+
+    def of_triples(self) -> KeyOfRow:
+        """The key of each triple."""
+        objects = self.objects
+        return lambda triple: triple[2] if triple[1] in objects else triple[0]
+
+    def of_events(self, label: Label) -> KeyOfRow:
+        """The key of each event of a label, whose row lists each name before its term; None where
+        it lacks the name.
+
+        >>> LarsKey({EventName("High"): "room"}, {}, "").of_events("High")(["level", '"3"', "room", "<a>"])
+        '<a>'
+        """
+        place = self.places.get(EventName(label))
+
+        def key_of(event: Sequence[object]) -> object:
+            names = event[::2]
+            return event[2 * names.index(place) + 1] if place in names else None
+
+        return key_of
+
+    def of_rows(self, predicate: LarsPredicate, names: Sequence[Variable] = ()) -> KeyOfRow | None:
+        """The key of each row of a predicate (`dotr.languages.lars.closure.rows`), which further
+        terms may follow; None: the rows have no key. `names`: the attributes of an event."""
+        match predicate:
+            case PropertyName(None):
+                return self.of_triples()
+            case PropertyName(iri):
+                return itemgetter(int(iri in self.objects))
+            case ClassName():
+                return itemgetter(0)
+            case OwnRelation():
+                place = self.places.get(predicate)
+                return itemgetter(place) if isinstance(place, int) else None
+            case EventName():
+                name = self.places.get(predicate)
+                return itemgetter(names.index(str(name))) if name in names else None
 
 
 def lars_key(file: LarsFile) -> LarsKey:

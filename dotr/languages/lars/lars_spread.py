@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TypeAlias
 
-from dotr.languages.lars.keys import LarsKey, lars_key
+from dotr.languages.lars.keys import lars_key
 from dotr.languages.lars.model import (
     Always,
     At,
@@ -57,19 +57,12 @@ def lars_key_names(file: LarsFile, events: EventReads) -> tuple[str, ...]:
     return tuple(sorted(found))
 
 
-def keyed_by_object(key: LarsKey) -> frozenset[Term]:
-    """The properties whose triples are keyed by their objects; other triples are keyed by
-    subjects."""
-    places = {each.iri: place for each, place in key.places.items() if isinstance(each, PropertyName)}
-    return frozenset(iri for iri, place in places.items() if iri is not None and place == 2)
-
-
 def lars_spreads(file: LarsFile, events: EventReads) -> Sequence[ReadSpread] | None:
     """The spread of each read of a file; None: the file has one partition."""
     key = lars_key(file)
     if not key.places:
         return None
-    found = [] if triples_read(file) is None else [ReadSpread((), False, keyed_by_object(key))]
+    found = [] if triples_read(file) is None else [ReadSpread((), False, key.objects)]
     for label, source in events:
         place = key.places.get(EventName(label))
         if not isinstance(place, str):

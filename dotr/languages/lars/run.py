@@ -23,11 +23,11 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property
 from itertools import groupby
 from operator import itemgetter
-from typing import Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from dotr.engine.gaps import Gap, gap_letter
-from dotr.engine.unit_runs import UnitArrivals, UnitContext, UnitResult, UnitRun
-from dotr.errors.fallbacks import FallbackKind, error_line, reraise_in_tests
+from dotr.engine.unit_runs import UnitArrivals, UnitContext, UnitResult, UnitRun, failure_letter
+from dotr.errors.fallbacks import FallbackKind, reraise_in_tests
 from dotr.evaluation.limits import BOUNDS, LimitExceeded
 from dotr.languages.lars.closure.atoms import NO_ATOMS, AtomsByPoint, PointAtoms
 from dotr.languages.lars.closure.maintained import LarsClosure, ReportChange
@@ -35,16 +35,19 @@ from dotr.languages.lars.closure.relations import ReportedRows
 from dotr.languages.lars.closure.rules import rules_of_file
 from dotr.languages.lars.keys import lars_key
 from dotr.languages.lars.lars_retention import reaches, window_of
-from dotr.languages.lars.lars_spread import EventReads, keyed_by_object, labels_read, triples_read
+from dotr.languages.lars.lars_spread import EventReads, labels_read, triples_read
 from dotr.languages.lars.model import DerivedAtom, LarsFile, OwnRelation, ReportKind, TupleWindow
 from dotr.model.algebra import Const, Slot, TriplePattern
 from dotr.model.event_order import AttributeValues
-from dotr.model.stream import DeadLetter, Firing, Reason
+from dotr.model.stream import DeadLetter, Firing
 from dotr.model.terms import Label, Term, Triple, Variable, can_be_subject, is_iri
 from dotr.model.time import Micros
 from dotr.temporal.horizons.rules import FOREVER, FactRow, Point
 from dotr.temporal.layout.spread import BucketShare
 from dotr.temporal.matching.events import StoredEvent
+
+if TYPE_CHECKING:  # loaded where a state is divided
+    from dotr.engine.state.keyed import KeyedState
 
 
 class PointWatch(Protocol):
@@ -67,6 +70,8 @@ class LarsRun(UnitRun):
     derived from the background or from incomplete facts, and may be wrong; the key ensures that
     they join with no row of the bucket.
     """
+
+    acts_alone = True
 
     def __init__(self, file: LarsFile, events: EventReads, context: UnitContext, share: BucketShare | None = None) -> None:
         self._file: Final = file
@@ -279,16 +284,11 @@ class LarsRun(UnitRun):
                 if self.watch is not None and self.first is not None:
                     self.watch.evaluated(self.first, point, attempt)
                 break
-            except LimitExceeded as error:
-                failed = failed or [self._dead_letter(Reason.LIMIT, point, f"a point of {self._file.name} goes over a limit: {error}")]
             except Exception as error:
-                reraise_in_tests(error, FallbackKind.GRAPHS)
-                failed = failed or [self._dead_letter(Reason.FAILED, point, f"a point of {self._file.name} fails: {error_line(error)}")]
+                name, time = self._file.name, point * self._resolution
+                letter = failure_letter(error, FallbackKind.GRAPHS, f"a point of {name}", name, self._file.span, time)
+                failed = failed or [letter]
         return UnitResult([firing for firings in self._firings(point, changes) for firing in firings], failed)
-
-    def _dead_letter(self, reason: Reason, point: Point, why: str) -> DeadLetter:
-        span, name = self._file.span, self._file.name
-        return DeadLetter(reason, f"rule {name}", span.document.name, span.line_column[0], point * self._resolution, name, why)
 
     def _firings(self, point: Point, changes: Sequence[ReportChange]) -> list[list[Firing]]:
         found: list[list[Firing]] = []
@@ -345,6 +345,8 @@ class LarsRun(UnitRun):
                 self._unreported = [ReportChange(*([tuple(row) for row in rows] for rows in change)) for change in unreported]
         self._triples = {(triple[0], triple[1], triple[2]): time for time, triple in triples}
         self._events = {label: {tuple(event): time for time, event in found} for label, found in events}
+        if not self._triples and not self._events:  # those of the point are in other buckets
+            self._pending = None
         self.closure.restore(closure, [self._by_point(log) for log in entries])
         if self.passed is not None:
             for held, rows in zip(self._held, self.closure.reported(), strict=True):
@@ -352,6 +354,17 @@ class LarsRun(UnitRun):
                     held.clear()
                     held.update(rows)
         self._note_next()
+
+    def keyed_state(self) -> KeyedState | None:
+        """The atoms of the state have the keys of the file."""
+        from dotr.engine.state.keyed import Common, Fields, KeyedLog, KeyedRows, KeyedState, RowGroups
+
+        key = lars_key(self._file)
+        triples = KeyedRows(key.of_triples(), nested=1)
+        events = RowGroups(lambda name: KeyedRows(key.of_events(str(name[0])), nested=1))
+        last = Common(max)
+        rest = Fields([Common(min), last, last, last, triples, events, self.closure.keyed_state(key)])
+        return KeyedState(rest, [KeyedLog(key.of_rows(rows.predicate, rows.names)) for rows in self.closure.log_rows])
 
     def _by_point(self, log: Sequence[StoredEvent]) -> AtomsByPoint:
         atoms = groupby(log, key=itemgetter(0))
@@ -404,7 +417,7 @@ class OwnRows:
     def __init__(self, file: LarsFile, share: BucketShare) -> None:
         key = lars_key(file)
         self._share = share
-        self._objects = keyed_by_object(key)
+        self._objects = key.objects
         self._places = {each.name: place for each, place in key.places.items() if isinstance(each, OwnRelation)}
 
     def of(self, atom: DerivedAtom, rows: Sequence[tuple[tuple[Variable, Term], ...]]) -> list[tuple[tuple[Variable, Term], ...]]:

@@ -18,8 +18,7 @@ from dotr.languages.lars.lars_spread import EventReads, atoms_read, lars_key_nam
 from dotr.languages.lars.model import EventAtom, LarsFile
 from dotr.model.algebra import Select
 from dotr.model.places import Span
-from dotr.model.rules import Rule
-from dotr.model.terms import Label
+from dotr.model.terms import Label, Prefixes
 from dotr.model.time import Clock, Micros
 from dotr.model.units import UnitEvents, UnitStream
 from dotr.temporal.layout.keys import UnitKey
@@ -29,7 +28,7 @@ from dotr.temporal.layout.units import UnitRead
 if TYPE_CHECKING:
     from dotr.engine.program import CompiledProgram
     from dotr.engine.replay import Replay
-    from dotr.engine.state.units import UnitSnapshot
+    from dotr.explanations.descriptions import DescribedProgram, UnitDescription
     from dotr.explanations.evidence.event_reasons import ProofsByTime, UnitReasonFinder
     from dotr.explanations.evidence.reasons import UnitReason
     from dotr.explanations.replay.firings import AnyFiring, FiringRecorder
@@ -37,6 +36,7 @@ if TYPE_CHECKING:
     from dotr.explanations.text.narrative import WhyNot
     from dotr.explanations.text.unit_event_writer import UnitEventWriter, WriterContext
     from dotr.explanations.why_not.rule import Question
+    from dotr.temporal.layout.layers import Layer
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,11 +45,6 @@ class LarsUnit(ExplainedUnit):
 
     file: LarsFile
     events: EventReads
-
-    @property
-    def noun(self) -> str:
-        """The noun of the unit in messages."""
-        return "unit"
 
     @property
     def name(self) -> str:
@@ -76,29 +71,9 @@ class LarsUnit(ExplainedUnit):
         return tuple(UnitRead(stream, True, span) for stream, span in streams)
 
     @property
-    def rules(self) -> tuple[Rule, ...]:
-        """None."""
-        return ()
-
-    @property
     def key(self) -> UnitKey:
         """The key of the file."""
         return lars_key(self.file).unit_key
-
-    @property
-    def may_recur(self) -> bool:
-        """False: a LARS file is in no cycle, not even through the past."""
-        return False
-
-    @property
-    def members(self) -> tuple[LarsUnit, ...]:
-        """Itself."""
-        return (self,)
-
-    @property
-    def acts_alone(self) -> bool:
-        """True: a point may be evaluated without arrivals."""
-        return True
 
     def key_names(self) -> tuple[str, ...]:
         """The predicates of the file with their places, sorted; empty: it has one partition."""
@@ -107,10 +82,6 @@ class LarsUnit(ExplainedUnit):
     def read_spreads(self) -> Sequence[ReadSpread] | None:
         """The spread of each read; None: the file has one partition."""
         return lars_spreads(self.file, self.events)
-
-    def cut(self) -> Sequence[LarsUnit]:
-        """Itself."""
-        return (self,)
 
     def run(self, context: UnitContext, share: BucketShare | None = None) -> UnitRun:
         """The run of the file."""
@@ -136,19 +107,17 @@ class LarsUnit(ExplainedUnit):
 
         return UnitMeaning(self.noun, written(self.file))
 
-    def divided(
-        self, state: UnitSnapshot, context: UnitContext, buckets: int, bucket_before: tuple[int, int] | None
-    ) -> Sequence[UnitSnapshot]:
-        """The parts of the state by bucket (`dotr.languages.lars.division`)."""
-        from dotr.languages.lars.division import LarsDivision
+    def description(self, layer: Layer, within: DescribedProgram) -> UnitDescription:
+        """The points and reports of the file, and its place among the layers."""
+        from dotr.languages.lars.description import file_description
 
-        return LarsDivision(self.file, self.events, context).divided(state, buckets, bucket_before)
+        return file_description(self.file, self.events, layer, within.prefixes)
 
-    def united(self, parts: Sequence[UnitSnapshot]) -> UnitSnapshot:
-        """The state of a bucket, united from its parts."""
-        from dotr.languages.lars.division import united_lars
+    def retention(self, prefixes: Prefixes) -> Iterator[str]:
+        """A line for each predicate of the stream."""
+        from dotr.languages.lars.description import file_retention
 
-        return united_lars(parts)
+        return file_retention(self.file, prefixes)
 
     def records(self, run: UnitRun, program: CompiledProgram, clock: Clock) -> Mapping[Label, UnitRecord]:
         """The record of the file, for each label."""

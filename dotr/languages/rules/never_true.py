@@ -37,7 +37,6 @@ _MAX_OBJECTS: Final = 100_000
 """Predicates with more distinct objects in the background are skipped."""
 _QUOTED_NUMBER: Final = re.compile(r'"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?"')
 
-
 _KindsFound: TypeAlias = Mapping[Term, tuple[TermKinds, tuple[ObjectSource, ...]]]
 
 

@@ -1,6 +1,6 @@
 """Bindings between stages: the rules whose bindings share a stream, and the columns of its rows.
 
-Idea: rules of one shape (`dotr.temporal.layout.bindings`) whose roles have the same ports in
+Idea: rules of one shape (`rule_shape`) whose roles have the same ports in
 every stage share a stream: one row represents the bindings of all. Its columns are the values that
 a later stage, or the match, reads. Columns name roles by position, so they apply to all rules of
 the stream.
@@ -48,7 +48,7 @@ def binding_streams(rules: Sequence[Sequence[StagePorts]]) -> Mapping[tuple[str,
     for stages in rules:
         rule = stages[0].placed.rule
         where = tuple((each.placed.layer, each.placed.stage.end, each.ports, _key_of(each.placed)) for each in stages)
-        groups.setdefault((shape_of(rule), where), []).append(stages)
+        groups.setdefault((rule_shape(rule), where), []).append(stages)
     found: dict[tuple[str, int], BindingStream] = {}
     for group in groups.values():
         names = tuple(sorted(stages[0].placed.rule.name for stages in group))
@@ -124,7 +124,7 @@ def may_choose_several(clause: Clause) -> bool:
 _CONSTANT: Final = Const("")
 
 
-def shape_of(rule: Rule) -> Hashable:
+def rule_shape(rule: Rule) -> Hashable:
     """The shape of a rule: equal for rules that differ in constants, names and labels alone.
 
     Rules of one shape read the same streams, equate the same attributes, and read the same

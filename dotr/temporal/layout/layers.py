@@ -21,7 +21,7 @@ from dotr.model.rules import EventSource, FactSource, Role, Rule
 from dotr.model.terms import Label, Variable
 from dotr.model.time import Micros
 from dotr.model.units import FedGraphs, InstantTriples, IntervalEvents, MadeGraphs, UnitStream
-from dotr.temporal.layout.bindings import StagePorts, binding_streams, shape_of
+from dotr.temporal.layout.bindings import StagePorts, binding_streams, rule_shape
 from dotr.temporal.layout.keys import AnyPartition, Partitioning, SinglePartition, key_of
 from dotr.temporal.layout.placement import Placement, place_units
 from dotr.temporal.layout.retention import lookbacks, roles
@@ -44,8 +44,8 @@ class Port:
     - `stream`, `attributes`: the stream, and the columns of its rows.
     - `key`: the attribute whose value selects the bucket; None: no key.
     - `spread`: without a key, the hash of an event's values selects its bucket.
-    - `since`: the time in µs since 1970 at which the rules that read the port were added to a
-      running stream; such rules have separate ports, so that they find no older event.
+    - `since`: the time in µs since 1970 at which the rules that read the port were added amid
+      the stream; such rules have separate ports, so that they find no older event.
     - `partition`: without a key and `spread`, the number of the partition of all events.
     - `reach`: for a unit that is spread over all buckets, the buckets of a row.
     - `is_replicated`: every event is in every bucket, with the same ordinal in all.
@@ -277,7 +277,7 @@ def lay_out(
 ) -> Layout:
     """Places rules and other units in layers and numbers their streams and ports.
 
-    `since`: the time (µs since 1970) of each rule that was added to a running stream, by its name.
+    `since`: the time (µs since 1970) of each rule that was added amid the stream, by its name.
     `cut`: rules without a key for all their clauses are cut into stages, unless no operator keeps
     state. `groups`: the number of groups of rules in a layer (`dotr.temporal.layout.layers`).
     """
@@ -390,7 +390,7 @@ def _dealt(placed: Sequence[Placement], count: int) -> Mapping[str, int]:
     """The groups of the rules of one layer: the largest components first, each into the group with
     the least load (number of matchers).
     """
-    shapes = {each.rule.name: shape_of(each.rule) for each in placed}
+    shapes = {each.rule.name: rule_shape(each.rule) for each in placed}
     makers: dict[Label, list[str]] = {}
     first_of_shape: dict[Hashable, str] = {}
     for each in placed:

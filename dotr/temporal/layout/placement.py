@@ -331,8 +331,8 @@ def are_copartitioned(maker: Rule, split: Partitioning, reader: Partitioning, ro
 # bound before (semantics.md, 4; SPARQL `=`).
 #
 # Idea: any event that a clause with a key selects has the value of the key, so it is in the bucket of
-# that value. Keys of one equality class have equal values in every binding: a run of clauses whose
-# keys are of one class is evaluated in one bucket.
+# that value. Keys of one equality class have equal values in every binding: consecutive clauses whose
+# keys are of one class are evaluated in one bucket.
 # Example: in `from A and each B [?r = A.?r] and last C [?r = B.?r && ?p = B.?q]` the clause C has the
 # keys ?r, of the class of A.?r, and ?p, of the class of B.?q.
 

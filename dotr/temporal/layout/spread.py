@@ -1,8 +1,9 @@
 """Buckets that receive the rows of a read, and the share of a unit that a bucket has.
 
-Idea: a unit with a key runs in all buckets, and each bucket has the solutions whose key hashes to
-it. A row is sent to the buckets of the terms in its key columns. A row without key columns, such as
-a graph in which an operand is matched, is sent to all buckets, and each keeps its own solutions.
+Idea: a unit with a key is stepped in all buckets, and each bucket has the solutions whose key
+hashes to it. A row is sent to the buckets of the terms in its key columns. A row without key
+columns, such as a graph in which an operand is matched, is sent to all buckets, and each keeps its
+own solutions.
 Example: `{ ?a :knows ?b } SEQ { ?b :knows ?c }` has the key ?b, and both groups read one stream of
 rows (subject, object): a row is sent to the bucket of its object, for the first group, and to that
 of its subject, for the second.

@@ -1,4 +1,4 @@
-"""Stages of a rule: runs of consecutive clauses, each evaluated in the bucket of a key, and the
+"""Stages of a rule: sequences of consecutive clauses, each evaluated in the bucket of a key, and the
 bindings that travel between them.
 
 Idea: a rule without a key that ties all its clauses is a chain of lookups. Each clause's events are
@@ -109,7 +109,7 @@ class BindingStream:
     particular order, and their ordinals have no meaning.
 
     - `rules`: the names of the rules whose bindings share the stream, in ascending order: rules of
-      one shape, whose roles have the same ports in every stage.
+      one rule shape, whose roles have the same ports in every stage.
     - `stage`: the number of the stage, from 1 on.
     - `columns`: the items of a row, in this order:
       1. `AliveRules`, where there are several rules;
@@ -148,7 +148,7 @@ class BindingStream:
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """A run of consecutive clauses of a rule, which are evaluated in one bucket.
+    """A sequence of consecutive clauses of a rule, which are evaluated in one bucket.
 
     - `number`: its index among the stages of the rule.
     - `first`, `end`: its clauses are `rule.clauses[first:end]`. The places of their roles are

@@ -2,17 +2,18 @@
 
 Idea: layout depends on the streams that a unit reads and makes, and not on its language
 (semantics.md, 8). A unit reads a stream *now* if arrivals of its own moment may count; units of one
-moment run in the order of these reads. A language defines a class with the members of
-`StreamUnit`, and of `dotr.explanations.unit.ExplainedUnit`; nothing else asks for that class.
+moment are stepped in the order of these reads. A language derives a class from
+`dotr.engine.unit_runs.EngineUnit`, and so from `StreamUnit`; nothing else asks for that class.
 Example: the query `Q` that reads the input stream `s` and the graphs that the rule `R` defines has
 two reads, `FedGraphs("s")` and `MadeGraphs("R")`, both now; it makes the label `Q`.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from dotr.model.graphs import components, shortest_path
 from dotr.model.places import Span
@@ -40,62 +41,77 @@ class UnitRead(NamedTuple):
     span: Span
 
 
-class StreamUnit(Protocol):
+class StreamUnit(ABC):
     """A unit of another language than that of rules: a continuous query, a `.lars` file, a unit of
-    a `.epsparql` file. Units are frozen values.
-
-    - `noun`: what it is called in messages.
-    - `name`: unique among units and rules: the label, or the name of the file.
-    - `span`: the place of that name, for messages.
-    - `makes`: for each label of its events, sorted attributes, whether they have graphs, and the
-      place. There may be several labels, or none.
-    - `reads`: the streams in the order of their numbers.
-    - `key`: the key of its partitions, or the reason why it has one partition.
-    - `may_recur`: it may be part of a cycle through the past. Such a component has one partition.
-    - `members`: the units and rules that depend on each other through the past, and are one unit;
-      of any other unit, itself.
-    - `rules`: the rules among the members.
-    - `acts_alone`: it may make events at a time without arrivals.
+    a `.epsparql` file. Units are frozen values. What is not abstract here is that of most units.
     """
 
-    @property
-    def noun(self) -> str: ...
+    __slots__ = ()
 
     @property
-    def name(self) -> str: ...
+    def noun(self) -> str:
+        """The noun of the unit in messages."""
+        return "unit"
 
     @property
-    def span(self) -> Span: ...
+    @abstractmethod
+    def name(self) -> str:
+        """The name, unique among units and rules: the label, or the name of the file."""
 
     @property
-    def makes(self) -> tuple[UnitEvents, ...]: ...
+    @abstractmethod
+    def span(self) -> Span:
+        """The place of the name, for messages."""
 
     @property
-    def reads(self) -> tuple[UnitRead, ...]: ...
+    @abstractmethod
+    def makes(self) -> tuple[UnitEvents, ...]:
+        """For each label of its events, sorted attributes, whether they have graphs, and the place.
+        There may be several labels, or none."""
 
     @property
-    def key(self) -> UnitKey: ...
+    @abstractmethod
+    def reads(self) -> tuple[UnitRead, ...]:
+        """The streams in the order of their numbers."""
 
     @property
-    def may_recur(self) -> bool: ...
+    @abstractmethod
+    def key(self) -> UnitKey:
+        """The key of its partitions, or the reason why it has one partition."""
 
     @property
-    def members(self) -> tuple[ProgramUnit, ...]: ...
+    def may_recur(self) -> bool:
+        """True for a unit that may be part of a cycle through the past. Such a component has one
+        partition."""
+        return False
 
     @property
-    def rules(self) -> tuple[Rule, ...]: ...
+    def members(self) -> tuple[ProgramUnit, ...]:
+        """The units and rules that depend on each other through the past, and are one unit; of any
+        other unit, itself."""
+        return (self,)
 
     @property
-    def acts_alone(self) -> bool: ...
+    def rules(self) -> tuple[Rule, ...]:
+        """The rules among the members."""
+        return ()
+
+    @property
+    def acts_alone(self) -> bool:
+        """True for a unit that may make events at a time without arrivals."""
+        return True
 
     def key_names(self) -> tuple[str, ...]:
         """The key of a unit that is spread, as texts for state; empty: it has one partition."""
+        return ()
 
     def read_spreads(self) -> Sequence[ReadSpread] | None:
         """The spread of each read, the same for reads of one stream; None: it has one partition."""
+        return None
 
     def cut(self) -> Sequence[StreamUnit]:
         """The units that do its work where units are cut into stages; of most, itself."""
+        return (self,)
 
 
 @dataclass(frozen=True, slots=True)

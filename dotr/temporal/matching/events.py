@@ -1,4 +1,4 @@
-"""Records of stage two: stored events and matches.
+"""Values of stage two: stored events and matches.
 
 Events and matches are plain tuples: one takes a third of the time of an object of a class with
 named fields, and the garbage collector stops to look at it.

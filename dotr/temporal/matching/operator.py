@@ -439,7 +439,7 @@ class Operator:
             self._retry_failed(group, start, state, buffer, error)
 
     def _retry_failed(self, group: CompiledGroup, start: SearchStart, state: State, buffer: MatchBuffer, first: Exception) -> None:
-        """Retries a group at the anchor of the error `first` and records the rules that fail
+        """Retries a group at the anchor of the error `first` and notes the rules that fail
         again."""
         reraise_in_tests(first, FallbackKind.RULES)
         indexes, mark = state.indexes[group.number], len(buffer.matches)

@@ -32,7 +32,7 @@ class StateSnapshot(NamedTuple):
     """The written content of a state.
 
     The events of each store, the (time, ordinal) of the events in each consumed set, the events of
-    each queue, and `passed`. Slots are positional; `dotr.engine.state.schema` records the meaning
+    each queue, and `passed`. Slots are positional; `dotr.engine.state.schema` has the meaning
     of each slot.
     """
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from dotr.commands.test.run import load_test
+from dotr.commands.test.cases import load_test
 from dotr.commands.test.updates import updated as updated_test
 from dotr.model.places import Document
 from dotr.syntax.yaml import read_tree

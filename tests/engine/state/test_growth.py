@@ -43,12 +43,15 @@ def expected(spec: ProgramSpec, instants: Instants) -> list[Firing]:
 def through(
     spec: ProgramSpec, instants: Instants, cuts: list[int], widths: list[int], seed: int = 0, groups: Sequence[int] = ()
 ) -> list[Firing]:
-    """The firings of a run in which each batch has its own number of buckets (`widths`) and of groups."""
+    """The firings of a run in which each batch has its own number of buckets (`widths`) and of groups. Between equal cuts the state
+    moves without a batch."""
     specs = [replace(spec, groups=number) for number in groups] or [spec] * len(widths)
     run, firings, start = LayeredRun(specs[0], widths[0], seed), list[Firing](), 0
     for number, (end, width) in enumerate(zip([*cuts, len(instants)], widths, strict=True)):
         if number:
             run = moved_to(run, width, instants[start][0] - 1, specs[number])
+        if start == end:
+            continue
         firings += run.batch(instants[start:end], LAST_MICRO if end == len(instants) else instants[end][0] - 1)
         start = end
     return sorted(firings, key=output_order)
@@ -120,3 +123,12 @@ def test_state_of_queries_moves_between_buckets(seed: int, tmp_path: Path) -> No
     whole = sorted(by_one_engine(spec, instants), key=output_order)
     for cuts, widths in (([8, 9, 16], [1, 3, 2, 1]), ([3, 12, 20], [2, 5, 1, 4])):
         assert through(spec, instants, cuts, widths, seed) == whole, (cuts, widths, spec.rules[0].text)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_state_moves_twice_without_a_batch(seed: int, tmp_path: Path) -> None:
+    """The second move divides and unites what no bucket has read yet."""
+    of_queries = query_spec(seed, str(tmp_path / "kb.ttl"))
+    for spec, instants in ((UNITS, unit_instants()), (lars_spec(tmp_path), lars_instants(seed)), of_queries):
+        whole = sorted(by_one_engine(spec, instants), key=output_order)
+        assert through(spec, instants, [11, 11, 11, 20], [1, 3, 2, 3, 1], seed) == whole, spec.rules[0].text

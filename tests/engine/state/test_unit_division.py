@@ -10,7 +10,7 @@ pytest.importorskip("pyspark")
 
 from dotr.engine.driver import Engine
 from dotr.engine.spec import ProgramSpec
-from dotr.engine.state.migration import StateMigrator, merge_units, state_change
+from dotr.engine.state.migration import StateMigrator, state_change
 from dotr.engine.state.schema import KnowledgeDigests, StateSchema, state_schema
 from dotr.engine.state.units import UnitsValue
 from dotr.engine.unit_layer import decode_units
@@ -113,7 +113,7 @@ def test_state_of_one_partition_moves_to_the_buckets_of_its_keys() -> None:
     run = LayeredRun(replace(SPEC, cut=True), BUCKETS)
     for layer, stores in enumerate(run.stores):
         for bucket, store in enumerate(stores):
-            store.set_value(b"moved", merge_units(parts.get((layer, bucket), ()), stream[cut - 1][0]).encode())
+            store.set_value(b"moved", migrator.unite_units(parts.get((layer, bucket), ()), stream[cut - 1][0]).encode())
     expected += [firing for moment in engine.finish() for firing in moment]
     assert run.batch(stream[cut:], LAST_MICRO) == sorted(expected, key=output_order)
 

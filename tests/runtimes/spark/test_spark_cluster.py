@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from dotr.commands import main
-from dotr.commands.bundle_archive import bundle
+from dotr.commands.bundle.archive import bundle
 from dotr.runtimes.spark.checkpoint.folder import last_number
 from tests.support.outputs import joined
 from tests.support.paths import ROOT

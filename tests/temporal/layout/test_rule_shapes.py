@@ -12,7 +12,7 @@ from dotr.languages.programs import compile_program
 from dotr.languages.rules import compile_rules
 from dotr.model.places import Document
 from dotr.model.rules import Rule
-from dotr.temporal.layout.bindings import shape_of
+from dotr.temporal.layout.bindings import rule_shape
 from dotr.temporal.matching.rule_templates import group_rules
 from tests.support.properties import examples
 from tests.temporal.matching.test_rule_templates import HEADER, rules_of_one_template
@@ -34,12 +34,12 @@ def rule_of(text: str) -> Rule:
     [("> 3", "> 4"), ("> 3", "> 2 + 2"), ("Before", "Former"), ("rule R define C", "rule S define C"), (":v ?v ] from", ":w ?v ] from")],
 )
 def test_shape_is_independent_of_constants_names_and_labels(old: str, new: str) -> None:
-    assert shape_of(rule_of(RULE)) == shape_of(rule_of(RULE.replace(old, new)))
+    assert rule_shape(rule_of(RULE)) == rule_shape(rule_of(RULE.replace(old, new)))
 
 
 @pytest.mark.parametrize(("old", "new"), [("last", "first"), ("30 s", "31 s"), ("> 3", "< 3"), ("Before.?v", "Now.?v"), ("dotr_id1", "?v")])
 def test_shape_depends_on_modes_windows_operators_and_attributes(old: str, new: str) -> None:
-    assert shape_of(rule_of(RULE)) != shape_of(rule_of(RULE.replace(old, new)))
+    assert rule_shape(rule_of(RULE)) != rule_shape(rule_of(RULE.replace(old, new)))
 
 
 @examples(60)
@@ -50,4 +50,4 @@ def test_rules_that_share_a_matcher_have_one_shape(texts: list[str]) -> None:
     placed = [(n, each.rule, each.ports, program.attributes[each.rule.event]) for n, each in enumerate(layer.rules)]
     for group in group_rules(placed):
         members = [layer.rules[number].rule for number in group.numbers]
-        assert all(shape_of(a) == shape_of(b) for a, b in combinations(members, 2))
+        assert all(rule_shape(a) == rule_shape(b) for a, b in combinations(members, 2))

@@ -12,16 +12,18 @@ from __future__ import annotations
 import json
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from itertools import groupby
-from typing import Final, NamedTuple, Protocol, assert_never
+from operator import itemgetter
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, assert_never
 
 from dotr.engine.gaps import Gap, gap_letter
-from dotr.engine.unit_runs import UnitArrivals, UnitResult, UnitRun
-from dotr.errors.fallbacks import FallbackKind, error_line, reraise_in_tests
+from dotr.engine.unit_runs import UnitArrivals, UnitResult, UnitRun, failure_letter
+from dotr.errors.fallbacks import FallbackKind
 from dotr.evaluation.limits import BOUNDS, LimitExceeded, Limits
 from dotr.languages.continuous.evaluation.last_solutions import LastSolutions
 from dotr.languages.continuous.evaluation.match_blocks import MatchedTriple
 from dotr.languages.continuous.evaluation.report import ClosedItems, ReportAnswer, ReportEvaluator, SolutionRow, WindowAtReport
 from dotr.languages.continuous.evaluation.window_closures import SharedClosures, maintained_items, window_closures
+from dotr.languages.continuous.keys import key_column
 from dotr.languages.continuous.model import AskForm, ConstructForm, ContinuousQuery, LandmarkExtent, SelectForm
 from dotr.languages.continuous.windows.content import ContentRange, TimedElement, WindowContent, WindowLimitExceeded
 from dotr.languages.continuous.windows.reports import WindowReports
@@ -34,6 +36,9 @@ from dotr.temporal.items import graph_row, row_graph
 from dotr.temporal.matching.events import StoredEvent
 from dotr.temporal.matching.operator import Arrival
 from dotr.temporal.templates import CompiledTemplate, compile_template, digest_of, match_text
+
+if TYPE_CHECKING:  # loaded where a state is divided
+    from dotr.engine.state.keyed import KeyedState
 
 _NOTHING: Final = UnitResult([])
 SHARES: Final = "shares"
@@ -82,6 +87,8 @@ class QueryRun(UnitRun):
         streams: the key of each window's stream (`SharedClosures.window`).
         event: the label of the events; None: that of the query.
     """
+
+    acts_alone = True
 
     def __init__(
         self,
@@ -268,11 +275,8 @@ class QueryRun(UnitRun):
         self._reported = None
         try:
             answer, firings = self._answer(time)
-        except LimitExceeded as error:
-            return UnitResult([], [report_over_limit(self.query, time, error)])
         except Exception as error:
-            reraise_in_tests(error, FallbackKind.GRAPHS)
-            return UnitResult([], [self._dead_letter(Reason.FAILED, time, f"a report of {self.query.label} fails: {error_line(error)}")])
+            return UnitResult([], [_failed_report(self.query, time, error)])
         if self.watch is not None:
             contents = [ContentAtReport(each.content.range_at(time), each.content.history_from(time)) for each in self.windows]
             self.watch.reported(time, contents, self.used)
@@ -319,10 +323,7 @@ class QueryRun(UnitRun):
         if self._share is not None and not self._share.is_first:
             return _NOTHING
         why = f"the window {name} of {self.query.label} holds more than LIMIT {window.extent.limit}: the query reports no more"
-        return UnitResult([], [self._dead_letter(Reason.LIMIT, time, why)])
-
-    def _dead_letter(self, reason: Reason, time: Micros, why: str) -> DeadLetter:
-        return _dead_letter(self.query, reason, time, why)
+        return UnitResult([], [DeadLetter.of_unit(Reason.LIMIT, self.query.label, self.query.label_span, time, why)])
 
     def _firings(self, time: Micros, rows: list[SolutionRow]) -> list[Firing]:
         label = self._event
@@ -398,15 +399,22 @@ class QueryRun(UnitRun):
             frozenset(MatchedTriple(window, time, (triple[0], triple[1], triple[2])) for window, time, triple in block) for block in used
         )
 
+    def keyed_state(self) -> KeyedState | None:
+        """The rows of the last report have the key of the query, and triples have their subjects."""
+        from dotr.engine.state.keyed import Common, Fields, KeyedRows, KeyedState, SharedLog
 
-def _dead_letter(query: ContinuousQuery, reason: Reason, time: Micros, why: str) -> DeadLetter:
-    span, label = query.label_span, query.label
-    return DeadLetter(reason, f"rule {label}", span.document.name, span.line_column[0], time, label, why)
+        common, projection = Common(), self.query.query.projection
+        column = key_column(self.query)
+        if column is None:
+            return None
+        # A key that is not projected is that of RSTREAM, which keeps no rows.
+        rows = KeyedRows(itemgetter(projection.index(column) if column in projection else 0))
+        return KeyedState(Fields([common, common, common, rows, common, common], further=1), [SharedLog(width=3) for _ in self.windows])
 
 
-def report_over_limit(query: ContinuousQuery, time: Micros, error: LimitExceeded) -> DeadLetter:
-    """The dead letter of a report, at a time in µs, that exceeds a limit."""
-    return _dead_letter(query, Reason.LIMIT, time, f"a report of {query.label} goes over a limit: {error}")
+def _failed_report(query: ContinuousQuery, time: Micros, error: Exception) -> DeadLetter:
+    """The dead letter of a report, at a time in µs, that has raised an error."""
+    return failure_letter(error, FallbackKind.GRAPHS, f"a report of {query.label}", query.label, query.label_span, time)
 
 
 def merged_graph(label: Label, template: CompiledTemplate, names: Sequence[Variable], time: Micros, rows: list[SolutionRow]) -> Firing:
@@ -440,8 +448,6 @@ def row_graphs(
 class GraphRun(UnitRun):
     """A unit that makes one graph of all solutions of a moment; it has no state."""
 
-    acts_alone = False
-
     def __init__(self, query: ContinuousQuery, attributes: Sequence[Variable], limits: Limits) -> None:
         self._query: Final = query
         self._limits: Final = limits
@@ -451,27 +457,6 @@ class GraphRun(UnitRun):
         self._places = [attributes.index(name) for name in self._names]
         self._template = compile_template(query.form.template, self._names)
 
-    def begin(self, time: Micros) -> None:
-        """Without effect: only arrivals make events."""
-
-    def end(self, last: Micros, *, is_fed: bool) -> Sequence[DeadLetter]:
-        """Without effect."""
-        return ()
-
-    def next_due(self) -> Micros | None:
-        """None: only arrivals make events."""
-        return None
-
-    @property
-    def is_under_way(self) -> bool:
-        """False: only arrivals make events."""
-        return False
-
-    @property
-    def is_over(self) -> bool:
-        """False: further solutions may arrive."""
-        return False
-
     def step(self, time: Micros, arrivals: UnitArrivals, *, is_fed: bool = False) -> UnitResult:
         """The graph of the solutions that arrive."""
         rows = [tuple([row[place] for place in self._places]) for _, row in arrivals.get(0, ())]
@@ -479,7 +464,7 @@ class GraphRun(UnitRun):
         try:
             return UnitResult([merged_graph(self._label, self._template, self._names, time, rows)] if rows else [])
         except LimitExceeded as error:
-            return UnitResult([], [report_over_limit(self._query, time, error)])
+            return UnitResult([], [_failed_report(self._query, time, error)])
 
     @property
     def event_counts(self) -> Sequence[int]:

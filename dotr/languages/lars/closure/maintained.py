@@ -15,7 +15,7 @@ themselves (`dotr.languages.lars.closure.atoms`).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from dotr.evaluation.expressions.values.times import time_term
 from dotr.evaluation.limits import BOUNDS, NO_LIMITS
@@ -24,12 +24,16 @@ from dotr.languages.lars.closure.counts import CountChange, CountedAtoms, Counte
 from dotr.languages.lars.closure.relations import EACH_POINT, NOW, CountFeed, LarsRules, PointWindow, ReportedRows, WindowFeed
 from dotr.languages.lars.closure.rows import AtomRows, fits
 from dotr.languages.lars.closure.runs import AtomRuns, covered
+from dotr.languages.lars.keys import KeyOfRow, LarsKey
 from dotr.model.terms import Term
 from dotr.model.time import Clock, Micros
 from dotr.temporal.horizons.closure import HorizonClosure
 from dotr.temporal.horizons.facts import INSERTED
 from dotr.temporal.horizons.queues import Insertion
 from dotr.temporal.horizons.rules import FOREVER, NEVER, FactRow, Point, RelationFact, WindowFact
+
+if TYPE_CHECKING:  # loaded where a state is divided
+    from dotr.engine.state.keyed import StatePart
 
 
 class ReportChange(NamedTuple):
@@ -415,8 +419,33 @@ class LarsClosure:
         for feed, counted in zip(self.rules.counts, self._counts, strict=True):
             for window in feed.windows:
                 self._starts.update({(window.name, group): counted.start(group, written["first"]) for group in window.groups_of_b})
-        self._point_rows.reached = list(written["reached"])
+        self._point_rows.reached = sorted(written["reached"])
         self._last_with_atoms = written["last_with_atoms"]
+
+    def keyed_state(self, key: LarsKey) -> StatePart:
+        """The part of `to_json`: runs, counted pairs and the insertions of atoms have the keys of the
+        file, points have none."""
+        from dotr.engine.state.keyed import ByName, Common, CommonRows, Fields, KeyedRows, RowGroups, RowsAt
+
+        def rows_after(values: int, key_of: KeyOfRow | None) -> StatePart:
+            return CommonRows() if key_of is None else KeyedRows(lambda row: key_of(row[values:]))
+
+        def inserted(relation: str) -> StatePart:
+            meaning = self.rules.meanings.get(relation)
+            rows = CommonRows() if meaning is None else rows_after(0, key.of_rows(meaning.rows.predicate, meaning.rows.names))
+            return RowGroups(lambda _: rows)
+
+        counted = [feed.count.label for feed in self.rules.counts]
+        parts = {
+            "first": Common(min),
+            "point": Common(max),
+            "inserted": ByName(inserted),
+            "runs": ByName({rows.name: RowsAt(rows_after(1, key.of_rows(rows.predicate, rows.names))) for rows in self._runs}.__getitem__),
+            "counts": Fields([rows_after(1, key.of_triples() if label is None else key.of_events(label)) for label in counted]),
+            "reached": CommonRows(),
+            "last_with_atoms": Common(max),
+        }
+        return ByName(parts.__getitem__)
 
 
 # Points of a LARS file as rows: their times, and pairs of times that are 2ʲ points apart.

@@ -26,7 +26,7 @@ from typing import Any, Final, NamedTuple
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
-from dotr.engine.state.migration import StateChange, StateMigrator, merge_blocks, merge_units
+from dotr.engine.state.migration import StateChange, StateMigrator, merge_blocks
 from dotr.engine.state.moves import MovedState, blocks_of_state
 from dotr.engine.state.schema import StateSchema
 from dotr.engine.state.units import UnitsValue
@@ -173,7 +173,7 @@ def _join_parts(layer: Layer, bucket: int, folder: str, migrator: StateMigrator,
     texts = (part.read_bytes() for part in sorted(parts.glob("*.json")))
     if layer.units:
         of_units = map(UnitsValue.decode, texts)
-        units = merge_units([each for each in of_units if each is not None], until, [placed.unit for placed in layer.units])
+        units = migrator.unite_units([each for each in of_units if each is not None], until)
         text, counts = units.encode(), unit_counts(layer, units)
     else:
         of_rules = map(MovedState.decode, texts)

@@ -16,7 +16,7 @@ def add_parser(commands: Commands) -> None:
 
 def execute(options: argparse.Namespace) -> int:
     """Write the files and print their paths; returns the exit code."""
-    from dotr.commands.bundle_archive import bundle
+    from dotr.commands.bundle.archive import bundle
 
     archive, script = bundle(options.folder)
     print_stdout(f"{archive}\n{script}")

@@ -29,7 +29,7 @@ def bundle(folder: str) -> tuple[Path, Path]:
     Equal packages make equal bytes. Raises `Refused` (C304) where the folder cannot be written.
     """
     target = Path(folder)
-    package = Path(__file__).resolve().parent.parent
+    package = Path(__file__).resolve().parents[2]
     archive, script = target / "dotr.zip", target / "run_dotr.py"
     try:
         target.mkdir(parents=True, exist_ok=True)

@@ -15,7 +15,7 @@ def add_parser(commands: Commands) -> None:
 
 def execute(options: argparse.Namespace) -> int:
     """Print the plan; returns the exit code."""
-    from dotr.commands.plan_text import plan
+    from dotr.commands.plan.text import plan
     from dotr.runtimes.pipeline.build import build
     from dotr.runtimes.pipeline.config import read_config
 

@@ -21,7 +21,7 @@ def add_parser(commands: Commands) -> None:
 
 def execute(options: argparse.Namespace) -> int:
     """Compile or describe a background; returns the exit code."""
-    from dotr.commands.kb_summary import compiled_background, summary_lines
+    from dotr.commands.kb.summary import compiled_background, summary_lines
 
     build = options.action == "build"
     background = compiled_background(options.config, options.options, fresh=build and options.fresh)
