@@ -59,7 +59,7 @@ def affected(changed: Iterable[str]) -> set[str]:
     """The modules that import one of these over any number of imports, and these.
 
     >>> found = affected(["dotr.languages.lars.run"])
-    >>> "dotr.api.session" in found, "dotr.temporal.stage_two" in found
+    >>> "dotr.api.program" in found, "dotr.temporal.stage_two" in found
     (True, False)
     """
     found: set[str] = set()

@@ -1,8 +1,8 @@
 """Units of other languages than that of rules as explanations know them.
 
-Idea: a language answers by methods of its units, which load what they need when they are called. Its
-finder gives the reasons of an event (`dotr.explanations.evidence.reasons.UnitReason`), its writer
-their text.
+Idea: a language answers by methods of its units, which load what they need when they are called.
+Its finder gives the reasons of an event (`dotr.explanations.evidence.reasons.UnitReason`), its
+writer their text.
 """
 
 from __future__ import annotations

@@ -98,7 +98,7 @@ class Funnel:
 
 
 @dataclass(frozen=True)
-class _Findings:
+class _RuleFindings:
     """What is found of a rule in one replay.
 
     Attributes:
@@ -220,7 +220,7 @@ class _Inquiry:
         self._writer = EventWriter(self._rule, places, replay.clock, self._terms, shared)
         self._explainer = AnchorExplainer(self._evaluator, self._writer)
 
-    def findings(self) -> _Findings:
+    def findings(self) -> _RuleFindings:
         """Run the replay, and explain what is found."""
         question, rule = self._question, self._rule
         survey = Survey(self._recorder, self._evaluator, question.requested, self._explainer.explain, question.every)
@@ -234,7 +234,7 @@ class _Inquiry:
         survey.run(reject, instants.note)
         names = step_names(rule.clauses, has_condition=rule.condition is not None)
         funnel = Funnel(rule.name, survey.anchors, tuple(zip(names, survey.after, strict=True)), survey.errors, survey.events)
-        found = _Findings(funnel, tuple(survey.explained), survey.facts, rule.anchor.origin)
+        found = _RuleFindings(funnel, tuple(survey.explained), survey.facts, rule.anchor.origin)
         waiting = waiting_anchors(self._replay, self._evaluator, question.requested)
         found = replace(found, waiting=waiting, late=late.result(), unit=self._unit(survey))
         if self._recorder.failed:
@@ -270,7 +270,7 @@ class _Inquiry:
         word = "goes over a limit" if first.reason is Reason.LIMIT else "fails"
         return (f"The rule {word}{time}{further}: {why}.",)
 
-    def _stopping_roles(self, found: _Findings) -> Sequence[Role]:
+    def _stopping_roles(self, found: _RuleFindings) -> Sequence[Role]:
         """The roles of the clauses that stopped the explained anchors and had no candidate."""
         labels = {each.stopped_by for each in found.anchors if not each.candidates}
         return [clause.role for clause in self._rule.clauses if clause.role.label in labels]
@@ -285,7 +285,7 @@ class _Inquiry:
             return ""
         return f"Are times beyond the year 3000 {_FINER[finer]}? time: {{ unit: {unit_name(finer)} }}"
 
-    def _without_anchor(self, found: _Findings, survey: Survey[AnchorExplanation]) -> _Findings:
+    def _without_anchor(self, found: _RuleFindings, survey: Survey[AnchorExplanation]) -> _RuleFindings:
         requested = self._question.requested
         non_anchors = [self._evaluator.evaluate(each, REACH) for each in survey.non_anchors]
         facts = survey.facts

@@ -77,7 +77,7 @@ ones."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Findings:
+class _ReportFindings:
     """What is found of the requested reports.
 
     Attributes:
@@ -187,7 +187,7 @@ class _ReportInquiry:
         """Run the replay, and build the answer."""
         return self._findings().answer(self._replay.case, self._unit.name)
 
-    def _findings(self) -> _Findings:
+    def _findings(self) -> _ReportFindings:
         recorder = FiringRecorder.of(self._replay, [self._unit.name])
         events: list[UnitFiring] = []
         for firings in recorder.run():
@@ -199,7 +199,7 @@ class _ReportInquiry:
         assert record is not None
         reports = [each for each in record.reports if self._covers(each.time)]
         empty = sum(all(seen.held.first >= seen.held.end for seen in each.contents) for each in reports)
-        found = _Findings(len(reports), empty, len(events))
+        found = _ReportFindings(len(reports), empty, len(events))
         if not reports and record.reports:
             return replace(found, stops=(self._nearest(record),))
         if not reports:
@@ -282,7 +282,7 @@ class _ReportInquiry:
 
     # --- reports without an event ---
 
-    def _explained(self, found: _Findings, record: QueryRecord, silent: Sequence[RecordedReport]) -> _Findings:
+    def _explained(self, found: _ReportFindings, record: QueryRecord, silent: Sequence[RecordedReport]) -> _ReportFindings:
         """The explanation of the report with the furthest stop."""
         limits = self._replay.program.spec.limits
         solver = PatternSolver()
@@ -322,7 +322,7 @@ class _ReportInquiry:
         elements = WindowElements(self._cached)
         return ReportDataset(self._replay.program, self._rules, record, report, elements, self._replay.clock)
 
-    def _not_given(self, found: _Findings, record: QueryRecord, dataset: ReportDataset) -> _Findings:
+    def _not_given(self, found: _ReportFindings, record: QueryRecord, dataset: ReportDataset) -> _ReportFindings:
         """The findings for a report with solutions that are not output, or lack the requested
         attributes.
         """
@@ -337,7 +337,7 @@ class _ReportInquiry:
             return replace(found, stops=(text,), change="RSTREAM")
         return replace(found, stops=(f"no solution of the report before, at {then}, went: DSTREAM gives what went",))
 
-    def _stopped(self, found: _Findings, dataset: ReportDataset, stop: QueryStop, change: str) -> _Findings:
+    def _stopped(self, found: _ReportFindings, dataset: ReportDataset, stop: QueryStop, change: str) -> _ReportFindings:
         """The findings for a report whose query has a stop."""
         program, clock = self._replay.program, self._replay.clock
         given = list(dict.fromkeys(triple for content in dataset.contents for each in content for triple in each.triples))
