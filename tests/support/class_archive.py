@@ -16,10 +16,8 @@ from pathlib import Path
 from typing import Final
 
 from dotr.evaluation.files.trust import distrust, make_folder
-from dotr.runtimes.spark.start.class_archive import ClassArchive, spark_home
-from dotr.runtimes.spark.start.java import java_version_text
+from dotr.runtimes.spark.start.installation import ClassArchive, java_version_text, spark_home, unpacked_home
 from dotr.runtimes.spark.start.session import _JVM
-from dotr.runtimes.spark.start.unpacked_python import unpacked_home
 from tests.support.paths import ROOT
 
 KEPT: Final = ROOT / ".spark_classes"

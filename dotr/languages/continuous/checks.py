@@ -17,9 +17,8 @@ from dotr.instant.queries.operators import EMPTY
 from dotr.instant.queries.window_operators import ReportGraph
 from dotr.languages.continuous.codes import WindowCode
 from dotr.languages.continuous.keys import query_key
-from dotr.languages.continuous.model import AskForm, ContinuousQuery
+from dotr.languages.continuous.model import AskForm, ContinuousQuery, StreamQuery
 from dotr.model.traverse import grouping
-from dotr.temporal.layout.units import StreamQuery
 
 
 def query_warnings(queries: Sequence[StreamQuery], knowledge: Knowledge, limits: Limits) -> Iterator[Diagnostic]:

@@ -26,6 +26,7 @@ from dotr.languages.continuous.model import (
     ReportPolicies,
     SelectForm,
     StreamLevel,
+    StreamQuery,
     TriplesExtent,
 )
 from dotr.model.datalog import DatalogRule
@@ -34,7 +35,6 @@ from dotr.syntax.rendering import duration_text
 from dotr.temporal.answers.plan import DEFAULT_GRAPH, maintained_plan
 from dotr.temporal.intervals.patterns import plain_groups
 from dotr.temporal.layout.layers import Layer
-from dotr.temporal.layout.units import StreamQuery
 
 
 def query_description(unit: StreamQuery, layer: Layer, within: DescribedProgram) -> UnitDescription:

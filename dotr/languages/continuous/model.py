@@ -14,9 +14,11 @@ from typing import TypeAlias
 from dotr.model.algebra import Select
 from dotr.model.places import Span
 from dotr.model.templates import Template
-from dotr.model.terms import Label, Term
+from dotr.model.terms import Label, Term, Variable
 from dotr.model.time import Micros
+from dotr.model.units import GraphStream, UnitEvents
 from dotr.temporal.intervals.patterns import MatchBlock
+from dotr.temporal.layout.units import UnitRead
 
 StreamName: TypeAlias = str
 """An IRI without brackets, or a plain name: `<sensors>` is `sensors`, `:s` is `http://…s`."""
@@ -214,3 +216,35 @@ class ContinuousQuery:
     def makes_graphs(self) -> bool:
         """True of a CONSTRUCT: its events have graphs, so it is a stream."""
         return isinstance(self.form, ConstructForm)
+
+
+@dataclass(frozen=True, slots=True)
+class StreamQuery:
+    """A continuous query with the stream of each of its windows; `attributes`, sorted, are those of
+    its events.
+    """
+
+    query: ContinuousQuery
+    streams: tuple[GraphStream, ...]
+    attributes: tuple[Variable, ...]
+
+    @property
+    def name(self) -> str:
+        """The name of the unit, which is its label."""
+        return self.query.label
+
+    @property
+    def span(self) -> Span:
+        """The place of the label."""
+        return self.query.label_span
+
+    @property
+    def makes(self) -> tuple[UnitEvents, ...]:
+        """The events of the query's label."""
+        return (UnitEvents(self.query.label, self.attributes, self.query.label_span, self.query.makes_graphs),)
+
+    @property
+    def reads(self) -> tuple[UnitRead, ...]:
+        """A stream for each window, in their order."""
+        windows = zip(self.query.windows, self.streams, strict=True)
+        return tuple(UnitRead(stream, True, window.stream_span) for window, stream in windows)

@@ -16,7 +16,7 @@ from typing import TypeAlias
 from dotr.engine.program import CompiledProgram
 from dotr.engine.stream_terms import StreamObjects, TermDependencies
 from dotr.errors.diagnostics import Diagnostic, Severity
-from dotr.languages.continuous.model import ConstructForm
+from dotr.languages.continuous.model import ConstructForm, StreamQuery
 from dotr.languages.continuous.unit import queries_among
 from dotr.model.algebra import Const, Pattern, Select, TriplePattern, WindowBlock
 from dotr.model.places import Span
@@ -25,7 +25,6 @@ from dotr.model.traverse import walk
 from dotr.model.units import FedGraphs
 from dotr.syntax.rendering import term_text
 from dotr.temporal.intervals.patterns import plain_groups
-from dotr.temporal.layout.units import StreamQuery
 
 Nearest: TypeAlias = Callable[[Term, Iterable[Term], Prefixes], str]
 """`nearest(term, known, prefixes)`: the known term with the most similar spelling; empty if

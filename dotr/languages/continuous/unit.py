@@ -20,7 +20,7 @@ from dotr.evaluation.limits import Limits
 from dotr.explanations.unit import ExplainedUnit
 from dotr.instant.datalog.background.knowledge import Knowledge
 from dotr.languages.continuous.keys import query_key, query_spreads
-from dotr.languages.continuous.model import AskForm, ConstructForm, ContinuousQuery, SelectForm
+from dotr.languages.continuous.model import AskForm, ConstructForm, ContinuousQuery, SelectForm, StreamQuery
 from dotr.model.algebra import Select
 from dotr.model.places import Span
 from dotr.model.rules import EventSource
@@ -29,7 +29,7 @@ from dotr.model.time import Clock, Micros
 from dotr.model.units import GraphStream, UnitEvents
 from dotr.temporal.layout.keys import UnitKey
 from dotr.temporal.layout.spread import BucketShare, ReadSpread
-from dotr.temporal.layout.units import StreamQuery, StreamUnit, UnitRead
+from dotr.temporal.layout.units import StreamUnit, UnitRead
 
 if TYPE_CHECKING:
     from dotr.engine.program import CompiledProgram

@@ -12,20 +12,16 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from dotr.model.graphs import components, shortest_path
 from dotr.model.places import Span
 from dotr.model.rules import EventSource, Role, Rule
-from dotr.model.terms import Label, Variable
-from dotr.model.units import GraphStream, IntervalEvents, MadeGraphs, UnitEvents, UnitStream
+from dotr.model.terms import Label
+from dotr.model.units import IntervalEvents, MadeGraphs, UnitEvents, UnitStream
 from dotr.temporal.layout.keys import UnitKey
 from dotr.temporal.layout.retention import lookbacks, roles
 from dotr.temporal.layout.spread import ReadSpread
-
-if TYPE_CHECKING:  # loaded where a program has a query
-    from dotr.languages.continuous.model import ContinuousQuery
 
 
 class UnitRead(NamedTuple):
@@ -112,38 +108,6 @@ class StreamUnit(ABC):
     def cut(self) -> Sequence[StreamUnit]:
         """The units that do its work where units are cut into stages; of most, itself."""
         return (self,)
-
-
-@dataclass(frozen=True, slots=True)
-class StreamQuery:
-    """A continuous query with the stream of each of its windows; `attributes`, sorted, are those of
-    its events. Its unit is `dotr.languages.continuous.unit.QueryUnit`.
-    """
-
-    query: ContinuousQuery
-    streams: tuple[GraphStream, ...]
-    attributes: tuple[Variable, ...]
-
-    @property
-    def name(self) -> str:
-        """The name of the unit, which is its label."""
-        return self.query.label
-
-    @property
-    def span(self) -> Span:
-        """The place of the label."""
-        return self.query.label_span
-
-    @property
-    def makes(self) -> tuple[UnitEvents, ...]:
-        """The events of the query's label."""
-        return (UnitEvents(self.query.label, self.attributes, self.query.label_span, self.query.makes_graphs),)
-
-    @property
-    def reads(self) -> tuple[UnitRead, ...]:
-        """A stream for each window, in their order."""
-        windows = zip(self.query.windows, self.streams, strict=True)
-        return tuple(UnitRead(stream, True, window.stream_span) for window, stream in windows)
 
 
 ProgramUnit: TypeAlias = Rule | StreamUnit

@@ -24,13 +24,12 @@ from dotr.explanations.replay.records import UnitRecord
 from dotr.instant.instants import named_elements
 from dotr.languages.continuous.evaluation.match_blocks import MatchedTriple
 from dotr.languages.continuous.evaluation.run import ContentAtReport, QueryRun
-from dotr.languages.continuous.model import RangeExtent, StreamLevel
+from dotr.languages.continuous.model import RangeExtent, StreamLevel, StreamQuery
 from dotr.model.stream import FedGraph
 from dotr.model.terms import Triple
 from dotr.model.time import Micros
 from dotr.model.units import FedGraphs, GraphStream
 from dotr.temporal.items import graph_row, row_graph
-from dotr.temporal.layout.units import StreamQuery
 
 
 class ArrivedElement(NamedTuple):

@@ -55,6 +55,7 @@ from dotr.languages.continuous.model import (
     LandmarkExtent,
     RangeExtent,
     RelationToStream,
+    StreamQuery,
 )
 from dotr.languages.continuous.windows.extents import closes_of
 from dotr.model.algebra import Call, Const, TriplePattern, Var, WindowBlock
@@ -65,7 +66,6 @@ from dotr.model.traverse import walk
 from dotr.model.units import FedGraphs
 from dotr.syntax.rendering import TermWriter, duration_text
 from dotr.temporal.intervals.patterns import plain_groups
-from dotr.temporal.layout.units import StreamQuery
 
 _MOST_TIED: Final = 3
 """Maximum number of reports with equally far stops for which a change is tried."""
