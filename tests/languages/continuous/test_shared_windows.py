@@ -15,7 +15,7 @@ from dotr.model.places import Document
 from dotr.model.stream import FedGraph, Reason
 from dotr.model.time import Clock
 from tests.languages.continuous.test_continuous_random import compare
-from tests.support.properties import examples
+from tests.support.properties import RELOADED, examples
 from tests.support.strategies_continuous import SECOND, ContinuousProgram
 from tests.support.strategies_shared import shared_programs
 
@@ -40,16 +40,10 @@ def test_short_window_reports_given_a_long_one_over_the_limit() -> None:
     assert not alone.failed
 
 
-@given(shared_programs())
+@given(shared_programs(), RELOADED)
 @examples(40)
-def test_queries_over_one_stream_agree_with_the_oracle(program: ContinuousProgram) -> None:
-    compare(program, reloaded=False)
-
-
-@given(shared_programs())
-@examples(10)
-def test_queries_over_one_stream_agree_given_a_restart_after_every_instant(program: ContinuousProgram) -> None:
-    compare(program, reloaded=True)
+def test_queries_over_one_stream_agree_with_the_oracle(program: ContinuousProgram, reloaded: bool) -> None:
+    compare(program, reloaded=reloaded)
 
 
 @given(shared_programs())

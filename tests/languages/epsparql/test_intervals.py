@@ -8,7 +8,7 @@ import pytest
 
 import tests.oracle.test_epsparql as page
 from dotr.engine.driver import Engine
-from dotr.engine.program import compile_program
+from dotr.engine.program import CompiledProgram, compile_program
 from dotr.engine.spec import ProgramSpec
 from dotr.model.places import Document
 from dotr.model.stream import Firing
@@ -22,9 +22,11 @@ from tests.oracle.units import UnitsResult
 pytestmark = pytest.mark.core
 
 
-def run_intervals(spec: ProgramSpec, elements: Sequence[tuple[Micros, tuple[Triple, ...]]], *, reloaded: bool = False) -> list[Firing]:
+def run_intervals(
+    program: CompiledProgram, elements: Sequence[tuple[Micros, tuple[Triple, ...]]], *, reloaded: bool = False
+) -> list[Firing]:
     """The firings of elements; `reloaded`: the state is written and read after each instant."""
-    engine = Engine(compile_program(spec), Clock())
+    engine = Engine(program, Clock())
     firings: list[Firing] = []
     for time in sorted({time for time, _ in elements}):
         firings += engine.step(time, [graph for at, graph in elements if at == time])[0]
@@ -44,7 +46,7 @@ def _by_the_engine(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureReque
             time, _, graph = each.partition(" ")
             elements.append((int(time) * page.S, read_turtle(graph + " .", {"": "http://example.org/"})))
         spec = ProgramSpec((Document("q.epsparql", page.PREFIXES + text),))
-        firings = run_intervals(spec, elements, reloaded=request.param == "reloaded")
+        firings = run_intervals(compile_program(spec), elements, reloaded=request.param == "reloaded")
         return UnitsResult(
             tuple(
                 Output(each.time, each.rule, each.event, dict(each.attributes), frozenset(each.graph or ()), each.dropped)
