@@ -202,6 +202,7 @@ LONG: Final = (
     "test_hostile",
     "test_fuzz",
     "test_sharing_properties",
+    "test_random_programs",
     "test_properties",
     "test_patterns_semantics",
     "test_patterns_replay",
