@@ -79,6 +79,20 @@ class Example:
         return True
 
 
+class Draws:
+    """The values that an example draws while it runs: drawn in its first run, and given again in that of a fork."""
+
+    def __init__(self, data: Any) -> None:
+        self.data = data
+        self.values: list[Any] = []
+
+    def draw(self, strategy: Any, label: Any = None) -> Any:
+        if self.data is None:
+            return self.values.pop(0)
+        self.values.append(self.data.draw(strategy, label))
+        return self.values[-1]
+
+
 class MutationRun:
     """Plugin of pytest that tries the mutations whose names match a pattern."""
 
@@ -159,13 +173,17 @@ class MutationRun:
                 self.functions[key].tests.append(number)
 
     def _keep_examples(self, test: int, item: pytest.Item, handle: Any) -> None:
-        """Runs a random test, and keeps its examples; but for those that draw further values while they run."""
+        """Runs a random test, and keeps its examples; but for those with a source of random numbers."""
         inner, found = handle.inner_test, list[Example]()
 
         @functools.wraps(inner)
         def keep(*arguments: Any, **keywords: Any) -> Any:
             self.called.clear()
+            keywords = {name: Draws(each) if type(each).__name__ == "DataObject" else each for name, each in keywords.items()}
             result = inner(*arguments, **keywords)
+            for each in keywords.values():
+                if isinstance(each, Draws):
+                    each.data = None
             if not any(type(each).__module__.startswith("hypothesis") for each in (*arguments, *keywords.values())):
                 run = functools.partial(inner, *arguments, **keywords)
                 found.append(Example(test, len(found), frozenset(self.called), run))
