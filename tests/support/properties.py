@@ -11,10 +11,10 @@ import tempfile
 from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from random import Random
 from typing import Final, TypeVar
 
 from hypothesis import HealthCheck, assume, note, seed, settings
-from hypothesis import strategies as st
 
 from dotr.engine.program import CompiledProgram, compile_program
 from dotr.engine.spec import ProgramSpec
@@ -46,9 +46,14 @@ def examples(number: int) -> Callable[[_Test], _Test]:
     return chosen if EXAMPLES else lambda test: seed(test.__name__)(chosen(test))
 
 
-RELOADED: Final = st.integers(0, 1 << 32).map(lambda number: number % 3 == 0)
-"""True for one of three programs: it is also tried with its state restored after every instant. Hypothesis would draw one of two booleans
-most of the time."""
+def scattered(*example: object) -> Random:
+    """A source of choices that depends on an example alone. Those that Hypothesis draws are the first of several most of the time."""
+    return Random(repr(example))
+
+
+def also_reloaded(program: object) -> bool:
+    """Whether a program is tried with its state restored after every instant, too: one of three."""
+    return scattered(program).randrange(3) == 0
 
 
 def compiled(text: ProgramText, *, backwards: bool = False) -> CompiledProgram:

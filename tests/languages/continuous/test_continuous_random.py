@@ -22,7 +22,7 @@ from tests.languages.continuous.test_continuous_queries import run_engine
 from tests.oracle.cases import read_turtle, world
 from tests.oracle.isomorphism import canonical
 from tests.oracle.units import run_units
-from tests.support.properties import RELOADED, examples
+from tests.support.properties import also_reloaded, examples
 from tests.support.strategies_continuous import SECOND, ContinuousProgram, continuous_programs, joined_programs, kept_programs
 
 PREFIXES = {"": "http://example.org/", "owl": "http://www.w3.org/2002/07/owl#", "rdfs": "http://www.w3.org/2000/01/rdf-schema#"}
@@ -78,19 +78,19 @@ def compare(program: ContinuousProgram, *, reloaded: bool) -> None:
         assert expected == found, "\n".join(lines)
 
 
-@given(continuous_programs(), RELOADED)
+@given(continuous_programs())
 @examples(40)
-def test_engine_agrees_with_the_oracle(program: ContinuousProgram, reloaded: bool) -> None:
-    compare(program, reloaded=reloaded)
+def test_engine_agrees_with_the_oracle(program: ContinuousProgram) -> None:
+    compare(program, reloaded=also_reloaded(program))
 
 
-@given(kept_programs(), RELOADED)
+@given(kept_programs())
 @examples(60)
-def test_incremental_solutions_agree_with_the_oracle(program: ContinuousProgram, reloaded: bool) -> None:
-    compare(program, reloaded=reloaded)
+def test_incremental_solutions_agree_with_the_oracle(program: ContinuousProgram) -> None:
+    compare(program, reloaded=also_reloaded(program))
 
 
-@given(joined_programs(), RELOADED)
+@given(joined_programs())
 @examples(40)
-def test_several_default_windows_agree_with_the_oracle(program: ContinuousProgram, reloaded: bool) -> None:
-    compare(program, reloaded=reloaded)
+def test_several_default_windows_agree_with_the_oracle(program: ContinuousProgram) -> None:
+    compare(program, reloaded=also_reloaded(program))

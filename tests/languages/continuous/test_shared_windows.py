@@ -15,7 +15,7 @@ from dotr.model.places import Document
 from dotr.model.stream import FedGraph, Reason
 from dotr.model.time import Clock
 from tests.languages.continuous.test_continuous_random import compare
-from tests.support.properties import RELOADED, examples
+from tests.support.properties import also_reloaded, examples
 from tests.support.strategies_continuous import SECOND, ContinuousProgram
 from tests.support.strategies_shared import shared_programs
 
@@ -40,10 +40,10 @@ def test_short_window_reports_given_a_long_one_over_the_limit() -> None:
     assert not alone.failed
 
 
-@given(shared_programs(), RELOADED)
+@given(shared_programs())
 @examples(40)
-def test_queries_over_one_stream_agree_with_the_oracle(program: ContinuousProgram, reloaded: bool) -> None:
-    compare(program, reloaded=reloaded)
+def test_queries_over_one_stream_agree_with_the_oracle(program: ContinuousProgram) -> None:
+    compare(program, reloaded=also_reloaded(program))
 
 
 @given(shared_programs())

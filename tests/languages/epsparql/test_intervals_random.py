@@ -17,7 +17,7 @@ from dotr.model.places import Document
 from tests.languages.epsparql.test_intervals import run_intervals
 from tests.oracle.cases import read_turtle
 from tests.oracle.isomorphism import canonical
-from tests.support.properties import RELOADED, examples
+from tests.support.properties import also_reloaded, examples
 from tests.support.strategies_continuous import SECOND
 from tests.support.strategies_temporal import PREFIXES, Row, TemporalProgram, brute_force, rows_of, temporal_programs
 
@@ -51,7 +51,7 @@ def compare(program: TemporalProgram, *, reloaded: bool) -> None:
         assert expected == found, "\n".join(lines)
 
 
-@given(temporal_programs(), RELOADED)
+@given(temporal_programs())
 @examples(40)
-def test_engine_agrees_with_the_oracle(program: TemporalProgram, reloaded: bool) -> None:
-    compare(program, reloaded=reloaded)
+def test_engine_agrees_with_the_oracle(program: TemporalProgram) -> None:
+    compare(program, reloaded=also_reloaded(program))

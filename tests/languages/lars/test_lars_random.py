@@ -25,7 +25,7 @@ from tests.languages.continuous.test_continuous_queries import run_engine
 from tests.oracle.cases import read_turtle, world
 from tests.oracle.isomorphism import canonical
 from tests.oracle.units import UnitsResult, run_units
-from tests.support.properties import RELOADED, examples
+from tests.support.properties import also_reloaded, examples
 from tests.support.strategies_lars import SECOND, LarsProgram, lars_programs
 
 pytest.importorskip("dotr.languages.lars.run")
@@ -94,7 +94,7 @@ def compare(program: LarsProgram, *, reloaded: bool) -> None:
         assert expected == found, "\n".join(lines)
 
 
-@given(lars_programs(), RELOADED)
+@given(lars_programs())
 @examples(25)
-def test_engine_agrees_with_the_oracle(program: LarsProgram, reloaded: bool) -> None:
-    compare(program, reloaded=reloaded)
+def test_engine_agrees_with_the_oracle(program: LarsProgram) -> None:
+    compare(program, reloaded=also_reloaded(program))
