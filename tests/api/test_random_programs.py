@@ -10,7 +10,6 @@ from random import Random
 from typing import Final, TypeAlias
 
 from hypothesis import assume, given
-from hypothesis import strategies as st
 
 from dotr import Event, Session
 from dotr.api.events import utc
@@ -21,7 +20,7 @@ from dotr.model.time import Micros
 from tests.api.test_recorded_session import firings, signatures
 from tests.explanations.test_rule_evaluation import assert_counted, assert_evaluated_alike
 from tests.oracle.program import Result
-from tests.support.properties import MOST, compiled, examples, oracle, output_signatures, reported, shown
+from tests.support.properties import MOST, compiled, examples, oracle, output_signatures, reported, scattered, shown
 from tests.support.running import by_time, run_engine
 from tests.support.strategies import ProgramText, programs
 from tests.support.strategies_streams import streams
@@ -112,18 +111,17 @@ PROPERTIES_OF_ONE_ANSWER: Final[Sequence[Property | None]] = (
 
 
 @examples(350)
-@given(programs(), streams(), st.integers(0, 1 << 32))
-def test_programs_agree_with_the_oracle(text: ProgramText, elements: list[Element], number: int) -> None:
+@given(programs(), streams())
+def test_programs_agree_with_the_oracle(text: ProgramText, elements: list[Element]) -> None:
     shown(text, elements)
     program = compiled(text)
     found = run_engine(program, elements, text.clock, most=MOST)
     assume(len(found.outputs) <= MOST)
-    run = RandomRun(text, program, elements, found, Random(number))
-    others, one = divmod(number, len(PROPERTIES))
-    if (further := PROPERTIES[one]) is not None:
+    run = RandomRun(text, program, elements, found, scattered(text, elements))
+    if (further := run.random.choice(PROPERTIES)) is not None:
         further(run)
     expected = oracle(text, elements, program)
     assert output_signatures(found.outputs) == output_signatures(expected.outputs)
     assert reported(found) == reported(expected)
-    if (further := PROPERTIES_OF_ONE_ANSWER[others % len(PROPERTIES_OF_ONE_ANSWER)]) is not None:
+    if (further := run.random.choice(PROPERTIES_OF_ONE_ANSWER)) is not None:
         further(run)
