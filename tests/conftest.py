@@ -10,6 +10,8 @@ from typing import Final, NamedTuple
 import pytest
 from _pytest.capture import CaptureResult
 from hypothesis import Phase, is_hypothesis_test, settings
+from hypothesis.internal.conjecture import providers
+from hypothesis.internal.constants_ast import Constants
 
 from dotr.commands import main
 from dotr.errors import fallbacks
@@ -20,6 +22,10 @@ from tests.support.mosquitto import skip_without_mosquitto
 from tests.support.spark_starts import start_in_turn
 
 os.environ[fallbacks.RAISE] = "raise"  # here, and in every process that a test starts
+
+# Hypothesis would draw constants of all modules that are loaded by now, so that a test had other examples in another company; and it would
+# parse each module for them.
+providers.__dict__["_get_local_constants"] = Constants
 
 settings.register_profile("no-clock", deadline=None)
 settings.load_profile("no-clock")
@@ -210,6 +216,7 @@ LONG: Final = (
     "test_hostile",
     "test_fuzz",
     "test_sharing_properties",
+    "test_random_programs",
     "test_properties",
     "test_patterns_semantics",
     "test_patterns_replay",

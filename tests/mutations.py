@@ -3,11 +3,13 @@
 Idea: mutmut writes each function beside all its mutations. One process of pytest collects the tests, runs each of them once and notes
 the functions that it calls; then it forks for each mutation, and the fork runs the tests of the mutated function until one fails. So no
 mutation pays for imports, collection and random programs, which the first run of a test caches.
-Order: the tests that have detected most mutations of the function, and of its module, for their time come first.
-Bound: the tests of a mutation take `SECONDS` of CPU in the first run, tests of more than `LONGEST` seconds are left out; a fork with three
-times its bound has an endless loop, and its mutation counts as detected.
-Output: `mutants/results.jsonl`, a line for each mutation: its name, the outcome, the test that failed, seconds of CPU. A later
-run continues the file; without it all mutations are tried again.
+Order: the tests that have detected most mutations of the function, and of its module, for their time come first. Random tests come last:
+the examples that Hypothesis draws in the first run are kept, with the rules that they compile and the oracle's answers, and a fork tries
+those again that call the mutated function, the first of each test, then the second of each.
+Bound: the tests of a mutation take `SECONDS` of CPU in the first run, tests of more than `LONGEST` seconds are left out, and examples end
+after `RANDOM` seconds; a fork with three times its bound has an endless loop, and its mutation counts as detected.
+Output: `mutants/results.jsonl`, a line for each mutation: its name, the outcome, the test that failed, the number of its example or
+null, seconds of CPU. A later run continues the file; without it all mutations are tried again.
 Source: mutmut (https://mutmut.readthedocs.io), whose own run takes ten times as long here.
 """
 
@@ -19,22 +21,27 @@ import gc
 import inspect
 import json
 import os
+import random
 import resource
 import signal
 import sys
+import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
 from _pytest import runner
 
-SECONDS: Final = 5.0
+SECONDS: Final = float(os.environ.get("DOTR_MUTATION_SECONDS", "5"))
 LONGEST: Final = 3.0
-_CHILDREN: Final = 2
+RANDOM: Final = 30.0
+_CHILDREN: Final = int(os.environ.get("DOTR_MUTATION_PROCESSES", "2"))
+_SAMPLE: Final = Path("tests/mutant_sample.txt")
 _MEMORY: Final = 6_000_000_000
 _RESULTS: Final = Path("results.jsonl")
 _IN_MUTANTS: Final = "--in-mutants"
@@ -54,11 +61,47 @@ class MutatedFunction:
     detected: Counter[int] = field(default_factory=Counter)
 
 
+@dataclass(frozen=True, slots=True)
+class Example:
+    """An example of a random test, with its number and the mutated functions that it calls."""
+
+    test: int
+    number: int
+    called: frozenset[int]
+    run: Callable[[], object]
+
+    def passes(self) -> bool:
+        """Whether the test does, or leaves the example out."""
+        try:
+            self.run()
+        except Exception as error:
+            return type(error).__name__ == "UnsatisfiedAssumption"
+        return True
+
+
+class Draws:
+    """The values that an example draws while it runs: drawn in its first run, and given again in that of a fork."""
+
+    def __init__(self, data: Any) -> None:
+        self.data = data
+        self.values: list[Any] = []
+
+    def draw(self, strategy: Any, label: Any = None) -> Any:
+        if self.data is None:
+            return self.values.pop(0)
+        self.values.append(self.data.draw(strategy, label))
+        return self.values[-1]
+
+
 class MutationRun:
     """Plugin of pytest that tries the mutations whose names match a pattern."""
 
     def __init__(self, patterns: Sequence[str]) -> None:
-        self.patterns = patterns or ["*"]
+        self.of_sample = patterns[:1] == ["--sample"]
+        self.patterns = patterns[self.of_sample :] or ["*"]
+        self.examples: list[Example] = []
+        self.caches: list[Any] = []
+        self.active: int | None = None
         self.functions: dict[int, MutatedFunction] = {}
         self.called: set[int] = set()
         self.seconds: list[float] = []
@@ -97,6 +140,13 @@ class MutationRun:
         return decorate
 
     @pytest.hookimpl(tryfirst=True)
+    def pytest_collection(self) -> None:
+        """Keeps compiled rules and the oracle's answers, before a test imports the functions."""
+        rules, properties = import_module("dotr.languages.rules"), import_module("tests.support.properties")
+        rules.__dict__["compile_rules"] = self.once(rules.compile_rules, lambda *arguments, **keywords: repr((arguments, keywords)))
+        properties.__dict__["oracle"] = self.once(properties.oracle, lambda text, elements, program: repr((text, elements)))
+
+    @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         """Runs all tests once, then the tests of each mutation in a fork."""
         if session.testsfailed:
@@ -110,6 +160,10 @@ class MutationRun:
         for number, item in enumerate(items):
             self.called.clear()
             begin = usage(resource.RUSAGE_SELF).ru_utime
+            if (handle := getattr(getattr(item, "obj", None), "hypothesis", None)) is not None:
+                self._keep_examples(number, item, handle)
+                self.seconds.append(0)
+                continue
             passed = _passes(item)
             self.seconds.append(usage(resource.RUSAGE_SELF).ru_utime - begin)
             if not passed or self.seconds[-1] > LONGEST:
@@ -118,32 +172,84 @@ class MutationRun:
             for key in self.called:
                 self.functions[key].tests.append(number)
 
-    def _try_all(self, items: Sequence[pytest.Item]) -> None:
-        known = set()
-        if _RESULTS.exists():
-            known = {json.loads(line)[0] for line in _RESULTS.read_text(encoding="utf-8").splitlines()}
-        names = [
+    def _keep_examples(self, test: int, item: pytest.Item, handle: Any) -> None:
+        """Runs a random test, and keeps its examples; but for those with a source of random numbers."""
+        inner, found = handle.inner_test, list[Example]()
+
+        @functools.wraps(inner)
+        def keep(*arguments: Any, **keywords: Any) -> Any:
+            self.called.clear()
+            keywords = {name: Draws(each) if type(each).__name__ == "DataObject" else each for name, each in keywords.items()}
+            result = inner(*arguments, **keywords)
+            for each in keywords.values():
+                if isinstance(each, Draws):
+                    each.data = None
+            if not any(type(each).__module__.startswith("hypothesis") for each in (*arguments, *keywords.values())):
+                run = functools.partial(inner, *arguments, **keywords)
+                found.append(Example(test, len(found), frozenset(self.called), run))
+            return result
+
+        handle.inner_test = keep
+        if _passes(item):
+            self.examples += found
+        else:
+            _report(f"left out: {item.nodeid} (it fails)")
+        handle.inner_test = inner
+
+    def names(self) -> list[tuple[str, MutatedFunction]]:
+        """The mutations of all modules that are loaded."""
+        return [
             (f"{function.module}.{name}", function)
             for function in self.functions.values()
             for name in function.mutations
             if name != "_mutmut_orig"
         ]
+
+    def once(self, function: Callable[..., Any], key: Callable[..., object]) -> Callable[..., Any]:
+        """The function, with results that are kept for the forks, but for those whose computation calls the active mutation."""
+        kept: dict[object, tuple[Any, frozenset[int]]] = {}
+
+        @functools.wraps(function)
+        def call(*arguments: Any, **keywords: Any) -> Any:
+            name = key(*arguments, **keywords)
+            if (found := kept.get(name)) is not None and self.active is not None and self.active not in found[1]:
+                return found[0]
+            before = set(self.called)
+            self.called.clear()
+            result = function(*arguments, **keywords)
+            kept[name] = result, frozenset(self.called)
+            self.called |= before
+            return result
+
+        return call
+
+    def _try_all(self, items: Sequence[pytest.Item]) -> None:
+        known = set()
+        if _RESULTS.exists():
+            known = {json.loads(line)[0] for line in _RESULTS.read_text(encoding="utf-8").splitlines()}
+        names = self.names()
+        if self.of_sample:
+            there, sample = dict(names), sampled()
+            names = [(name, there[name]) for name in sample if name in there]
         todo = [each for each in names if each[0] not in known and any(fnmatch.fnmatch(each[0], pattern) for pattern in self.patterns)]
         _report(f"{len(todo):,} mutations, {len(known):,} tried before")
         gc.collect()
+        self.caches = [each for each in gc.get_objects() if type(each) is functools._lru_cache_wrapper and _is_of_dotr(each)]
         _passes(items[0])  # reports what the collection has found, so that no fork does
         gc.freeze()
         running: dict[int, tuple[str, MutatedFunction, int]] = {}
         with _RESULTS.open("a", encoding="utf-8") as results:
             for tried, (name, function) in enumerate(todo):
                 chosen = self._chosen(function)
-                if not chosen:
-                    results.write(json.dumps([name, "no tests", None, 0]) + "\n")
+                key = id(function.mutations)
+                examples = sorted((each for each in self.examples if key in each.called), key=lambda each: each.number)
+                if not chosen and not examples:
+                    results.write(json.dumps([name, "no tests", None, None, 0]) + "\n")
                     continue
                 while len(running) >= _CHILDREN:
                     self._collect(running, items, results.write)
                 results.flush()
-                running.update([self._start(name, function, [(number, items[number]) for number in chosen])])
+                running.update([self._start(name, function, [(number, items[number]) for number in chosen], examples)])
                 if tried % 100 == 99:
                     _report(f"{tried + 1:,} tried")
             while running:
@@ -166,16 +272,16 @@ class MutationRun:
         return chosen
 
     def _start(
-        self, name: str, function: MutatedFunction, tests: Sequence[tuple[int, pytest.Item]]
+        self, name: str, function: MutatedFunction, tests: Sequence[tuple[int, pytest.Item]], examples: Sequence[Example]
     ) -> tuple[int, tuple[str, MutatedFunction, int]]:
-        """The process number of a fork that tries a mutation, and what `_collect` needs: the number of the test that fails is written to a
-        pipe."""
+        """The process number of a fork that tries a mutation, and what `_collect` needs: the numbers of the test that fails and of its
+        example are written to a pipe."""
         read, write = os.pipe()
         process = os.fork()
         if process:
             os.close(write)
             return process, (name, function, read)
-        bound = int(3 * SECONDS)
+        bound = int(3 * SECONDS + RANDOM)
         resource.setrlimit(resource.RLIMIT_CPU, (bound, bound + 2))
         resource.setrlimit(resource.RLIMIT_AS, (_MEMORY, _MEMORY))
         signal.alarm(20 * bound)
@@ -183,12 +289,21 @@ class MutationRun:
         os.dup2(nowhere, 1)
         os.dup2(nowhere, 2)
         try:
-            _clear_caches()
+            for each in self.caches:  # they may hold results of the functions that are not mutated
+                each.cache_clear()
+            self.active = id(function.mutations)
             function.active = function.mutations[name.rpartition(".")[2]]
             for number, item in tests:
                 if not _passes(item):
-                    os.write(write, str(number).encode())
+                    os.write(write, f"{number} -1".encode())
                     os._exit(1)
+            end = time.process_time() + RANDOM
+            for example in examples:
+                if not example.passes():
+                    os.write(write, f"{example.test} {example.number}".encode())
+                    os._exit(1)
+                if time.process_time() > end:
+                    break
             os._exit(0)
         finally:
             os._exit(2)
@@ -201,14 +316,14 @@ class MutationRun:
         if process not in running:  # started by a test
             return
         name, function, pipe = running.pop(process)
-        failed = os.read(pipe, 20)
+        failed, example = map(int, (os.read(pipe, 20) or b"-1 -1").split())
         os.close(pipe)
         outcome = "timeout" if os.WIFSIGNALED(status) else "detected" if os.WEXITSTATUS(status) else "undetected"
-        if failed:
-            function.detected[int(failed)] += 1
-            self.by_module[function.module][int(failed)] += 1
-        test = items[int(failed)].nodeid if failed else None
-        write(json.dumps([name, outcome, test, round(usage.ru_utime + usage.ru_stime, 2)]) + "\n")
+        if failed >= 0:
+            function.detected[failed] += 1
+            self.by_module[function.module][failed] += 1
+        test, number = items[failed].nodeid if failed >= 0 else None, example if example >= 0 else None
+        write(json.dumps([name, outcome, test, number, round(usage.ru_utime + usage.ru_stime, 2)]) + "\n")
 
 
 def _report(text: str) -> None:
@@ -219,19 +334,37 @@ def _passes(item: pytest.Item) -> bool:
     return all(not report.failed for report in runner.runtestprotocol(item, log=False, nextitem=None))
 
 
-def _clear_caches() -> None:
-    """Empties the caches of dotr, which may hold results of the functions that are not mutated."""
-    for each in gc.get_objects():
-        if type(each) is functools._lru_cache_wrapper and (getattr(each, "__module__", "") or "").startswith("dotr."):
-            each.cache_clear()
+def _is_of_dotr(cache: object) -> bool:
+    return (getattr(cache, "__module__", "") or "").startswith("dotr.")
 
 
-def summary() -> Iterator[str]:
-    """Lines of a table: for each module its mutations, those without a test, detected and undetected ones, and the score of those tried."""
+def package(name: str) -> str:
+    """The package of a mutation: the first three parts of its module's name."""
+    return ".".join(name.split(".")[:3])
+
+
+def draw(names: Sequence[str]) -> None:
+    """Writes the sample: 150 mutations of each package, one of each in turn."""
+    groups: dict[str, list[str]] = defaultdict(list)
+    for name in sorted(names):
+        groups[package(name)].append(name)
+    chosen = [random.Random(key).sample(found, min(150, len(found))) for key, found in sorted(groups.items())]
+    turns = [name for turn in zip_longest(*chosen) for name in turn if name is not None]
+    lines = [f"{each.removeprefix('dotr.')}\n" for each in turns]
+    _SAMPLE.write_text("".join(lines), encoding="utf-8")
+
+
+def sampled() -> list[str]:
+    return [f"dotr.{line}" for line in _SAMPLE.read_text(encoding="utf-8").split()]
+
+
+def summary(by_package: bool = False) -> Iterator[str]:
+    """Lines of a table: for each module, or package, its mutations, those without a test, detected and undetected ones, and the score of
+    those tried."""
     outcomes: dict[str, Counter[str]] = defaultdict(Counter)
     for line in _RESULTS.read_text(encoding="utf-8").splitlines():
-        name, outcome, _, _ = json.loads(line)
-        outcomes[name.rpartition(".")[0].removeprefix("dotr.").replace(".", "/")][outcome] += 1
+        name, outcome, *_ = json.loads(line)
+        outcomes[(package(name) if by_package else name.rpartition(".")[0]).removeprefix("dotr.").replace(".", "/")][outcome] += 1
     total: Counter[str] = sum(outcomes.values(), Counter())
     yield "| module | mutations | without a test | detected | undetected | score |"
     yield "| --- | --- | --- | --- | --- | --- |"
@@ -239,6 +372,16 @@ def summary() -> Iterator[str]:
         detected, undetected = found["detected"] + found["timeout"], found["undetected"]
         score = f"{detected / (detected + undetected):.0%}" if detected + undetected else ""
         yield f"| {module} | {found.total()} | {found['no tests']} | {detected} | {undetected} | {score} |"
+
+
+def lost(before: Path, after: Path) -> Iterator[str]:
+    """The mutations that one run detects and a later one tries and does not, with the test that detected them."""
+    outcomes = [
+        {name: (outcome, test) for name, outcome, test, *_ in map(json.loads, path.open(encoding="utf-8"))} for path in (before, after)
+    ]
+    for name, (outcome, test) in outcomes[0].items():
+        if outcome in ("detected", "timeout") and outcomes[1].get(name, (outcome,))[0] == "undetected":
+            yield f"{name} {test}"
 
 
 def generate() -> None:
@@ -255,6 +398,9 @@ def generate() -> None:
 
 def main(arguments: Sequence[str]) -> int:
     """Generates the mutations, then tries them in a new process, which imports the folder `mutants` alone."""
+    if arguments[:1] == ["--lost"]:
+        _report("\n".join(lost(Path(arguments[1]), Path(arguments[2]))))
+        return 0
     if arguments[:1] != [_IN_MUTANTS]:
         selection = import_module("mutmut.configuration").config().pytest_add_cli_args_test_selection
         generate()
@@ -264,10 +410,16 @@ def main(arguments: Sequence[str]) -> int:
     sys.path[0] = os.getcwd()
     run = MutationRun(arguments[1:])
     import_module("mutmut.mutation.trampoline").__dict__["wrap_in_trampoline"] = run.wrap_in_trampoline
+    if arguments[1:] == ["--draw"]:
+        for path in sorted(Path("dotr").rglob("*.py")):
+            if "_mutmut_orig" in path.read_text(encoding="utf-8"):
+                import_module(".".join(path.with_suffix("").parts).removesuffix(".__init__"))
+        draw([name for name, _ in run.names()])
+        return 0
     tests = os.environ["DOTR_MUTATION_TESTS"].split("\n")
     options = ["--rootdir=.", "--tb=native", "-q", "-p", "no:xdist", "-p", "no:cacheprovider", "--hypothesis-profile=first-failure"]
     status = pytest.main([*options, *tests], plugins=[run])
-    _report("\n".join(summary()))
+    _report("\n".join(summary(by_package=run.of_sample)))
     return int(status)
 
 

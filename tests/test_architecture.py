@@ -39,12 +39,12 @@ def test_exceptions_that_hold_by_now_are_not_listed() -> None:
 
 
 def test_nothing_new_asks_for_the_class_of_a_unit() -> None:
-    assert sorted(set(unit_questions()) - listed(QUESTIONS)) == []
+    assert sorted(unit_questions() - listed(QUESTIONS)) == []
 
 
 def test_questions_that_are_gone_are_not_listed() -> None:
     """`python -m tests.test_architecture` removes them."""
-    assert sorted(listed(QUESTIONS) - set(unit_questions())) == []
+    assert sorted(listed(QUESTIONS) - unit_questions()) == []
 
 
 def test_every_way_to_ask_for_a_class_is_counted() -> None:
@@ -75,7 +75,7 @@ def shrink() -> None:
     }
     kept = (found & before) | fewer if EXCEPTIONS.exists() else found
     EXCEPTIONS.write_text("".join(f"{line}\n" for line in sorted(kept)), encoding="utf-8")
-    questions = set(unit_questions())
+    questions = unit_questions()
     left = questions & listed(QUESTIONS) if QUESTIONS.exists() else questions
     QUESTIONS.write_text("".join(f"{line}\n" for line in sorted(left)), encoding="utf-8")
     sys.stderr.write(f"{len(kept)} exceptions, {len(left)} questions\n")

@@ -6,17 +6,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from hypothesis import given
 
-from dotr import Event, Program, Session
-from dotr.api.events import utc
+from dotr import Event, Program
 from dotr.engine.driver import Engine
 from dotr.engine.replay import Replay
-from dotr.model.stream import Element, Firing
-from tests.support.properties import MOST, compiled, examples, shown
-from tests.support.running import by_time
-from tests.support.strategies import ProgramText, programs
-from tests.support.strategies_streams import streams
+from dotr.model.stream import Firing
 
 TIMERS = """PREFIX : <http://e/>
 rule Tick define Tick = [ [] :at ?t ] from every 4 s as T with Tick.?t = time(T)
@@ -86,14 +80,3 @@ def test_end_of_a_with_block_does_not_end_the_recorded_stream(timers: Program) -
     assert not session.replay().ended
     assert session.finish() == []
     assert not session.replay().ended
-
-
-@examples(40)
-@given(programs(), streams())
-def test_replay_of_a_session_gives_its_events(text: ProgramText, elements: list[Element]) -> None:
-    shown(text, elements)
-    session = Session(compiled(text), record=True)
-    events = [event for time, graphs in by_time(elements).items() for event in session.advance(utc(time), *graphs)]
-    if len(events) <= MOST:
-        events += session.finish()
-        assert signatures(firings(session.replay())) == signatures(events)

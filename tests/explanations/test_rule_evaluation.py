@@ -1,4 +1,4 @@
-"""The plain evaluator of explanations: it finds the firings of the engine, for random programs."""
+"""The plain evaluator of explanations: it finds the firings of the engine (for other programs: `tests/api/test_random_programs.py`)."""
 
 from __future__ import annotations
 
@@ -15,9 +15,10 @@ from dotr.explanations.evidence.rule_evaluation import RuleEvaluator
 from dotr.explanations.replay.recording import Recorder
 from dotr.explanations.why_not.rule import Question, why_not
 from dotr.model.stream import Element
+from tests.oracle.temporal import Output
 from tests.support.properties import compiled, examples, oracle, shown
 from tests.support.running import by_time, run_engine
-from tests.support.strategies import ProgramText, programs, programs_of_expressions
+from tests.support.strategies import ProgramText, programs_of_expressions
 from tests.support.strategies_streams import streams
 
 
@@ -29,14 +30,11 @@ def replay_of(program: CompiledProgram, text: ProgramText, elements: Sequence[El
     return Replay("random", program, text.clock, {}, read)
 
 
-def assert_evaluated_alike(text: ProgramText, elements: list[Element]) -> None:
-    """Each rule fires at the same anchors with the same events in the engine and in the plain
-    evaluator, and as often as in the whole program.
+def assert_evaluated_alike(program: CompiledProgram, text: ProgramText, elements: list[Element], outputs: Sequence[Output]) -> None:
+    """Each rule fires at the same anchors with the same events in the engine, whose outputs are
+    given, and in the plain evaluator, and as often as in the whole program.
     """
-    shown(text, elements)
-    program = compiled(text)
-    oracle(text, elements, program)
-    whole = Counter((each.time, each.rule) for each in run_engine(program, elements, text.clock).outputs)
+    whole = Counter((each.time, each.rule) for each in outputs)
     for rule in program.rules.rules:
         recorder = Recorder.of(replay_of(program, text, elements), rule.name)
         evaluator = RuleEvaluator(rule, recorder.history, ConsumedEvents(), text.clock, program.rules.places[rule.name])
@@ -61,29 +59,21 @@ def assert_evaluated_alike(text: ProgramText, elements: list[Element]) -> None:
         assert +found == Counter({key: number for key, number in whole.items() if key[1] == rule.name})
 
 
-@examples(120)
-@given(programs(), streams())
-def test_programs_are_evaluated_as_by_the_engine(text: ProgramText, elements: list[Element]) -> None:
-    assert_evaluated_alike(text, elements)
-
-
-@examples(40)
-@given(programs_of_expressions(), streams())
-def test_expressions_are_evaluated_as_by_the_engine(text: ProgramText, elements: list[Element]) -> None:
-    assert_evaluated_alike(text, elements)
-
-
-@examples(60)
-@given(programs(), streams())
-def test_answers_count_the_events_of_the_engine(text: ProgramText, elements: list[Element]) -> None:
+def assert_counted(program: CompiledProgram, text: ProgramText, elements: list[Element], outputs: Sequence[Output]) -> None:
     """The number of events of a funnel is that of the engine."""
-    shown(text, elements)
-    program = compiled(text)
-    oracle(text, elements, program)
-    whole = Counter(each.rule for each in run_engine(program, elements, text.clock).outputs)
+    whole = Counter(each.rule for each in outputs)
     for rule in program.rules.rules:
         for every in (False, True):
             answer = why_not(replay_of(program, text, elements), rule.name, Question(every=every))
             assert answer.fired == bool(whole[rule.name])
             assert answer.lines()[0].startswith(f"{rule.name}: ")
             assert json.loads(json.dumps(answer.to_json()))["funnel"]["events"] == whole[rule.name]
+
+
+@examples(40)
+@given(programs_of_expressions(), streams())
+def test_expressions_are_evaluated_as_by_the_engine(text: ProgramText, elements: list[Element]) -> None:
+    shown(text, elements)
+    program = compiled(text)
+    oracle(text, elements, program)
+    assert_evaluated_alike(program, text, elements, run_engine(program, elements, text.clock).outputs)

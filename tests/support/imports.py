@@ -178,7 +178,8 @@ def full_folders() -> Iterator[str]:
     yield from (f"{folder} has {size} entries" for folder, size in folder_entries().items() if size > MOST_ENTRIES)
 
 
-def broken() -> set[str]:
+@cache
+def broken() -> frozenset[str]:
     checks = (
         outside_the_table,
         through_no_door,
@@ -188,4 +189,4 @@ def broken() -> set[str]:
         folders_in_circles,
         full_folders,
     )
-    return {line for check in checks for line in check()}
+    return frozenset(line for check in checks for line in check())

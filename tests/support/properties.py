@@ -1,7 +1,7 @@
 """Common parts of property tests of whole programs: number of examples, compilation, results.
 
-The results are those of the engine and of the oracle. Examples are the same on every run;
-`DOTR_EXAMPLES=5000` tries that many new ones.
+The results are those of the engine and of the oracle. Examples are the same on every run: they
+depend on the strategies and on the name of the test; `DOTR_EXAMPLES=5000` tries that many new ones.
 """
 
 from __future__ import annotations
@@ -9,11 +9,12 @@ from __future__ import annotations
 import os
 import tempfile
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Final
+from random import Random
+from typing import Final, TypeVar
 
-from hypothesis import HealthCheck, assume, note, settings
+from hypothesis import HealthCheck, assume, note, seed, settings
 
 from dotr.engine.program import CompiledProgram
 from dotr.engine.spec import ProgramSpec
@@ -32,14 +33,28 @@ MOST: Final = 200
 """The largest number of outputs of an example. One with more is skipped: a recursive event may double its matches at every instant."""
 
 
-def examples(number: int) -> settings:
-    return settings(
+_Test = TypeVar("_Test", bound=Callable[..., object])
+
+
+def examples(number: int) -> Callable[[_Test], _Test]:
+    """The number of examples of a random test."""
+    chosen = settings(
         max_examples=int(EXAMPLES or number),
         deadline=None,
-        derandomize=EXAMPLES is None,
         database=None,
         suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large],
     )
+    return chosen if EXAMPLES else lambda test: seed(test.__name__)(chosen(test))
+
+
+def scattered(*example: object) -> Random:
+    """A source of choices that depends on an example alone. Those that Hypothesis draws are the first of several most of the time."""
+    return Random(repr(example))
+
+
+def also_reloaded(program: object) -> bool:
+    """Whether a program is tried with its state restored after every instant, too: one of three."""
+    return scattered(program).randrange(3) == 0
 
 
 def compiled(text: ProgramText, *, backwards: bool = False) -> CompiledProgram:

@@ -8,9 +8,10 @@ from __future__ import annotations
 import ast
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from functools import cache
 from typing import Final
 
-from tests.support.paths import ROOT
+from tests.support.modules import statements
 
 UNITS: Final[Mapping[str, str]] = {
     "StreamQuery": "continuous",
@@ -55,11 +56,13 @@ def asked(tree: ast.AST) -> Counter[str]:
     return found
 
 
-def unit_questions() -> Iterator[str]:
+@cache
+def unit_questions() -> frozenset[str]:
     """A line for each file and class of a unit after which it asks from outside of the language's folder."""
-    for path in sorted((ROOT / "dotr").rglob("*.py")):
-        file = path.relative_to(ROOT).as_posix()
-        found = asked(ast.parse(path.read_text(encoding="utf-8")))
-        for name, folder in UNITS.items():
-            if name in found and not file.startswith(f"dotr/languages/{folder}/"):
-                yield f"{file} asks for {name}"
+    return frozenset(
+        f"{path.as_posix()} asks for {name}"
+        for path, tree in statements()
+        if isinstance(tree, ast.Module)
+        for name in asked(tree).keys() & UNITS.keys()
+        if not path.as_posix().startswith(f"dotr/languages/{UNITS[name]}/")
+    )

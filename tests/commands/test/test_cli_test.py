@@ -148,8 +148,8 @@ def test_blank_nodes_of_several_attributes_are_distinguished(project: Project) -
 
 
 def test_pairing_of_many_equal_outputs_needs_no_recursion() -> None:
-    equal = [Item(0, "E", "R", frozenset({"n: 1"}), None)] * 1500
-    loose = [Item(0, None, None, None, None)] * 1500
+    equal = [Item(0, "E", "R", frozenset({"n: 1"}), None)] * 1100
+    loose = [Item(0, None, None, None, None)] * 1100
     assert difference(loose, equal, Clock(), {}) == ""
     first = Item(0, "E", "R", frozenset({"n: 0"}), None)
     assert difference([*loose[:-1], first], [first, *equal[:-1]], Clock(), {}) == ""

@@ -182,6 +182,8 @@ def test_unchanged_rules_continue_and_changed_rules_start_empty(
     schema = state_schema(made[0])
     since = dict.fromkeys((rule.name for rule in made[0].rules.rules), 0)
     mixed: set[str] = set()
+    others = [Batched(made[0], clock, buckets)]
+    others[0].batch(spans[0], ends[0])
     for number in (1, 2):
         run, schema, fates = continued(run, schema, made[number], ends[number - 1])
         reads = {rule.name: set(rule.reads) for rule in schema.rules}
@@ -195,11 +197,9 @@ def test_unchanged_rules_continue_and_changed_rules_start_empty(
         assert kept <= same
         assert same - kept <= {"Pair", "Run"}
         got = run.batch(spans[number], ends[number])
-        for start in range(number + 1):
+        others.append(started(made[number], clock, buckets, ends[number - 1]))
+        for start, other in enumerate(others):
             rules = {name for name, added_with in since.items() if added_with == start} - mixed
-            other = started(made[start], clock, buckets, ends[start - 1]) if start else Batched(made[0], clock, buckets)
-            for span, end in zip(spans[start:number], ends[start:number], strict=True):
-                other.batch(span, end)
             assert firings_of(got, rules) == firings_of(other.batch(spans[number], ends[number]), rules)
 
 

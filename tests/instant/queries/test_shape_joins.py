@@ -119,7 +119,7 @@ def stage(selects: list[Select], knowledge: Knowledge, limits: Limits = LIMITS) 
     return StageOne(knowledge, list(sources), limits=limits)
 
 
-@examples(400)
+@examples(100)
 @given(st.data())
 def test_the_facts_are_those_of_the_closed_instant(data: st.DataObject) -> None:
     rules = data.draw(st.sampled_from([[], [], rule_set(Entailment.RDFS), [RULES[0]], [RULES[0]], [RULES[1]], [RULES[2]]]))

@@ -10,6 +10,7 @@ import pytest
 
 import tests.oracle.test_continuous as page
 from dotr.engine.driver import Engine
+from dotr.engine.program import CompiledProgram
 from dotr.engine.spec import ProgramSpec
 from dotr.errors.diagnostics import Refused
 from dotr.instant.datalog.entailment import Entailment
@@ -28,10 +29,10 @@ pytestmark = pytest.mark.core
 IN = page.NAMESPACE + "in"
 
 
-def run_engine(spec: ProgramSpec, elements: Sequence[tuple[Micros, str, str]], *, reloaded: bool = False) -> list[Firing]:
+def run_engine(program: CompiledProgram, elements: Sequence[tuple[Micros, str, str]], *, reloaded: bool = False) -> list[Firing]:
     """The firings of elements (time, stream, Turtle); `reloaded`: the state is restored after each
     instant."""
-    engine = Engine(compile_program(spec), Clock())
+    engine = Engine(program, Clock())
     firings: list[Firing] = []
     for time in sorted({time for time, _, _ in elements}):
         graphs = [FedGraph.on(stream, read_turtle(turtle, page.PREFIXES)) for at, stream, turtle in elements if at == time]
@@ -71,7 +72,7 @@ def _by_the_engine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, request: pyt
             origin=parse_time(origin, Clock().unit),
         )
         given = [(int(at * page.SECOND), (streams or {}).get(number, IN), turtle) for number, (at, turtle) in enumerate(elements)]
-        firings = run_engine(spec, given, reloaded=request.param == "reloaded")
+        firings = run_engine(compile_program(spec), given, reloaded=request.param == "reloaded")
         return UnitsResult(
             tuple(
                 Output(firing.time, firing.rule, firing.event, dict(firing.attributes), frozenset(firing.graph or ()), firing.dropped)

@@ -21,16 +21,16 @@ from tests.languages.continuous.test_continuous_queries import run_engine
 from tests.oracle.cases import read_turtle, world
 from tests.oracle.isomorphism import canonical
 from tests.oracle.units import run_units
-from tests.support.properties import examples
+from tests.support.properties import also_reloaded, examples
 from tests.support.strategies_continuous import SECOND, ContinuousProgram, continuous_programs, joined_programs, kept_programs
 
 PREFIXES = {"": "http://example.org/", "owl": "http://www.w3.org/2002/07/owl#", "rdfs": "http://www.w3.org/2000/01/rdf-schema#"}
 MOST = 400
 
 
-def outputs_of_both(program: ContinuousProgram, *, reloaded: bool) -> tuple[Counter[tuple[object, ...]], Counter[tuple[object, ...]]]:
-    """Events of the oracle and of the engine: time, label, attributes and graph up to blank
-    nodes."""
+def outputs_of_both(program: ContinuousProgram, *, reloaded: bool) -> tuple[Counter[tuple[object, ...]], list[Counter[tuple[object, ...]]]]:
+    """Events of the oracle, and of each run of the engine: time, label, attributes and graph up to blank
+    nodes. `reloaded`: also of a run whose state is restored after every instant."""
     query_file, rule_file = Document("q.rspql", program.queries), Document("r.dotr", program.rules)
     queries = compile_continuous([query_file], PREFIXES).checked().queries
     rules = compile_rules([rule_file], PREFIXES, units=events_of(queries))
@@ -53,56 +53,43 @@ def outputs_of_both(program: ContinuousProgram, *, reloaded: bool) -> tuple[Coun
             origin=program.origin * SECOND,
         )
         try:
-            compile_program(spec)
+            compiled = compile_program(spec)
         except Refused as refused:
             assume("D404" not in str(refused) and "D401" not in str(refused))
             raise
-        firings = run_engine(spec, [(int(at * SECOND), stream + name, turtle) for at, name, turtle in program.elements], reloaded=reloaded)
+        elements = [(int(at * SECOND), stream + name, turtle) for at, name, turtle in program.elements]
+        runs = [run_engine(compiled, elements, reloaded=each) for each in {False, reloaded}]
     return (
         Counter((each.time, each.event, canonical(each.graph, each.attributes)) for each in expected.outputs),
-        Counter((each.time, each.event, canonical(frozenset(each.graph or ()), dict(each.attributes))) for each in firings),
+        [
+            Counter((each.time, each.event, canonical(frozenset(each.graph or ()), dict(each.attributes))) for each in firings)
+            for firings in runs
+        ],
     )
 
 
 def compare(program: ContinuousProgram, *, reloaded: bool) -> None:
     note(program.queries)
     note(str(replace(program, queries="")))
-    expected, found = outputs_of_both(program, reloaded=reloaded)
-    lines = [f"- expected {each}" for each in (expected - found)] + [f"+ got {each}" for each in (found - expected)]
-    assert expected == found, "\n".join(lines)
+    expected, runs = outputs_of_both(program, reloaded=reloaded)
+    for found in runs:
+        lines = [f"- expected {each}" for each in (expected - found)] + [f"+ got {each}" for each in (found - expected)]
+        assert expected == found, "\n".join(lines)
 
 
 @given(continuous_programs())
 @examples(40)
 def test_engine_agrees_with_the_oracle(program: ContinuousProgram) -> None:
-    compare(program, reloaded=False)
-
-
-@given(continuous_programs())
-@examples(12)
-def test_engine_continues_from_its_state_after_every_instant(program: ContinuousProgram) -> None:
-    compare(program, reloaded=True)
+    compare(program, reloaded=also_reloaded(program))
 
 
 @given(kept_programs())
 @examples(60)
 def test_incremental_solutions_agree_with_the_oracle(program: ContinuousProgram) -> None:
-    compare(program, reloaded=False)
-
-
-@given(kept_programs())
-@examples(15)
-def test_incremental_solutions_agree_given_a_restart_after_every_instant(program: ContinuousProgram) -> None:
-    compare(program, reloaded=True)
+    compare(program, reloaded=also_reloaded(program))
 
 
 @given(joined_programs())
 @examples(40)
 def test_several_default_windows_agree_with_the_oracle(program: ContinuousProgram) -> None:
-    compare(program, reloaded=False)
-
-
-@given(joined_programs())
-@examples(12)
-def test_several_default_windows_agree_given_a_restart_after_every_instant(program: ContinuousProgram) -> None:
-    compare(program, reloaded=True)
+    compare(program, reloaded=also_reloaded(program))

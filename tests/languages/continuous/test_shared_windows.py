@@ -15,7 +15,7 @@ from dotr.model.places import Document
 from dotr.model.stream import FedGraph, Reason
 from dotr.model.time import Clock
 from tests.languages.continuous.test_continuous_random import compare
-from tests.support.properties import examples
+from tests.support.properties import also_reloaded, examples
 from tests.support.strategies_continuous import SECOND, ContinuousProgram
 from tests.support.strategies_shared import shared_programs
 
@@ -43,13 +43,7 @@ def test_short_window_reports_given_a_long_one_over_the_limit() -> None:
 @given(shared_programs())
 @examples(40)
 def test_queries_over_one_stream_agree_with_the_oracle(program: ContinuousProgram) -> None:
-    compare(program, reloaded=False)
-
-
-@given(shared_programs())
-@examples(10)
-def test_queries_over_one_stream_agree_given_a_restart_after_every_instant(program: ContinuousProgram) -> None:
-    compare(program, reloaded=True)
+    compare(program, reloaded=also_reloaded(program))
 
 
 @given(shared_programs())

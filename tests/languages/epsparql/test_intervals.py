@@ -8,6 +8,7 @@ import pytest
 
 import tests.oracle.test_epsparql as page
 from dotr.engine.driver import Engine
+from dotr.engine.program import CompiledProgram
 from dotr.engine.spec import ProgramSpec
 from dotr.languages.programs import compile_program
 from dotr.model.places import Document
@@ -22,9 +23,11 @@ from tests.oracle.units import UnitsResult
 pytestmark = pytest.mark.core
 
 
-def run_intervals(spec: ProgramSpec, elements: Sequence[tuple[Micros, tuple[Triple, ...]]], *, reloaded: bool = False) -> list[Firing]:
+def run_intervals(
+    program: CompiledProgram, elements: Sequence[tuple[Micros, tuple[Triple, ...]]], *, reloaded: bool = False
+) -> list[Firing]:
     """The firings of elements; `reloaded`: the state is written and read after each instant."""
-    engine = Engine(compile_program(spec), Clock())
+    engine = Engine(program, Clock())
     firings: list[Firing] = []
     for time in sorted({time for time, _ in elements}):
         firings += engine.step(time, [graph for at, graph in elements if at == time])[0]
@@ -44,7 +47,7 @@ def _by_the_engine(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureReque
             time, _, graph = each.partition(" ")
             elements.append((int(time) * page.S, read_turtle(graph + " .", {"": "http://example.org/"})))
         spec = ProgramSpec((Document("q.epsparql", page.PREFIXES + text),))
-        firings = run_intervals(spec, elements, reloaded=request.param == "reloaded")
+        firings = run_intervals(compile_program(spec), elements, reloaded=request.param == "reloaded")
         return UnitsResult(
             tuple(
                 Output(each.time, each.rule, each.event, dict(each.attributes), frozenset(each.graph or ()), each.dropped)

@@ -17,12 +17,13 @@ from dotr.model.places import Document
 from tests.languages.epsparql.test_intervals import run_intervals
 from tests.oracle.cases import read_turtle
 from tests.oracle.isomorphism import canonical
-from tests.support.properties import examples
+from tests.support.properties import also_reloaded, examples
 from tests.support.strategies_continuous import SECOND
 from tests.support.strategies_temporal import PREFIXES, Row, TemporalProgram, brute_force, rows_of, temporal_programs
 
 
 def compare(program: TemporalProgram, *, reloaded: bool) -> None:
+    """`reloaded`: also with the state restored after every instant."""
     note(program.units)
     note(str(replace(program, units="")))
     expected = rows_of(brute_force(program))
@@ -37,24 +38,20 @@ def compare(program: TemporalProgram, *, reloaded: bool) -> None:
             prefixes=PREFIXES,
         )
         try:
-            compile_program(spec)
+            compiled = compile_program(spec)
         except Refused as refused:
             assume("D404" not in str(refused))
             raise
-        firings = run_intervals(spec, [(int(at * SECOND), read_turtle(text, PREFIXES)) for at, text in program.elements], reloaded=reloaded)
-    given_rows = [(each, canonical(frozenset(each.graph or ()), dict(each.attributes))) for each in firings]
-    found: Counter[Row] = Counter((each.time, each.event, text) for each, text in given_rows)
-    lines = [f"- expected {each}" for each in (expected - found)] + [f"+ got {each}" for each in (found - expected)]
-    assert expected == found, "\n".join(lines)
+        elements = [(int(at * SECOND), read_turtle(text, PREFIXES)) for at, text in program.elements]
+        runs = [run_intervals(compiled, elements, reloaded=each) for each in {False, reloaded}]
+    for firings in runs:
+        given_rows = [(each, canonical(frozenset(each.graph or ()), dict(each.attributes))) for each in firings]
+        found: Counter[Row] = Counter((each.time, each.event, text) for each, text in given_rows)
+        lines = [f"- expected {each}" for each in (expected - found)] + [f"+ got {each}" for each in (found - expected)]
+        assert expected == found, "\n".join(lines)
 
 
 @given(temporal_programs())
 @examples(40)
 def test_engine_agrees_with_the_oracle(program: TemporalProgram) -> None:
-    compare(program, reloaded=False)
-
-
-@given(temporal_programs())
-@examples(12)
-def test_engine_continues_from_its_state_after_every_instant(program: TemporalProgram) -> None:
-    compare(program, reloaded=True)
+    compare(program, reloaded=also_reloaded(program))

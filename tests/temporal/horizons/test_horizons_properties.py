@@ -174,13 +174,13 @@ def run(source: Random, *, as_datalog: bool = False) -> None:
 
 
 @given(st.integers(0, 10**9))
-@examples(150)
+@examples(75)
 def test_closure_of_triples(seed: int) -> None:
     run(Random(seed, negation=False, relations=False))
 
 
 @given(st.integers(0, 10**9))
-@examples(150)
+@examples(75)
 def test_closure_of_datalog_rules_with_free_predicates(seed: int) -> None:
     run(Random(seed, negation=False, relations=False, free_predicates=True), as_datalog=True)
 
@@ -193,18 +193,18 @@ def test_views_that_compact_at_every_step(seed: int) -> None:
 
 
 @given(st.integers(0, 10**9))
-@examples(150)
+@examples(75)
 def test_closure_of_relations(seed: int) -> None:
     run(Random(seed, negation=False, relations=True, free_predicates=True))
 
 
 @given(st.integers(0, 10**9))
-@examples(300)
+@examples(100)
 def test_closure_with_negation(seed: int) -> None:
     run(Random(seed, negation=True, relations=True))
 
 
 @given(st.integers(0, 10**9))
-@examples(150)
+@examples(75)
 def test_closure_of_datalog_rules_with_negation(seed: int) -> None:
     run(Random(seed, negation=True, relations=False), as_datalog=True)
