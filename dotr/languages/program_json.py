@@ -1,8 +1,7 @@
 """The parsed program as JSON: the syntax trees of its texts, for processes that import no parser.
 
-Idea: `dotr.languages.program_json` over a closed list of types, each with a written name, which
-renaming of code does not change. Spans refer to documents of the specification, which is sent with
-it.
+Idea: a closed list of types, each written by the name of its class, since a program is read by the
+release that has written it. Spans refer to documents of the specification, which is sent with it.
 Invariant: a program compiled from the parsed one has the digests, the layout and the output of one
 compiled from the texts.
 """
@@ -10,8 +9,10 @@ compiled from the texts.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
+from enum import Enum
+from types import ModuleType
 from typing import Any, Final
 
 from dotr.engine.program import CompiledProgram, compile_units
@@ -39,14 +40,13 @@ from dotr.temporal.intervals import patterns as intervals
 from dotr.temporal.layout import units
 from dotr.temporal.layout.units import StreamUnit
 
-# Codec of frozen values as JSON, by a closed list of types with written names.
+# Codec of frozen values as JSON, by a closed list of types.
 #
 # Idea: a text is a list of nodes in topological order: a node refers to earlier nodes only, and equal
-# nodes are written once. A node is a list of its written name and its parts; a part is None, a truth
-# value, a number or a text, or a list with the number of an earlier node. So neither direction
+# nodes are written once. A node is a list of the name of its class and its parts; a part is None, a
+# truth value, a number or a text, or a list with the number of an earlier node. So neither direction
 # recurses, however deep a value is.
-# Example: `Call("!", (Var("x"),))` is `[["var","x"],["()",[0]],["call","!",[1]]]`.
-# Invariant: written names never change; the names of classes, fields and members may.
+# Example: `Call("!", (Var("x"),))` is `[["Var","x"],["()",[0]],["Call","!",[1]]]`.
 
 _TUPLE: Final = "()"
 _SET: Final = "{}"
@@ -55,49 +55,43 @@ _PLAIN: Final = (str, int, float, bool, type(None))
 
 
 class UnknownForm(DotrError):
-    """Raised for a type without a written name, and for a text with an unknown name or a wrong
-    number of parts."""
+    """Raised for a value of another type, and for a text with an unknown name or a wrong number of
+    parts."""
 
 
 class ValueCodec:
     """Codec of values of some types: frozen dataclasses, named tuples and enumerations.
 
-    Tuples, frozen sets of texts and mappings need no name.
+    Tuples, frozen sets of texts and mappings are values, too.
 
-    - `names`: the written name of each type.
+    - `types`: the types, of different names.
 
     >>> from dotr.model.algebra import Call, Const, Var
-    >>> codec = ValueCodec({Call: "call", Var: "var"})
+    >>> codec = ValueCodec((Call, Var))
     >>> text = codec.encode(Call("!", (Var("x"),)))
     >>> text, codec.decode(text)
-    ('[["var","x"],["()",[0]],["call","!",[1]]]', Call(function='!', arguments=(Var(name='x'),)))
+    ('[["Var","x"],["()",[0]],["Call","!",[1]]]', Call(function='!', arguments=(Var(name='x'),)))
     >>> codec.encode(Const("<a>"))
     Traceback (most recent call last):
-    dotr.languages.program_json.UnknownForm: Const has no written name
+    dotr.languages.program_json.UnknownForm: Const is no type of the codec
     """
 
-    def __init__(self, names: Mapping[type, str]) -> None:
-        if len(set(names.values())) < len(names):
-            raise ValueError("two types have one written name")
-        self._names = dict(names)
-        self._types = {name: kind for kind, name in names.items()}
-        self._parts_of = {kind: tuple(each.name for each in fields(kind) if each.init) for kind in names if is_dataclass(kind)}
-
-    @property
-    def types(self) -> frozenset[type]:
-        """The types that have a written name."""
-        return frozenset(self._names)
+    def __init__(self, types: Collection[type]) -> None:
+        self._types = {kind.__name__: kind for kind in types}
+        if len(self._types) < len(types):
+            raise ValueError("two types have one name")
+        self._parts_of = {kind: tuple(each.name for each in fields(kind) if each.init) for kind in types if is_dataclass(kind)}
 
     def encode(self, value: object, known: Sequence[object] = ()) -> str:
         """The text of a value.
 
         Args:
-            value: of a type with a name; not plain by itself.
+            value: of one of the types; not plain by itself.
             known: values that are not written but referred to by a negative number (-1 is the
                 first); `decode` needs the same values.
 
         Raises:
-            UnknownForm: a part is of a type without a written name.
+            UnknownForm: a part is of another type.
         """
         numbers = {id(each): -1 - number for number, each in enumerate(known)}
         nodes: dict[str, int] = {}
@@ -118,18 +112,17 @@ class ValueCodec:
         """The name of a value, and its parts. The value keeps the parts alive, so that their `id`
         is unique while it is encoded."""
         kind = type(value)
-        name = self._names.get(kind)
-        if name is not None:
+        if self._types.get(kind.__name__) is kind:
             if kind in self._parts_of:
-                return name, [getattr(value, field) for field in self._parts_of[kind]]
-            return name, value if isinstance(value, tuple) else [value.value]
+                return kind.__name__, [getattr(value, field) for field in self._parts_of[kind]]
+            return kind.__name__, value if isinstance(value, tuple) else [value.value]
         if kind is tuple:
             return _TUPLE, value
         if kind is frozenset:
             return _SET, sorted(value)
         if isinstance(value, Mapping):
             return _MAPPING, [part for pair in value.items() for part in pair]
-        raise UnknownForm(f"{kind.__name__} has no written name")
+        raise UnknownForm(f"{kind.__name__} is no type of the codec")
 
     def decode(self, text: str, known: Sequence[object] = ()) -> Any:
         """The value of a text: the inverse of `encode`, with the same values as `known`.
@@ -145,7 +138,7 @@ class ValueCodec:
                 values.append(makers[name](*arguments))
             return values[-1]
         except KeyError as error:
-            raise UnknownForm(f"{error} is the written name of no type") from None
+            raise UnknownForm(f"{error} is the name of no type") from None
         except (TypeError, ValueError, IndexError) as error:
             raise UnknownForm(f"the parts of a value are not those of its type: {error}") from None
 
@@ -255,137 +248,21 @@ def _decoded(text: str, kind: type, what: str, known: Sequence[Document] = ()) -
     return value
 
 
-_WRITTEN: Final[Mapping[str, type]] = {
-    "program": ParsedProgram,
-    "document": places.Document,
-    "span": places.Span,
-    "unit of time": Unit,
-    "interval": Interval,
-    # rules
-    "rule": rules.Rule,
-    "shared query": rules.SharedQuery,
-    "role": rules.Role,
-    "facts": rules.FactSource,
-    "events": rules.EventSource,
-    "window": rules.Window,
-    "between": rules.Between,
-    "mode": rules.Mode,
-    "choose": rules.Choose,
-    "absent": rules.Absent,
-    "aggregate": rules.Aggregate,
-    "assignment": rules.Assignment,
-    # expressions
-    "var": algebra.Var,
-    "const": algebra.Const,
-    "attribute": algebra.Attribute,
-    "time of": algebra.TimeOf,
-    "call": algebra.Call,
-    "exists": algebra.Exists,
-    # triple patterns and paths
-    "triple": algebra.TriplePattern,
-    "term": algebra.TermPattern,
-    "path": algebra.PathPattern,
-    "link": algebra.Link,
-    "inverse": algebra.Inverse,
-    "sequence": algebra.Sequence,
-    "alternative": algebra.Alternative,
-    "repeat": algebra.Repeat,
-    "negated": algebra.Negated,
-    # graph patterns
-    "bgp": algebra.Bgp,
-    "join": algebra.Join,
-    "left join": algebra.LeftJoin,
-    "union": algebra.Union,
-    "minus": algebra.Minus,
-    "filter": algebra.Filter,
-    "extend": algebra.Extend,
-    "values": algebra.Values,
-    "group": algebra.Group,
-    "aggregate call": algebra.AggregateCall,
-    "order key": algebra.OrderKey,
-    "direction": algebra.Direction,
-    "select": algebra.Select,
-    "window block": algebra.WindowBlock,
-    "match pattern": algebra.MatchPattern,
-    # templates
-    "template": templates.Template,
-    "parsed map": templates.ParsedMap,
-    "template term": templates.TemplateTerm,
-    "fresh": templates.Fresh,
-    "blank": templates.Blank,
-    "cell": templates.Cell,
-    "cell iri": templates.CellIri,
-    "cell literal": templates.CellLiteral,
-    # Datalog
-    "datalog rule": datalog.DatalogRule,
-    "relation atom": datalog.RelationAtom,
-    "not": datalog.Not,
-    "test": datalog.FilterItem,
-    "bind": datalog.Bind,
-    "group aggregate": datalog.GroupAggregate,
-    # continuous queries
-    "continuous query": continuous.ContinuousQuery,
-    "continuous window": continuous.ContinuousWindow,
-    "range": continuous.RangeExtent,
-    "landmark": continuous.LandmarkExtent,
-    "elements": continuous.ElementsExtent,
-    "triples": continuous.TriplesExtent,
-    "now": continuous.NowExtent,
-    "report policies": continuous.ReportPolicies,
-    "level": continuous.EntailmentLevel,
-    "stream level": continuous.StreamLevel,
-    "relation to stream": continuous.RelationToStream,
-    "select form": continuous.SelectForm,
-    "construct form": continuous.ConstructForm,
-    "ask form": continuous.AskForm,
-    # MATCH blocks, and EP-SPARQL
-    "plain group": intervals.PlainGroup,
-    "edge": intervals.Edge,
-    "outermost": intervals.Outermost,
-    "sequence policy": intervals.SequencePolicy,
-    "ordered": intervals.Ordered,
-    "match block": intervals.MatchBlock,
-    "instant group": intervals.InstantGroup,
-    "event read": intervals.EventRead,
-    "temporal operator": intervals.TemporalOperator,
-    "combination": intervals.Combination,
-    "alternatives": intervals.Alternatives,
-    "chain": intervals.Chain,
-    "use policy": intervals.UsePolicy,
-    "selected solutions": intervals.SelectedSolutions,
-    "constructed graphs": intervals.ConstructedGraphs,
-    "instant answers": intervals.InstantAnswers,
-    "temporal query": intervals.TemporalQuery,
-    # LARS files
-    "event atom": lars.EventAtom,
-    "time window": lars.TimeWindow,
-    "counted": lars.Counted,
-    "tuple window": lars.TupleWindow,
-    "sometime": lars.Sometime,
-    "always": lars.Always,
-    "at": lars.At,
-    "since": lars.Since,
-    "lars literal": lars.LarsLiteral,
-    "lars not": lars.LarsNot,
-    "lars head": lars.LarsHead,
-    "lars rule": lars.LarsRule,
-    "lars fact": lars.LarsFact,
-    "report kind": lars.ReportKind,
-    "lars report": lars.LarsReport,
-    "lars file": lars.LarsFile,
-    # units and what they read
-    "unit events": UnitEvents,
-    "unit read": units.UnitRead,
-    "made graphs": MadeGraphs,
-    "fed graphs": FedGraphs,
-    "instant triples": InstantTriples,
-    "interval events": IntervalEvents,
-    "query unit": query_units.QueryUnit,
-    "lars unit": lars_units.LarsUnit,
-    "operand input": interval_keys.OperandInput,
-    "interval unit": interval_units.IntervalUnit,
-    "interval component": interval_components.IntervalComponent,
-}
+_MODULES: Final = (places, rules, algebra, templates, datalog, continuous, intervals, lars)
+_OTHERS: Final = (
+    *(ParsedProgram, Unit, Interval),
+    *(UnitEvents, units.UnitRead, MadeGraphs, FedGraphs, InstantTriples, IntervalEvents),
+    *(query_units.QueryUnit, lars_units.LarsUnit),
+    *(interval_keys.OperandInput, interval_units.IntervalUnit, interval_components.IntervalComponent),
+)
 
-PROGRAM_CODEC: Final = ValueCodec({kind: name for name, kind in _WRITTEN.items()})
+
+def values_of(module: ModuleType) -> Iterator[type]:
+    """The frozen values that a module defines: dataclasses, named tuples and enumerations."""
+    for kind in vars(module).values():
+        if isinstance(kind, type) and kind.__module__ == module.__name__ and (is_dataclass(kind) or issubclass(kind, tuple | Enum)):
+            yield kind
+
+
+PROGRAM_CODEC: Final = ValueCodec((*_OTHERS, *(kind for module in _MODULES for kind in values_of(module))))
 """The codec of parsed programs."""

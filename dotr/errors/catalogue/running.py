@@ -503,7 +503,7 @@ SPARK: tuple[ErrorCode, ...] = (
         "that its own release of dotr does not have: it runs another release than the driver.",
         "Install the same release of dotr wherever Spark runs Python.",
         ShownMessage(
-            "S155 a worker cannot read the program that the driver has parsed: 'noun of tomorrow' is the written name of no type\n"
+            "S155 a worker cannot read the program that the driver has parsed: 'noun of tomorrow' is the name of no type\n"
             "Install the same release of dotr wherever Spark runs Python."
         ),
     ),
