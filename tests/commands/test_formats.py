@@ -9,6 +9,7 @@ import time
 import pytest
 
 from tests.conftest import Project
+from tests.support.patience import PATIENCE
 
 pytestmark = pytest.mark.core
 
@@ -100,7 +101,7 @@ def test_empty_messages_are_counted(project: Project) -> None:
 
 def test_input_is_read_at_its_pace(project: Project) -> None:
     """Three seconds of stream time at a pace of 3 take one second; elements of equal times take none."""
-    for end, least, most in ((3, 0.9, 20), (0, 0, 20)):
+    for end, least, most in ((3, 0.9, PATIENCE), (0, 0, PATIENCE)):
         lines = [json.dumps({"time": n * end // 3, "graph": ":a :v 1 ."}) for n in range(4)]
         project.write("a.ndjson", "\n".join(lines))
         configured(project, "format: ndjson, path: a.ndjson, pace: 3")

@@ -16,6 +16,7 @@ import pytest
 
 from dotr.runtimes.pipeline.config import read_config
 from tests.support.paths import ROOT
+from tests.support.patience import PATIENCE
 from tests.support.ports import free_port
 
 SECTION = re.split(r"^## ", (ROOT / "docs/connectors.md").read_text(encoding="utf-8"), flags=re.MULTILINE)
@@ -34,7 +35,7 @@ def test_commands_are_answered_as_the_page_shows(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "dotr", "run", "posts.yaml", "--quiet"]
     with subprocess.Popen(command, env=environment, cwd=tmp_path) as run:
         try:
-            deadline = time.monotonic() + 60
+            deadline = time.monotonic() + PATIENCE
             while subprocess.run(["curl", "-s", f"http://127.0.0.1:{port}/"], capture_output=True, check=False).returncode:
                 assert time.monotonic() < deadline
                 time.sleep(0.05)

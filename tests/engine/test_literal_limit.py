@@ -177,13 +177,13 @@ def test_number_of_more_digits_is_an_error() -> None:
 
 @pytest.mark.parametrize("term", [literal("7" * 1000, XSD + "integer"), literal("." + "0" * 999 + "7", XSD + "decimal")])
 def test_repeated_multiplication_ends_at_the_limit(term: Term) -> None:
-    start = time.perf_counter()
+    start = time.process_time()
     assert value(" * ".join(["?x"] * 10_000), x=term) is None
     squared: Term | None = term
     for _ in range(60):
         squared = value("?x * ?x", x=squared) if squared is not None else None
     assert squared is None
-    assert time.perf_counter() - start < 20
+    assert time.process_time() - start < 20
 
 
 def test_growing_duration_ends_at_the_limit() -> None:

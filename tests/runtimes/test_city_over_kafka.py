@@ -16,6 +16,7 @@ from data.city.over_kafka import EVENTS, INPUTS, REJECTED, replay
 from dotr.commands import main
 from tests.support.kafka_broker import Broker
 from tests.support.paths import ROOT
+from tests.support.patience import PATIENCE
 
 pytestmark = pytest.mark.kafka
 
@@ -48,7 +49,7 @@ def test_ctrl_c_ends_all_processes(tmp_path: Path) -> None:
     assert "2024-05-14T" in process.stdout.readline()  # the first event
     time.sleep(0.5)
     os.killpg(process.pid, signal.SIGINT)  # as a terminal does
-    _, stderr = process.communicate(timeout=60)
+    _, stderr = process.communicate(timeout=PATIENCE)
     assert process.returncode == 0, stderr
     assert "Traceback" not in stderr
     assert "reports sent" in stderr

@@ -23,6 +23,7 @@ from tests.conftest import Project
 from tests.support.hostile_server import SILENT, answer, hostile_server
 from tests.support.http_server import post_server
 from tests.support.paths import ROOT
+from tests.support.patience import PATIENCE, on_this_machine
 from tests.support.ports import free_port
 
 FILE = "- { name: a, format: ndjson, path: a.ndjson }"
@@ -46,7 +47,7 @@ def running(project: Project, *options: str, **variables: str) -> Iterator[subpr
         yield run
     finally:
         run.kill()
-        run.wait(30)
+        run.wait(PATIENCE)
         assert run.stderr is not None
         run.stderr.close()
 
@@ -56,15 +57,15 @@ def ended(run: subprocess.Popen[str], *signals: signal.Signals) -> tuple[int, st
     for each in signals:
         run.send_signal(each)
         time.sleep(0.3)
-    _, err = run.communicate(timeout=60)
+    _, err = run.communicate(timeout=PATIENCE)
     return run.returncode, err
 
 
 def post(port: int, *lines: str, path: str = "/in", content_type: str = "application/x-ndjson", **headers: str) -> int:
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + PATIENCE
     while True:
         try:
-            connection = HTTPConnection("127.0.0.1", port, timeout=30)
+            connection = HTTPConnection("127.0.0.1", port, timeout=PATIENCE)
             connection.request("POST", path, "\n".join(lines).encode(), {"Content-Type": content_type, **headers})
             status = connection.getresponse().status
             connection.close()
@@ -79,7 +80,7 @@ def element(at: object, name: str = "a") -> str:
 
 
 def until_lines(path: Path, count: int) -> list[str]:
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + PATIENCE
     while len(lines := path.read_text().splitlines() if path.exists() else []) < count:
         assert time.monotonic() < deadline, lines
         time.sleep(0.02)
@@ -256,7 +257,7 @@ class TestOutput:
         with hostile_server(SILENT[name]) as server:
             project.change("c.yaml", OUTPUT, f"- {{ http: {{ url: '{server.url}/out' }} }}")
             with running(project) as run:
-                deadline = time.monotonic() + 60
+                deadline = time.monotonic() + PATIENCE
                 while not server.requests:
                     assert time.monotonic() < deadline
                     time.sleep(0.02)
@@ -270,7 +271,7 @@ class TestOutput:
             f"The run failed: stopped before {server.url}/out accepted batch 1000000 (the output before that is kept)\n",
             1,
         )
-        assert seconds < 1
+        assert seconds < on_this_machine(1)
 
     @pytest.mark.parametrize(
         ("head", "body", "reported"),
@@ -350,7 +351,7 @@ def test_input_and_output_are_one_chain(project: Project) -> None:
         with running(project) as run:
             for at in range(1, 40):
                 assert post(port, element(at, f"x{at}")) == 202
-            deadline = time.monotonic() + 60
+            deadline = time.monotonic() + PATIENCE
             while len(server.accepted) < 39:
                 assert time.monotonic() < deadline
                 time.sleep(0.05)
@@ -422,7 +423,7 @@ def test_input_that_waits_for_another_accepts_a_bounded_number_of_messages(proje
                 refused += 1
                 time.sleep(0.1)
         assert 4 <= accepted <= 9  # 10,000 in the queue, and as many in the merge
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + PATIENCE
         project.write("d/new", element(5) + "\n").rename(project.folder / "d/b.ndjson")
         while post(port, element(6), path="/") != 202:
             assert time.monotonic() < deadline

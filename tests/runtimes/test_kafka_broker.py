@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.support.kafka_broker import Broker, Sent
+from tests.support.patience import PATIENCE
 
 if TYPE_CHECKING:
     from confluent_kafka.admin._listoffsets import OffsetSpec as AskedPlace
@@ -74,7 +75,7 @@ def test_times_listed_by_a_broker_differ_from_those_that_readers_receive(kafka: 
     committed = kafka.topic()
     with kafka.transaction(committed, sent(1_000)):
         pass
-    deadline = monotonic() + 60
+    deadline = monotonic() + PATIENCE
     while (found := last(committed)) == (-1, -1) and monotonic() < deadline:  # the mark of a transaction is written after the commit
         sleep(0.05)
     offset, time = found

@@ -23,6 +23,7 @@ from tests.support.kafka_inputs import (
     write_config,
     written,
 )
+from tests.support.patience import PATIENCE
 
 pytestmark = pytest.mark.kafka
 
@@ -149,7 +150,7 @@ def test_growing_with_new_and_empty_partitions(kafka: Broker, tmp_path: Path) ->
         running.wait_until(lambda: _event_times(config) == [2, 3, 4])
         kafka.add_partitions(topic, 3)
         kafka.produce_values(topic, [line(2, 1, 2), line(6, 1, 6), line(7, 1, 7)], partition=2)
-        running.wait_until(lambda: _event_times(config) == [2, 3, 4, 7], 30)
+        running.wait_until(lambda: _event_times(config) == [2, 3, 4, 7])
         assert running.stop() == 0, running.stderr_text
     assert '"connected": true' in running.stderr_text
     (dead,) = dead_letters(tmp_path / "out/dead.ndjson")
@@ -188,7 +189,7 @@ def test_topic_replaced_while_it_is_read_ends_the_run(kafka: Broker, tmp_path: P
         kafka.delete(topic)
         kafka.create(topic)
         kafka.produce_values(topic, [line(n, 0, n) for n in range(1, 4)])
-        assert running.process.wait(30) == 1
+        assert running.process.wait(PATIENCE) == 1
         assert "S121" in running.stderr_text
         assert _event_times(config) == [2]
 
@@ -211,15 +212,15 @@ def test_run_continues_after_the_broker_is_killed_and_restarted(kafka: Broker, t
     config = write_config(tmp_path, f"{{ name: a, format: ndjson, {kafka_section(kafka, topic)} }}", more=metrics)
     with Running(config, "--engine", "local") as running:
         running.wait_until(lambda: _event_times(config) == [2, 3])
-        running.wait_until(lambda: metric(port, "dotr_input_connected") == 1, 20)
+        running.wait_until(lambda: metric(port, "dotr_input_connected") == 1)
         kafka.kill()
         try:
-            running.wait_until(lambda: metric(port, "dotr_input_connected") == 0, 20)
+            running.wait_until(lambda: metric(port, "dotr_input_connected") == 0)
         finally:
             kafka.start()
         kafka.produce_values(topic, [line(n, 0, n) for n in range(5, 8)])
-        running.wait_until(lambda: _event_times(config) == [2, 3, 4, 5, 6], 30)
-        running.wait_until(lambda: metric(port, "dotr_input_connected") == 1, 20)
+        running.wait_until(lambda: _event_times(config) == [2, 3, 4, 5, 6])
+        running.wait_until(lambda: metric(port, "dotr_input_connected") == 1)
         assert running.stop() == 0
 
 
@@ -255,7 +256,7 @@ def test_run_waits_for_an_unreachable_broker(tmp_path: Path) -> None:
     """The run prints a warning, and tries again until it is stopped."""
     config = write_config(tmp_path, '{ name: a, format: ndjson, kafka: { bootstrap.servers: "127.0.0.1:1", subscribe: a } }')
     with Running(config, "--engine", "local") as running:
-        running.wait_until(lambda: "no answer from 127.0.0.1:1" in running.stderr_text, 20)
+        running.wait_until(lambda: "no answer from 127.0.0.1:1" in running.stderr_text)
         assert "Connection refused" in running.stderr_text
         assert running.stop() == 0
 

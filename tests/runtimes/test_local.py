@@ -21,6 +21,7 @@ from dotr.runtimes.monitoring.display import count_text
 from dotr.streams.sinks.files import FileSink
 from tests.conftest import Project
 from tests.support.paths import ROOT
+from tests.support.patience import PATIENCE
 
 SUMMARY = "1 element, 1 instant, 1 fact, 1 event -> out.ndjson\n"
 
@@ -274,7 +275,7 @@ def long(project: Project) -> Iterator[Project]:
 def started(project: Project) -> None:
     """Wait until there is output."""
     path = project.folder / "out.ndjson"
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + PATIENCE
     while not (path.exists() and path.stat().st_size):
         assert time.monotonic() < deadline
         time.sleep(0.02)
@@ -297,7 +298,7 @@ def test_signal_ends_a_run_between_two_instants(long: Project, number: signal.Si
     running = subprocess.Popen(command("run", "c.yaml", *quiet), stderr=subprocess.PIPE, text=True, env=environment())
     started(long)
     running.send_signal(number)
-    _, reported = running.communicate(timeout=30)
+    _, reported = running.communicate(timeout=PATIENCE)
     assert running.returncode == 0
     instants = whole(long)
     assert 0 < instants < 100_000
@@ -329,7 +330,7 @@ def test_closed_output_pipe_ends_the_run(long: Project) -> None:
     running.stdout.close()
     reported = running.stderr.read()
     running.stderr.close()
-    assert running.wait(timeout=30) == 1
+    assert running.wait(timeout=PATIENCE) == 1
     assert reported == "The run failed: cannot write /dev/stdout: broken pipe (the output before that is kept)\n"
 
 
@@ -340,7 +341,7 @@ def test_progress_is_one_rewritten_line_on_a_terminal(long: Project) -> None:
     running = subprocess.Popen(command("run", "c.yaml"), stdin=end, stdout=end, stderr=end, env=surroundings)
     os.close(end)
     started(long)
-    shown, stopped, deadline = b"", False, time.monotonic() + 30
+    shown, stopped, deadline = b"", False, time.monotonic() + PATIENCE
     while time.monotonic() < deadline:
         ready, _, _ = select.select([terminal], [], [], 0.1)
         try:
@@ -351,7 +352,7 @@ def test_progress_is_one_rewritten_line_on_a_terminal(long: Project) -> None:
             running.send_signal(signal.SIGINT)
             stopped = True
     os.close(terminal)
-    assert running.wait(timeout=30) == 0
+    assert running.wait(timeout=PATIENCE) == 0
     text = shown.decode()
     lines = text.split("\r\n")
     assert "small: starting" in text
@@ -421,13 +422,13 @@ def test_signal_interrupts_matching(crowd: Project, first: bool) -> None:
     (crowd.folder / "tmp").mkdir()
     surroundings = {**environment(), "TMPDIR": str(crowd.folder / "tmp")}
     running = subprocess.Popen(command("run", "c.yaml"), stderr=subprocess.PIPE, text=True, env=surroundings)
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + PATIENCE
     while not list((crowd.folder / "tmp").glob("*/*")):
         assert time.monotonic() < deadline
         time.sleep(0.02)
     sent = time.monotonic()
     running.send_signal(signal.SIGTERM)
-    _, reported = running.communicate(timeout=30)
+    _, reported = running.communicate(timeout=PATIENCE)
     assert running.returncode == 0
     assert time.monotonic() - sent < 10, "a second, where nothing else runs"
     assert "Stopped: the output holds all instants so far.\n" in reported

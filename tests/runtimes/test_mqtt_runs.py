@@ -17,6 +17,7 @@ import pytest
 from tests.conftest import Project
 from tests.support.mosquitto import Mosquitto, wait_until
 from tests.support.paths import ROOT
+from tests.support.patience import PATIENCE
 
 pytestmark = pytest.mark.mosquitto
 
@@ -75,7 +76,7 @@ class Command:
         return (self.folder / "run.log").read_text()
 
     def wait(self) -> int:
-        code = self.process.wait(60)
+        code = self.process.wait(PATIENCE)
         self._log.close()
         return code
 

@@ -20,6 +20,7 @@ from tests.runtimes.test_mqtt_runs import Command, line
 from tests.support.http_server import post_server
 from tests.support.kafka_broker import PASSWORD, Broker
 from tests.support.mosquitto import Mosquitto, wait_until
+from tests.support.patience import PATIENCE
 from tests.support.ports import free_port
 from tests.support.victims import processes
 
@@ -79,7 +80,7 @@ class Site:
         """Send an element and an unreadable record over each input."""
         headers = {"Authorization": f"Bearer {SECRETS['IN_WORD']}", "Content-Type": "application/x-ndjson"}
         body = f"{line(3)}\nbroken\n".encode()
-        urllib.request.urlopen(urllib.request.Request(f"http://127.0.0.1:{self.listen}/in", body, headers), timeout=60).close()
+        urllib.request.urlopen(urllib.request.Request(f"http://127.0.0.1:{self.listen}/in", body, headers), timeout=PATIENCE).close()
         self.kafka.produce_values(self.topic, [line(1), "broken"])
         self.mosquitto.publish(("a", line(2)), ("a", "broken"))
 
@@ -90,7 +91,7 @@ class Site:
         addresses = [f"http://127.0.0.1:{self.metrics}/metrics"]
         addresses += [f"http://127.0.0.1:{self.pages}/{page}/" for page in pages]
         for address in addresses:
-            with urllib.request.urlopen(address, timeout=60) as answer:
+            with urllib.request.urlopen(address, timeout=PATIENCE) as answer:
                 yield address, answer.read()
 
 
@@ -133,7 +134,7 @@ def run_and_look(site: Site, engine: str) -> None:
     run = Command(site.project, "--engine", engine, "--progress", "json", environment=SECRETS)
     try:
         site.mosquitto.wait_for_subscription("dotr-secrets-m")
-        deadline = time.monotonic() + 120
+        deadline = time.monotonic() + PATIENCE
         while True:
             try:
                 site.send()
@@ -143,7 +144,7 @@ def run_and_look(site: Site, engine: str) -> None:
             except URLError:  # it does not listen yet
                 assert time.monotonic() < deadline, run.output
                 time.sleep(0.2)
-        wait_until(lambda: is_done(site), run.output, 120)
+        wait_until(lambda: is_done(site), run.output)
         pages = PAGES if engine == "spark" else ()
         assert check_nowhere(site.shown(run, *pages)) >= 2 + len(pages)
         assert run.stop() == 0, run.output

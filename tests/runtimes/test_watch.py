@@ -15,6 +15,7 @@ import pytest
 
 from tests.conftest import Project
 from tests.support.paths import ROOT
+from tests.support.patience import PATIENCE
 
 
 def element(at: object, name: str = "a") -> str:
@@ -34,7 +35,7 @@ def times(project: Project, name: str = "out.ndjson") -> list[object]:
 
 
 def wait_for(project: Project, expected: list[object], name: str = "out.ndjson") -> None:
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + PATIENCE
     while times(project, name) != expected:
         assert time.monotonic() < deadline, (times(project, name), expected)
         time.sleep(0.05)
@@ -78,7 +79,7 @@ def test_watched_folder_runs_until_stopped(project: Project) -> None:
     project.write("d/d.ndjson", element(6) + element(8) + "broken\n" + element(7))
     wait_for(project, [1, 2, 4, 5, 6, 8, 9])
     run.send_signal(signal.SIGTERM)
-    _, reported = run.communicate(timeout=30)
+    _, reported = run.communicate(timeout=PATIENCE)
     assert run.returncode == 0
     assert "Stopped: the output holds all instants so far." in reported
     dead = [json.loads(line) for line in project.read("dead.ndjson").splitlines()]
@@ -97,7 +98,7 @@ def test_late_element_after_idle_is_a_dead_letter(project: Project) -> None:
     (project.folder / "new").rename(project.folder / "d" / "1")
     wait_for(project, [5, 6, 7, 8])
     run.send_signal(signal.SIGINT)
-    run.communicate(timeout=30)
+    run.communicate(timeout=PATIENCE)
     (dead,) = [json.loads(line) for line in project.read("dead.ndjson").splitlines()]
     assert (dead["reason"], dead["line"], dead["time"]) == ("idle", 1, 6)
 
@@ -109,7 +110,7 @@ def test_standard_input_is_streamed(project: Project) -> None:
     run.stdin.flush()
     wait_for(project, ["2014-08-01T00:00:01Z"])  # at once: no other element can have that time
     run.stdin.write(element("2014-08-01T00:00:01") + element("2014-08-01T00:00:00") + element("2014-08-01T00:00:02")[:-1])
-    run.communicate(timeout=60)
+    run.communicate(timeout=PATIENCE)
     assert run.returncode == 0
     assert times(project) == ["2014-08-01T00:00:01Z", "2014-08-01T00:00:02Z"]
     dead = [json.loads(line) for line in project.read("dead.ndjson").splitlines()]
@@ -118,7 +119,7 @@ def test_standard_input_is_streamed(project: Project) -> None:
 
 def test_csv_is_read_from_standard_input(project: Project) -> None:
     run = start(project, "input.0.path=-", "input.0.format=csv", "input.0.time=t", 'input.0.map=":{x} a :A ."')
-    run.communicate("t,x\n1,a\n2,b\n", timeout=60)
+    run.communicate("t,x\n1,a\n2,b\n", timeout=PATIENCE)
     assert times(project) == [1, 2]
 
 

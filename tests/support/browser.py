@@ -18,8 +18,9 @@ from urllib.request import Request, urlopen
 
 from websockets.sync.client import ClientConnection, connect
 
+from tests.support.patience import PATIENCE
+
 PROGRAMS: Final = ("chromium", "chromium-browser", "google-chrome")
-SECONDS: Final = 60.0
 
 
 def chromium() -> str | None:
@@ -41,7 +42,7 @@ class Page:
         self.number += 1
         self.socket.send(json.dumps({"id": self.number, "method": method, "params": parameters}))
         while True:
-            message = json.loads(self.socket.recv(timeout=SECONDS))
+            message = json.loads(self.socket.recv(timeout=PATIENCE))
             if message.get("id") == self.number:
                 assert "error" not in message, message
                 result: dict[str, object] = message["result"]
@@ -71,7 +72,7 @@ class Page:
 
     def wait(self, condition: str) -> None:
         """Wait until an expression is true."""
-        until = time.monotonic() + SECONDS
+        until = time.monotonic() + PATIENCE
         while not self.evaluate(condition):
             assert time.monotonic() < until, condition
             time.sleep(0.02)
@@ -124,9 +125,9 @@ class Browser:
     @contextmanager
     def page(self, path: Path, *, width: int = 1400, height: int = 1000, scheme: str = "light", script: bool = True) -> Iterator[Page]:
         """The page of a file, opened after all listeners are registered. `script`: False turns JavaScript off."""
-        with urlopen(Request(f"http://{self.address}/json/new?about:blank", method="PUT"), timeout=SECONDS) as answer:
+        with urlopen(Request(f"http://{self.address}/json/new?about:blank", method="PUT"), timeout=PATIENCE) as answer:
             target = json.load(answer)
-        with connect(target["webSocketDebuggerUrl"], max_size=None, open_timeout=SECONDS) as socket:
+        with connect(target["webSocketDebuggerUrl"], max_size=None, open_timeout=PATIENCE) as socket:
             page = Page(socket)
             for domain in ("Page", "Runtime", "Log", "Network"):
                 page.send(f"{domain}.enable")
@@ -154,7 +155,7 @@ def running_browser() -> Iterator[Browser]:
         process = subprocess.Popen([program, *options, "about:blank"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         try:
             port = Path(profile) / "DevToolsActivePort"
-            until = time.monotonic() + SECONDS
+            until = time.monotonic() + PATIENCE
             while not (port.exists() and port.read_text().count("\n")):
                 assert process.poll() is None, f"{program} has ended with {process.returncode}"
                 assert time.monotonic() < until, f"{program} does not answer"
@@ -162,4 +163,4 @@ def running_browser() -> Iterator[Browser]:
             yield Browser(f"127.0.0.1:{port.read_text().splitlines()[0]}")
         finally:
             process.terminate()
-            process.wait(SECONDS)
+            process.wait(PATIENCE)

@@ -26,6 +26,8 @@ from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
+from tests.support.patience import PATIENCE
+
 if TYPE_CHECKING:
     from confluent_kafka import Message
     from confluent_kafka.admin import AdminClient
@@ -38,7 +40,6 @@ USER: Final = "dotr"
 PASSWORD: Final = "correct-horse-7c1f"
 """The password of the listener with SASL/PLAIN, which no output may contain."""
 _JAVA: Final = ("java", "-Xmx384m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto", "-cp", str(JARS / "*"))
-_SECONDS: Final = 60.0
 _SIGNAL_AT_PARENTS_END: Final = 1
 """PR_SET_PDEATHSIG of prctl(2)."""
 _CONFIGURATION: Final = """\
@@ -170,7 +171,7 @@ class Broker:
             self._process = _STARTER.submit(
                 subprocess.Popen, command, stdout=log, stderr=log, start_new_session=True, preexec_fn=_end_with_parent
             ).result()
-        until = time.monotonic() + _SECONDS
+        until = time.monotonic() + PATIENCE
         while not self._answers():
             if self._process.poll() is not None or time.monotonic() > until:
                 log_end = (self.folder / "broker.log").read_text(errors="replace")[-3000:]
@@ -194,7 +195,7 @@ class Broker:
         """Ends the process: by default as a power cut would."""
         if self._process is not None:
             self._process.send_signal(sign)
-            self._process.wait(_SECONDS)
+            self._process.wait(PATIENCE)
             self._process = None
 
     def restart(self) -> None:
@@ -216,7 +217,7 @@ class Broker:
 
         settings = {key.replace("_", "."): value for key, value in configuration.items()}
         admin = self._admin()  # kept alive: the requests of a collected client are cancelled
-        admin.create_topics([NewTopic(name, partitions, 1, config=settings)])[name].result(_SECONDS)
+        admin.create_topics([NewTopic(name, partitions, 1, config=settings)])[name].result(PATIENCE)
         self._until(name, partitions)
 
     def add_partitions(self, name: str, total: int) -> None:
@@ -224,13 +225,13 @@ class Broker:
         from confluent_kafka.cimpl import NewPartitions
 
         admin = self._admin()
-        admin.create_partitions([NewPartitions(name, total)])[name].result(_SECONDS)
+        admin.create_partitions([NewPartitions(name, total)])[name].result(PATIENCE)
         self._until(name, total)
 
     def delete(self, name: str) -> None:
         """Deletes a topic; returns when its name is free."""
         admin = self._admin()
-        admin.delete_topics([name])[name].result(_SECONDS)
+        admin.delete_topics([name])[name].result(PATIENCE)
         self._until(name, 0)
 
     def delete_records(self, name: str, before: int, partition: int = 0) -> None:
@@ -239,7 +240,7 @@ class Broker:
 
         place = TopicPartition(name, partition, before)
         admin = self._admin()
-        admin.delete_records([place])[place].result(_SECONDS)
+        admin.delete_records([place])[place].result(PATIENCE)
 
     def offset_of(self, group: str, name: str, partition: int = 0) -> int | None:
         """The offset that a group has committed; None where there is none."""
@@ -247,7 +248,7 @@ class Broker:
 
         reader = Consumer({"bootstrap.servers": self.servers, "group.id": group})
         try:
-            (found,) = reader.committed([TopicPartition(name, partition)], timeout=_SECONDS)
+            (found,) = reader.committed([TopicPartition(name, partition)], timeout=PATIENCE)
         finally:
             reader.close()
         return found.offset if found.offset >= 0 else None
@@ -260,9 +261,9 @@ class Broker:
     def _until(self, name: str, partitions: int) -> None:
         """Waits until the topic has so many partitions with a leader."""
         admin = self._admin()
-        until = time.monotonic() + _SECONDS
+        until = time.monotonic() + PATIENCE
         while True:
-            found = admin.list_topics(timeout=_SECONDS).topics.get(name)
+            found = admin.list_topics(timeout=PATIENCE).topics.get(name)
             led = [each for each in found.partitions.values() if each.leader >= 0] if found and not found.error else []
             if len(led) == partitions:
                 return
@@ -300,7 +301,7 @@ class Broker:
                     break
                 except BufferError:
                     producer.poll(0.1)
-        left = producer.flush(_SECONDS)
+        left = producer.flush(PATIENCE)
         assert not left, f"{left} records are not acknowledged"
         assert not failed, failed[:3]
 
@@ -314,16 +315,16 @@ class Broker:
         from confluent_kafka import Producer
 
         producer = Producer({"bootstrap.servers": self.servers, "transactional.id": f"test-{secrets.token_hex(8)}"})
-        _patiently(lambda: producer.init_transactions(_SECONDS))
+        _patiently(lambda: producer.init_transactions(PATIENCE))
         producer.begin_transaction()
         for record in records:
             producer.produce(topic, record.value, record.key, partition=record.partition, timestamp=record.timestamp)
-        producer.flush(_SECONDS)
+        producer.flush(PATIENCE)
         yield
         if commit:
-            producer.commit_transaction(_SECONDS)
+            producer.commit_transaction(PATIENCE)
         else:
-            producer.abort_transaction(_SECONDS)
+            producer.abort_transaction(PATIENCE)
 
     def consume(self, topic: str, isolation: str = "read_committed") -> list[Sent]:
         """All records of a topic that a reader with this isolation level finds, by partition and offset."""
@@ -338,11 +339,11 @@ class Broker:
         }
         reader = Consumer(settings)
         try:
-            partitions = sorted(reader.list_topics(topic, timeout=_SECONDS).topics[topic].partitions)
+            partitions = sorted(reader.list_topics(topic, timeout=PATIENCE).topics[topic].partitions)
             reader.assign([TopicPartition(topic, each, OFFSET_BEGINNING) for each in partitions])
             ended: set[int] = set()
             read: list[Sent] = []
-            until = time.monotonic() + _SECONDS
+            until = time.monotonic() + PATIENCE
             while len(ended) < len(partitions):
                 for record in reader.consume(1000, timeout=0.2):
                     if (error := record.error()) is None:
@@ -375,7 +376,7 @@ def _patiently(action: Callable[[], None]) -> None:
     """Retries an action that a broker refuses while it creates its topic of transactions."""
     from confluent_kafka import KafkaException
 
-    until = time.monotonic() + _SECONDS
+    until = time.monotonic() + PATIENCE
     while True:
         try:
             action()

@@ -16,6 +16,7 @@ from pathlib import Path
 
 from tests.support.kafka_broker import Broker, Sent
 from tests.support.paths import ROOT
+from tests.support.patience import PATIENCE
 
 RULES = """PREFIX : <http://e/>
 rule pair "The same sensor again, within five seconds."
@@ -69,7 +70,7 @@ def send(broker: Broker, topic: str, lines: Sequence[Sequence[str]]) -> None:
 
 
 def run(
-    config: Path, *options: str, environment: Mapping[str, str] | None = None, seconds: float = 120
+    config: Path, *options: str, environment: Mapping[str, str] | None = None, seconds: float = PATIENCE
 ) -> subprocess.CompletedProcess[str]:
     """The command `dotr run`, to its end."""
     return subprocess.run(
@@ -102,7 +103,7 @@ class Running:
     def stderr_text(self) -> str:
         return self._log.read_text()
 
-    def wait_until(self, condition: Callable[[], bool], seconds: float = 60) -> None:
+    def wait_until(self, condition: Callable[[], bool], seconds: float = PATIENCE) -> None:
         """Wait for a condition while the command runs."""
         until = time.monotonic() + seconds
         while not condition():
@@ -110,7 +111,7 @@ class Running:
             assert time.monotonic() < until, f"nothing within {seconds} s: {self.stderr_text[-3000:]}"
             time.sleep(0.05)
 
-    def stop(self, seconds: float = 60) -> int:
+    def stop(self, seconds: float = PATIENCE) -> int:
         """Stop the command as Ctrl-C does; returns its exit code."""
         self.process.terminate()
         return self.process.wait(seconds)
@@ -119,7 +120,7 @@ class Running:
         """Kill all processes of the command with -9."""
         with suppress(ProcessLookupError):
             os.killpg(self.process.pid, 9)
-        self.process.wait(30)
+        self.process.wait(PATIENCE)
 
     def __enter__(self) -> Running:
         return self

@@ -20,9 +20,10 @@ from paho.mqtt.enums import CallbackAPIVersion, MQTTProtocolVersion
 from paho.mqtt.packettypes import PacketTypes
 from paho.mqtt.properties import Properties
 
+from tests.support.patience import PATIENCE
+
 PROGRAM: Final = shutil.which("mosquitto", path=f"{os.environ.get('PATH', '')}:/usr/sbin:/usr/local/sbin")
 MISSING: Final = "mosquitto is missing: apt-get install mosquitto mosquitto-clients"
-SECONDS: Final = 20.0
 
 
 def skip_without_mosquitto(items: Iterable[pytest.Item]) -> None:
@@ -41,7 +42,7 @@ def free_port() -> int:
         return port
 
 
-def wait_until(holds: Callable[[], object], what: str = "", seconds: float = SECONDS) -> None:
+def wait_until(holds: Callable[[], object], what: str = "", seconds: float = PATIENCE) -> None:
     """Wait until something holds; fails after so many seconds."""
     deadline = time.monotonic() + seconds
     while not holds():
@@ -178,7 +179,7 @@ class Mosquitto:
         try:
             sent = [client.publish(topic, body, qos, retain, properties) for topic, body in messages]
             for info in sent:
-                info.wait_for_publish(SECONDS)
+                info.wait_for_publish(PATIENCE)
                 assert info.is_published()
         finally:
             client.disconnect()

@@ -22,9 +22,9 @@ from typing import Final
 import pyspark
 
 from tests.support.class_archive import archive_option
+from tests.support.patience import PATIENCE
 
 SPARK_HOME: Final = Path(pyspark.__file__).parent
-_PATIENCE_SECONDS: Final = 120
 _DAEMON: Final = {
     "SPARK_DAEMON_MEMORY": "256m",
     "SPARK_DAEMON_JAVA_OPTS": "-XX:+UseSerialGC",
@@ -62,7 +62,7 @@ class Machine:
 
     def wait_for_line(self, pattern: str) -> str:
         """Waits until a pattern occurs in the output; returns its first group."""
-        deadline = time.monotonic() + _PATIENCE_SECONDS
+        deadline = time.monotonic() + PATIENCE
         while (found := re.search(pattern, self.log)) is None:
             if self.process.poll() is not None or time.monotonic() > deadline:
                 raise AssertionError(f"no line matches {pattern}: {self.log[-4_000:]}")

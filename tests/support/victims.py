@@ -16,6 +16,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from tests.support.paths import ROOT
+from tests.support.patience import PATIENCE
 
 WHO = ("all", "driver", "jvm", "reader", "stateful", "daemon", "planner")
 SURVIVED = {"reader", "stateful", "daemon", "planner"}
@@ -185,7 +186,7 @@ class Run:
     def ended(self) -> int:
         """Waits for the command and all its processes; returns the exit code."""
         code = self.process.wait()
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + PATIENCE
         while processes(self.process.pid) and time.monotonic() < deadline:
             time.sleep(0.05)
         self.stderr_text = output = self._log.read_text(errors="replace")

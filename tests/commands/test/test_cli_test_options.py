@@ -17,6 +17,7 @@ from dotr.commands.test.reports import junit_report
 from dotr.commands.test.run import Finding, FindingKind, Outcome
 from dotr.commands.test.watching import file_states, wait_for_change
 from tests.conftest import TEST, Project
+from tests.support.patience import PATIENCE
 
 CASES = """\
 rules: [r.dotr]
@@ -132,7 +133,7 @@ def test_watched_tests_run_again_until_interrupted(project: Project) -> None:
             while "1 passed" not in (line := process.stdout.readline()):
                 assert line
             process.send_signal(signal.SIGINT)
-            assert process.wait(30) == 130
+            assert process.wait(PATIENCE) == 130
             assert process.stderr.read().endswith("Stopped.\n")
         finally:
             watchdog.cancel()

@@ -29,6 +29,7 @@ from dotr.runtimes.pipeline.build import build
 from dotr.runtimes.pipeline.config import read_config
 from dotr.temporal.matching.rule_counts import RuleCounts
 from tests.support.paths import ROOT
+from tests.support.patience import PATIENCE
 
 RULES = """
 PREFIX : <http://e/>
@@ -72,14 +73,14 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def until(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 40
+    deadline = time.monotonic() + PATIENCE
     while not condition():
         assert time.monotonic() < deadline
         time.sleep(0.05)
 
 
 def scraped(port: int, path: str = "/metrics") -> str:
-    with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=30) as answer:
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=PATIENCE) as answer:
         assert answer.headers["Content-Type"].startswith("text/plain; version=0.0.4")
         return str(answer.read().decode())
 
@@ -143,7 +144,7 @@ class TestEndpoint:
             request = urllib.request.Request(
                 f"http://[::1]:{port}/metrics", headers={"Accept": "application/openmetrics-text; version=1.0.0"}
             )
-            with urllib.request.urlopen(request, timeout=30) as answer:
+            with urllib.request.urlopen(request, timeout=PATIENCE) as answer:
                 assert answer.headers["Content-Type"].startswith("application/openmetrics-text; version=1.0.0")
                 assert b'dotr_elements_total{engine="spark",pipeline="p"} 10.0\n' in answer.read()
 
@@ -185,7 +186,7 @@ class TestLocal:
             until(lambda: '"time": 3' in (folder / "out.ndjson").read_text())
         finally:
             process.send_signal(signal.SIGTERM)
-            _, stderr = process.communicate(timeout=60)
+            _, stderr = process.communicate(timeout=PATIENCE)
         assert process.returncode == 0
         reports = [json.loads(line) for line in stderr.splitlines()]
         assert {"level": "warning", "message": "Stopped: the output holds all instants so far."} in reports

@@ -20,6 +20,7 @@ import pytest
 from dotr.runtimes.pipeline.output_files import OutputLocks, Target
 from tests.conftest import Project
 from tests.support.paths import ROOT
+from tests.support.patience import PATIENCE
 
 
 @contextmanager
@@ -35,7 +36,7 @@ def running(project: Project, *options: str) -> Iterator[subprocess.Popen[bytes]
     try:
         process.stdin.write(project.read("a.ndjson").encode())
         process.stdin.flush()
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + PATIENCE
         while not (project.folder / "out.ndjson").exists():
             assert time.monotonic() < deadline
             time.sleep(0.02)

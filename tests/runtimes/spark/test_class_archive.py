@@ -11,6 +11,7 @@ import pytest
 
 from dotr.runtimes.spark.start.installation import ClassArchive, is_open, java_version_text, spark_home
 from dotr.runtimes.spark.start.session import archive_options
+from tests.support.patience import PATIENCE
 
 pytestmark = pytest.mark.spark
 
@@ -29,7 +30,7 @@ def java(options: str) -> int:
     home = spark_home()
     assert home is not None
     command = [str(home / "bin" / "spark-submit"), "--driver-java-options", f"{JVM} {options}", "--version"]
-    return subprocess.run(command, capture_output=True, timeout=120, check=False).returncode
+    return subprocess.run(command, capture_output=True, timeout=PATIENCE, check=False).returncode
 
 
 def made(archive: ClassArchive) -> str:

@@ -23,6 +23,7 @@ from dotr.runtimes.pipeline.config import read_config
 from dotr.runtimes.spark.planning import index_scans
 from tests.support.kafka_broker import PASSWORD, USER, Broker, Sent
 from tests.support.kafka_inputs import Running, dead_letters, expected, kafka_section, line, run, send, streams, write_config, written
+from tests.support.patience import PATIENCE
 from tests.support.victims import Found, Phase, Run, batch_phase
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark]
@@ -58,7 +59,7 @@ def _run_with(config: Path, world: Callable[[], None]) -> None:
         raise failed[0]
 
 
-def _until(condition: Callable[[], bool], seconds: float = 100) -> None:
+def _until(condition: Callable[[], bool], seconds: float = PATIENCE) -> None:
     deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline

@@ -17,6 +17,7 @@ import pytest
 from tests.support.hostile_server import answer, hostile_server, silent
 from tests.support.http_server import post_server
 from tests.support.paths import ROOT
+from tests.support.patience import PATIENCE
 from tests.support.ports import free_port
 
 pytestmark = pytest.mark.spark
@@ -57,7 +58,7 @@ def start(folder: Path, name: str) -> subprocess.Popen[bytes]:
         return subprocess.Popen(command, start_new_session=True, stderr=log, env=environment, cwd=folder)
 
 
-def until(condition: Callable[[], bool], folder: Path, seconds: float = 180) -> None:
+def until(condition: Callable[[], bool], folder: Path, seconds: float = PATIENCE) -> None:
     deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline, (folder / "run.log").read_text()
@@ -67,7 +68,7 @@ def until(condition: Callable[[], bool], folder: Path, seconds: float = 180) -> 
 def send(port: int, line: str, run: subprocess.Popen[bytes]) -> bool:
     """Send a line until it is accepted; False where the run has ended before."""
     while run.poll() is None:
-        connection = HTTPConnection("127.0.0.1", port, timeout=60)
+        connection = HTTPConnection("127.0.0.1", port, timeout=PATIENCE)
         try:
             connection.request("POST", "/in", line.encode(), {"Content-Type": "application/x-ndjson"})
             if connection.getresponse().status == 202:
@@ -117,7 +118,7 @@ def test_accepted_messages_are_in_the_output_once_whatever_is_killed(tmp_path: P
             until(lambda: len(batches(tmp_path, "http/out").splitlines()) >= len(expected), tmp_path)
             until(lambda: len(server.text().splitlines()) >= len(expected), tmp_path)
             run.send_signal(signal.SIGINT)
-            assert run.wait(60) == 0
+            assert run.wait(PATIENCE) == 0
         finally:
             if run.poll() is None:
                 os.killpg(run.pid, signal.SIGKILL)

@@ -11,6 +11,7 @@ import pytest
 from tests.conftest import Project
 from tests.runtimes.test_mqtt_runs import RULES, Command, broker_of, of_files, stream
 from tests.support.mosquitto import wait_until
+from tests.support.patience import PATIENCE
 from tests.support.victims import processes
 
 pytestmark = [pytest.mark.spark, pytest.mark.mosquitto]
@@ -27,7 +28,6 @@ output:
 dead_letter: out/dead.ndjson
 spark: {{ master: "local[2]", checkpoint: out/checkpoint }}
 """
-SECONDS = 120.0
 
 
 def written(project: Project, name: str = "out.ndjson") -> list[str]:
@@ -61,7 +61,7 @@ def test_no_message_is_lost_where_driver_and_broker_are_killed(project: Project)
         run = Command(project, "--engine", "spark")
         broker.wait_for_subscription("dotr-site-a")
         publish(40)
-        wait_until(lambda: written(project), run.output, SECONDS)
+        wait_until(lambda: written(project), run.output, PATIENCE)
         publish(60)
         kill(run)
         publish(80)
@@ -72,7 +72,7 @@ def test_no_message_is_lost_where_driver_and_broker_are_killed(project: Project)
         broker.start()
         publish(len(lines))
         expected = of_files(project, lines)
-        wait_until(lambda: len(written(project)) >= len(expected), run.output, SECONDS)
+        wait_until(lambda: len(written(project)) >= len(expected), run.output, PATIENCE)
         assert run.stop() == 0, run.output
         with broker.subscribed("events/#", client_id="reader") as heard:
             wait_until(lambda: {message.payload.decode() for message in heard} == set(expected), "an event was not published")

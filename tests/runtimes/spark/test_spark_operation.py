@@ -30,6 +30,7 @@ from dotr.runtimes.monitoring.totals import Totals
 from dotr.runtimes.pipeline.build import build
 from dotr.runtimes.pipeline.config import read_config
 from tests.support.paths import ROOT
+from tests.support.patience import PATIENCE
 
 pytestmark = pytest.mark.spark
 
@@ -105,7 +106,7 @@ def test_progress_of_a_run_and_status_of_its_checkpoint(folder: Path, capsys: py
         assert any(progress.batch is not None and progress.batch.state_rows == 2 for progress in reported)
         assert any(each.events >= 10 for progress in reported for each in progress.stored)
         assert last.stored == ()  # the stream has ended: all events are expired
-        deadline = time.monotonic() + 120
+        deadline = time.monotonic() + PATIENCE
         while not (batches := foreign.batches()) or json.loads(batches[-1].sources[0].endOffset)["time"] != LAST_MICRO:
             assert time.monotonic() < deadline, "Spark notifies listeners in a thread of its own"
             time.sleep(0.1)

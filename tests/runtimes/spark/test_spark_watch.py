@@ -18,6 +18,7 @@ from dotr.errors.diagnostics import Refused
 from dotr.runtimes.monitoring.totals import Totals
 from dotr.runtimes.pipeline.build import build
 from dotr.runtimes.pipeline.config import read_config
+from tests.support.patience import PATIENCE
 
 pytestmark = pytest.mark.spark
 
@@ -56,7 +57,7 @@ def batches(folder: Path) -> list[Path]:
 
 
 def until(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 400
+    deadline = time.monotonic() + PATIENCE
     while not condition():
         assert time.monotonic() < deadline
         time.sleep(0.1)

@@ -21,6 +21,7 @@ from dotr.streams.formats.segments import Segments
 from dotr.streams.merge.feeds import SegmentsFeed
 from dotr.streams.records import Format, InputFile
 from tests.support.paths import ROOT
+from tests.support.patience import PATIENCE
 from tests.support.ports import free_port
 
 KILLS = int(os.environ.get("DOTR_KILLS", "4"))
@@ -42,7 +43,7 @@ class Client(threading.Thread):
 
     def run(self) -> None:
         number = self.place
-        connection = HTTPConnection("127.0.0.1", self.port, timeout=30)
+        connection = HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE)
         while not self.stop.is_set():
             number += CLIENTS
             body = json.dumps({"time": number, "graph": "", "padding": "x" * (number % 500)}).encode()

@@ -18,6 +18,7 @@ from dotr.streams.connectors.receivers import MessageQueue
 from dotr.streams.formats.messages import Message, message_decoder
 from dotr.streams.records import Format, InputFile, ReceivingFailed, Record
 from tests.support.mosquitto import Mosquitto, free_port, make_certificates, wait_until
+from tests.support.patience import PATIENCE
 
 pytestmark = pytest.mark.mosquitto
 
@@ -208,7 +209,7 @@ def test_random_payloads_are_received_unchanged(broker: Mosquitto) -> None:
     for start in range(0, EXAMPLES, 2_000):
         some = sent[start : start + 2_000]
         broker.publish(*some, content_type=choose.choice(("", "application/x-ndjson")), headers=[("ä", "\U0001f525")])
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + PATIENCE
         while not records or records[-1].line < start + len(some):
             assert time.monotonic() < deadline
             records += chunk.records if (chunk := queue.read(1_000)) else ()
@@ -222,7 +223,7 @@ def test_random_payloads_are_received_unchanged(broker: Mosquitto) -> None:
 
 def next_time(queue: MessageQueue) -> int | None:
     """The time of the next record."""
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + PATIENCE
     while (chunk := queue.read(1)) is None:
         assert time.monotonic() < deadline
         time.sleep(0.01)

@@ -24,6 +24,7 @@ from dotr.streams.sinks.events import OutputTerms
 from dotr.streams.sinks.files import WriteFailed
 from dotr.streams.sinks.messages import MessageFormat, event_encoder
 from tests.support.mosquitto import Mosquitto, wait_until
+from tests.support.patience import PATIENCE
 
 pytestmark = pytest.mark.mosquitto
 
@@ -113,7 +114,7 @@ def test_no_event_is_lost_when_the_broker_restarts_repeatedly(tmp_path: Path) ->
             time.sleep(0.2)
             broker.stop()
             broker.start()
-        assert done.wait(60)
+        assert done.wait(PATIENCE)
         thread.join()
         sink.close()
         with broker.subscribed("#", client_id="reader") as received:
