@@ -16,28 +16,26 @@ from collections.abc import Iterator
 from typing import BinaryIO, Final, NamedTuple
 
 from dotr.model.stream import Reason
-from dotr.streams.formats.lines import DAMAGED, LINE_END, bounded_lines, damage, damage_reason, skip_line
+from dotr.streams.formats.lines import BOM, DAMAGED, LINE_END, bounded_lines, damage, damage_reason, skip_line
 from dotr.streams.records import SHOWN, Position, beginning, limit_reason
+from dotr.syntax.lexemes import COMMENT, DOUBLE, IRI, LONG, SINGLE
 
-_BOM: Final = b"\xef\xbb\xbf"
 _BLANKS: Final = b" \t\r\n\f"
-_NAME: Final = rb"[^\s<>\"'{}()\[\];,#\\|^]"
-_DELIMITER: Final = rb"(?:(?i:MESSAGE)(?!" + _NAME + rb")|@message[ \t]*+\.)"
-_TAG: Final = rb"(?:@[A-Za-z0-9-]++)?+"
+_NAME: Final = r"[^\s<>\"'{}()\[\];,#\\|^]"
+_DELIMITER: Final = rf"(?:(?i:MESSAGE)(?!{_NAME})|@message[ \t]*+\.)"
+_TAG: Final = r"(?:@[A-Za-z0-9-]++)?+"
 _PLAIN: Final = re.compile(
-    rb"(?:[\s;,.()\[\]^]++"
-    rb"|#[^\r\n]*+"
-    rb"|<[^\x00-\x20<>\"{}|^`]*+>"
-    rb"|\"(?!\"\")(?:[^\"\\\r\n]++|\\.)*+\"" + _TAG + rb"|'(?!'')(?:[^'\\\r\n]++|\\.)*+'" + _TAG + rb"|\{\||\|\}"
-    rb"|(?!" + _DELIMITER + rb")(?:" + _NAME + rb"++|\\.)++)*+"
+    (
+        rf"(?:[\s;,.()\[\]^]++|{COMMENT}|{IRI}"
+        rf"|\"(?!\"\"){DOUBLE}\"{_TAG}|'(?!''){SINGLE}'{_TAG}"
+        r"|\{\||\|\}"
+        rf"|(?!{_DELIMITER})(?:{_NAME}++|\\.)++)*+"
+    ).encode()
 )
 """Text without delimiters, braces and long quotes."""
 
-_STOP: Final = re.compile(rb"(?P<long>\"\"\"|''')|(?P<open>\{)|(?P<close>\})|(?P<delimiter>" + _DELIMITER + rb")|.", re.DOTALL)
-_LONG_END: Final = {
-    b'"""': re.compile(rb'(?:[^"\\]++|\\.|"(?!""))*+(?P<closed>"""' + _TAG + rb")?", re.DOTALL),
-    b"'''": re.compile(rb"(?:[^'\\]++|\\.|'(?!''))*+(?P<closed>'''" + _TAG + rb")?", re.DOTALL),
-}
+_STOP: Final = re.compile(rf"(?P<long>\"\"\"|''')|(?P<open>\{{)|(?P<close>\}})|(?P<delimiter>{_DELIMITER})|.".encode(), re.DOTALL)
+_LONG_END: Final = {quotes.encode(): re.compile(f"{text}(?P<closed>{quotes}{_TAG})?".encode(), re.DOTALL) for quotes, text in LONG.items()}
 _NEEDS_SCAN: Final = re.compile(rb"\"\"\"|'''|[{}]|(?i:message)")
 DELIMITER_LINE: Final = re.compile(rb"[ \t]*(?i:MESSAGE)[ \t]*(?:#[^\r\n]*)?[\r\n]*\Z")
 
@@ -119,7 +117,7 @@ class _Cutter:
         """Add text to the current message, without blanks before its first character."""
         at, self.offset = self.offset, self.offset + len(piece)
         if not self._size:
-            piece = (piece if at else piece.removeprefix(_BOM)).lstrip(_BLANKS)
+            piece = (piece if at else piece.removeprefix(BOM)).lstrip(_BLANKS)
             if not piece:
                 return
             self._at = self.offset - len(piece), self.number

@@ -24,6 +24,7 @@ from pyoxigraph import RdfFormat, parse
 
 from dotr.model.stream import Reason
 from dotr.streams.formats.lines import (
+    BOM,
     DAMAGED,
     LINE_END,
     STANDARD_INPUT,
@@ -35,28 +36,25 @@ from dotr.streams.formats.lines import (
 )
 from dotr.streams.formats.rdf.quads import Statement, assemble, quad_parts, statement
 from dotr.streams.records import InputFile, Position, Record, beginning, limit_reason
+from dotr.syntax.lexemes import COMMENT, DOUBLE, IRI, LONG, OPEN_IRI, SINGLE, STRING
 from dotr.syntax.turtle.graphs import PrefixHeader, error_location, parser_message, too_long_error
 from dotr.syntax.turtle.nesting import TextLimitExceeded, check_nesting
 
-_BOM: Final = b"\xef\xbb\xbf"
+_NAME: Final = r"[^\s<>\"'{}()\[\];,#\\|]"
 _TOKEN: Final = re.compile(
-    rb"(?P<skip>[ \t\r\n\f]++|#[^\r\n]*+)"
-    rb"|(?P<iri><[^\x00-\x20<>\"{}|^`]*+>)"
-    rb"|(?P<long>\"\"\"|''')"
-    rb"|\"(?:[^\"\\\r\n]++|\\.)*+\"|'(?:[^'\\\r\n]++|\\.)*+'"
-    rb"|\{\||\|\}"
-    rb"|(?P<open>\{)|(?P<close>\})"
-    rb"|(?P<number>[+-]?\.[0-9]+(?:[eE][+-]?[0-9]+)?)"
-    rb"|(?P<dot>\.)"
-    rb"|(?P<message>(?:MESSAGE|@message(?<![\"']@message))(?![^\s<>\"'{}()\[\];,#\\|]))"
-    rb"|(?P<word>(?:[^\s<>\"'{}()\[\];,#\\|]++|\\.)++)"
-    rb"|.",
+    (
+        rf"(?P<skip>[ \t\r\n\f]++|{COMMENT})|(?P<iri>{IRI})|(?P<long>\"\"\"|''')|{STRING}"
+        r"|\{\||\|\}"
+        r"|(?P<open>\{)|(?P<close>\})"
+        r"|(?P<number>[+-]?\.[0-9]+(?:[eE][+-]?[0-9]+)?)"
+        r"|(?P<dot>\.)"
+        rf"|(?P<message>(?:MESSAGE|@message(?<![\"']@message))(?!{_NAME}))"
+        rf"|(?P<word>(?:{_NAME}++|\\.)++)"
+        r"|."
+    ).encode(),
     re.DOTALL,
 )
-_LONG: Final = {
-    b'"""': re.compile(rb'(?:[^"\\]++|\\.|"(?!""))*+', re.DOTALL),
-    b"'''": re.compile(rb"(?:[^'\\]++|\\.|'(?!''))*+", re.DOTALL),
-}
+_LONG: Final = {quotes.encode(): re.compile(text.encode(), re.DOTALL) for quotes, text in LONG.items()}
 """Text in long quotes up to the closing quotes, or to the end of a line."""
 
 _LONG_PIECE: Final = {
@@ -67,7 +65,7 @@ _LONG_PIECE: Final = {
 
 _QUOTES: Final = (b'"', b"'", b"<")
 
-_RUN: Final = re.compile(rb"(?:<[^\x00-\x20<>\"{}|^`]*+|\"(?:[^\"\\\r\n]++|\\.)*+|'(?:[^'\\\r\n]++|\\.)*+)\\?", re.DOTALL)
+_RUN: Final = re.compile(rf"(?:{OPEN_IRI}|\"{DOUBLE}|'{SINGLE})\\?".encode(), re.DOTALL)
 """Possible text of an unclosed IRI or string."""
 
 _COMMENT: Final = re.compile(rb"[^\r\n]*+")
@@ -311,7 +309,7 @@ class _Scanner:
         """
         start, number = self.offset, self.number
         self.carry = b""
-        at = len(_BOM) if start == 0 and raw.startswith(_BOM) else 0
+        at = len(BOM) if start == 0 and raw.startswith(BOM) else 0
         begin = at  # of the current statement in this line
         if self._commented:
             passed = _COMMENT.match(raw)
