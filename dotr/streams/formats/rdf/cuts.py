@@ -40,12 +40,13 @@ _NEEDS_SCAN: Final = re.compile(rb"\"\"\"|'''|[{}]|(?i:message)")
 DELIMITER_LINE: Final = re.compile(rb"[ \t]*(?i:MESSAGE)[ \t]*(?:#[^\r\n]*)?[\r\n]*\Z")
 
 
-class MessageCut(NamedTuple):
-    """A part of a log for one message: the bytes [offset, end), without blanks and delimiter in
-    `raw`.
+class Cut(NamedTuple):
+    """A part of an RDF text: the bytes [offset, end) of a statement, or of a message, which has no
+    blanks around it and no delimiter in `raw`. Beyond the limit `raw` is only the beginning.
 
-    - `why`: the error of an unreadable message; empty without one. `reason` is its kind.
-    - `last`: True if no delimiter follows: it is then a message only if it has triples.
+    - `why`: the error of an unreadable part; empty without one. `reason` is its kind.
+    - `directive`: True if a statement declares a prefix or the base.
+    - `last`: True if no delimiter follows: a message is then one only if it has triples.
     """
 
     offset: int
@@ -54,10 +55,11 @@ class MessageCut(NamedTuple):
     raw: bytes
     why: str = ""
     reason: Reason = Reason.UNREADABLE
+    directive: bool = False
     last: bool = False
 
 
-def message_cuts(lines: BinaryIO, position: Position, limit: int, *, one_per_line: bool) -> Iterator[MessageCut]:
+def message_cuts(lines: BinaryIO, position: Position, limit: int, *, one_per_line: bool) -> Iterator[Cut]:
     r"""Cuts from a position on, which is the start of the log or of a message.
 
     `one_per_line`: statements and delimiters are separate lines. `limit`: of a message, in bytes.
@@ -134,7 +136,7 @@ class _Cutter:
         self.offset += len(raw) + passed
         self.quotes, self._depth = b"", 0
 
-    def scanned(self, raw: bytes) -> Iterator[MessageCut]:
+    def scanned(self, raw: bytes) -> Iterator[Cut]:
         """Scan a line; yields the cuts of the messages that end in it."""
         begin = at = 0
         while at < len(raw):
@@ -169,34 +171,34 @@ class _Cutter:
                     pass
         self.append(raw[begin:])
 
-    def message(self, raw: bytes, begin: int, stop: int, end: int) -> MessageCut:
+    def message(self, raw: bytes, begin: int, stop: int, end: int) -> Cut:
         """The cut of the message that ends before the delimiter `raw[stop:end]` of a line."""
         self.append(raw[begin:stop])
         offset, number = self._at if self._size else (self.offset, self.number)
         self.offset += end - stop
         return self._cut(offset, number)
 
-    def _cut(self, offset: int, number: int, *, last: bool = False) -> MessageCut:
+    def _cut(self, offset: int, number: int, *, last: bool = False) -> Cut:
         raw, too_long = b"".join(self._pieces), self._size > self._limit
         self._begin()
         self._depth = 0
         if too_long:
-            return MessageCut(offset, self.offset, number, beginning(raw, self._limit), limit_reason(self._limit), Reason.LIMIT)
-        return MessageCut(offset, self.offset, number, raw.rstrip(_BLANKS), last=last)
+            return Cut(offset, self.offset, number, beginning(raw, self._limit), limit_reason(self._limit), Reason.LIMIT)
+        return Cut(offset, self.offset, number, raw.rstrip(_BLANKS), last=last)
 
-    def rest(self, lines: BinaryIO) -> MessageCut:
+    def rest(self, lines: BinaryIO) -> Cut:
         """The unreadable rest of a log, from the message with a delimiter in a graph block on."""
         offset, number = self._at
         raw, why = b"".join(self._pieces), f"a message ends inside of a graph block in line {self.failed}: the log cannot be read further"
         while piece := lines.read(SHOWN):
             self.offset += len(piece)
             raw = raw if len(raw) > SHOWN else raw + piece
-        return MessageCut(offset, self.offset, number, beginning(raw, SHOWN), why)
+        return Cut(offset, self.offset, number, beginning(raw, SHOWN), why)
 
-    def end(self, broken: Exception | None) -> Iterator[MessageCut]:
+    def end(self, broken: Exception | None) -> Iterator[Cut]:
         """The last cut, at the end of the log or at damage of the file (`broken`)."""
         offset, number = self._at if self._size else (self.offset, self.number)
         if broken is not None:
-            yield MessageCut(offset, self.offset, number, beginning(b"".join(self._pieces), SHOWN), damage_reason(broken))
+            yield Cut(offset, self.offset, number, beginning(b"".join(self._pieces), SHOWN), damage_reason(broken))
         elif self._size:
             yield self._cut(offset, number, last=True)
