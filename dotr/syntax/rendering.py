@@ -1,9 +1,9 @@
-"""Text of terms, durations, windows and expressions as in a rule file."""
+"""Text of terms, graphs, durations, windows and expressions as in a rule file."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from functools import cache
 from typing import Final, assert_never
 
@@ -86,6 +86,27 @@ def _escaped(text: str) -> str:
     'a\\u0085b\\u202Ec'
     """
     return _INVISIBLE.sub(lambda found: f"\\u{ord(found[0]):04X}", text)
+
+
+def turtle_text(triples: Iterable[Triple], prefixes: Prefixes) -> str:
+    """Turtle of triples on one line: subjects in order, each once. Blank nodes that are no objects
+    have no names.
+
+    >>> turtle_text([("_:0", RDF_TYPE, "<http://e/A>"), ("_:1", "<http://e/of>", "_:0"), ("_:0", "<http://e/n>", '"b"')], {"": "http://e/"})
+    '_:0 a :A ; :n "b" . [] :of _:0 .'
+    """
+    objects: set[Term] = set()
+    statements: dict[Term, list[str]] = {}
+    for subject, predicate, value in triples:
+        statements.setdefault(subject, []).append(f"{predicate_text(predicate, prefixes)} {term_text(value, prefixes)}")
+        objects.update(_terms_in(value))
+    names = ["[]" if each.startswith("_:") and each not in objects else term_text(each, prefixes) for each in statements]
+    return " ".join(f"{name} {' ; '.join(each)} ." for name, each in zip(names, statements.values(), strict=True))
+
+
+def _terms_in(term: Term) -> list[Term]:
+    """A term, or the terms inside a triple term."""
+    return [inner for part in triple_parts(term) for inner in _terms_in(part)] if is_triple(term) else [term]
 
 
 def duration_text(length: Micros) -> str:

@@ -18,6 +18,7 @@ from typing import Final, NamedTuple
 
 from dotr.errors.diagnostics import Diagnostic, Refused
 from dotr.model.places import Document, Span
+from dotr.syntax.lexemes import LONG_STRING, STRING
 
 RESERVED: Final = frozenset(
     "rule define query prefix from every and within between if with consuming of as not each last first".split()  # noqa: SIM905
@@ -32,8 +33,9 @@ STATEMENT_START: Final = r"(?i:rule)\s+[\w-]+\s*(?:[\"']|(?i:define)\s)|(?i:quer
 TOKEN: Final = re.compile(
     r"""
       (?P<blank>  \s+ | \#[^\n]* )
-    | (?P<string> \"{3} (?: [^"\\] | \\. | "{1,2}(?!") )* \"{3} | '{3} (?: [^'\\] | \\. | '{1,2}(?!') )* '{3}
-                | " (?: [^"\\\r\n] | \\. )* " | ' (?: [^'\\\r\n] | \\. )* ' )
+    | (?P<string> """
+    + f"{LONG_STRING}|{STRING}"
+    + r""" )
     | (?P<iri>    < (?: [^<>"{}|^`\\\x00-\x20] | \\u[0-9A-Fa-f]{4} | \\U[0-9A-Fa-f]{8} )* > )
     | (?P<variable> [?$]\w+ )
     | (?P<prefixed> (?: [^\W\d][\w.-]* )? : (?: [\w:%-] | \\. | \.+(?=[\w:%\\-]) )* )

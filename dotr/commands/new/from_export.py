@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -29,7 +29,7 @@ from dotr.model.time import UNITS, Clock, Micros
 from dotr.runtimes.pipeline.sections import schema
 from dotr.streams.formats.reading import Reader, check_input
 from dotr.streams.records import ElementMap, Format, InputFile
-from dotr.syntax.rendering import predicate_text, term_text
+from dotr.syntax.rendering import term_text, turtle_text
 
 _MOST_VALUES: Final = 40
 _LABEL: Final = "Reading"
@@ -189,7 +189,8 @@ def _test(program: CompiledProgram, elements: Sequence[Element], clock: Clock, p
     by_time: dict[Micros, list[tuple[Triple, ...]]] = {}
     for element in chosen:
         by_time.setdefault(element.time, []).append(element.triples)
-    stream = [f"      - {{ at: {_time(element.time, clock)}, graph: {_yaml(_turtle(element.triples, prefixes))} }}" for element in chosen]
+    graphs = [(element.time, turtle_text(element.triples, prefixes)) for element in chosen]
+    stream = [f"      - {{ at: {_time(time, clock)}, graph: {_yaml(graph)} }}" for time, graph in graphs]
     return f"""config: ../config.yaml
 cases:
   - name: the first records of the file
@@ -213,23 +214,3 @@ def _expected(
 
 def _time(time: Micros, clock: Clock) -> str:
     return json.dumps(format_time(time, clock))
-
-
-def _turtle(triples: Sequence[Triple], prefixes: Prefixes) -> str:
-    """Triples as Turtle in a line, each subject once.
-
-    >>> _turtle([("_:0", "<http://e/p>", '"a"'), ("_:0", "<http://e/q>", '"b"')], {"": "http://e/"})
-    '[] :p "a" ; :q "b" .'
-    """
-    if {subject for subject, _, _ in triples} == {"_:0"} and all(value != "_:0" for _, _, value in triples):
-        return "[]" + " ".join(_statements(triples, prefixes)).removeprefix("_:0")
-    return " ".join(_statements(triples, prefixes))
-
-
-def _statements(triples: Sequence[Triple], prefixes: Prefixes) -> Iterator[str]:
-    before = None
-    for number, (subject, predicate, value) in enumerate(triples):
-        start = f"{term_text(subject, prefixes)} " if subject != before else ""
-        last = number + 1 == len(triples) or triples[number + 1][0] != subject
-        yield f"{start}{predicate_text(predicate, prefixes)} {term_text(value, prefixes)} {'.' if last else ';'}"
-        before = subject

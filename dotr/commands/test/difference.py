@@ -9,7 +9,7 @@ independent of their order; the unpaired ones differ.
 from __future__ import annotations
 
 import re
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Final
@@ -20,7 +20,7 @@ from pyoxigraph import Triple as TripleTerm
 from dotr.evaluation.expressions.values.times import format_time
 from dotr.model.terms import RDF_TYPE, Prefixes, Term, Triple, Variable, is_triple, rename_blanks, triple_parts, without_blank_labels
 from dotr.model.time import Clock, Micros
-from dotr.syntax.rendering import predicate_text, term_text
+from dotr.syntax.rendering import predicate_text, term_text, turtle_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,23 +249,8 @@ def graph_text(graph: Set[str], prefixes: Prefixes) -> str:
     >>> graph_text(frozenset({"_:c14n0 <http://e/of> <http://e/a>", f"_:c14n0 {RDF_TYPE} <http://e/A>"}), {"": "http://e/"})
     '[] a :A ; :of :a .'
     """
-    parts = [each.split(" ", 2) for each in graph]
-    triples = sorted((subject, predicate != RDF_TYPE, predicate, value) for subject, predicate, value in parts)
-    objects = Counter(term for *_, value in triples for term in _terms_in(value))
-    statements: dict[Term, list[str]] = {}
-    for subject, _, predicate, value in triples:
-        statement = f"{predicate_text(predicate, prefixes)} {term_text(_renamed(value), prefixes)}"
-        statements.setdefault(subject, []).append(statement)
-    texts = []
-    for subject, each in statements.items():
-        name = "[]" if subject.startswith("_:") and not objects[subject] else term_text(_renamed(subject), prefixes)
-        texts.append(f"{name} {' ; '.join(each)} .")
-    return " ".join(texts)
-
-
-def _terms_in(term: Term) -> list[Term]:
-    """A term, or the terms inside a triple term."""
-    return [inner for part in triple_parts(term) for inner in _terms_in(part)] if is_triple(term) else [term]
+    triples = sorted((line.split(" ", 2) for line in graph), key=lambda each: (each[0], each[1] != RDF_TYPE, each[1], each[2]))
+    return turtle_text([(_renamed(subject), predicate, _renamed(value)) for subject, predicate, value in triples], prefixes)
 
 
 def _renamed(term: Term) -> Term:

@@ -13,7 +13,7 @@ from dotr.languages.lars.text.checks import named
 from dotr.model.rules import EventSource
 from dotr.model.terms import Prefixes
 from dotr.model.units import GraphStream, MadeGraphs
-from dotr.syntax.rendering import duration_text
+from dotr.syntax.rendering import duration_text, term_text
 from dotr.temporal.layout.layers import Layer
 
 
@@ -60,7 +60,7 @@ def _retention(kept: LarsRetention, prefixes: Prefixes) -> str:
     if kept.last > kept.each:
         parts.append(f"of each atom the last point of {duration_text(kept.last)}")
     parts += [f"{each} of it" for each in kept.counts]
-    return f"{_named(kept.predicate, prefixes)}: {' and '.join(parts) or 'the point itself'}"
+    return f"{term_text(named(kept.predicate), prefixes)}: {' and '.join(parts) or 'the point itself'}"
 
 
 def _partition(key: LarsKey, prefixes: Prefixes) -> Iterator[str]:
@@ -70,7 +70,7 @@ def _partition(key: LarsKey, prefixes: Prefixes) -> Iterator[str]:
     if not key.places:
         yield "any: no rule reads the stream"
         return
-    places = ", ".join(f"{_named(predicate, prefixes)} by {_place(predicate, place)}" for predicate, place in key.places.items())
+    places = ", ".join(f"{term_text(named(predicate), prefixes)} by {_place(predicate, place)}" for predicate, place in key.places.items())
     yield f"keyed: {places}"
 
 
@@ -82,13 +82,3 @@ def _place(predicate: LarsPredicate, place: Place) -> str:
             return f"argument {int(place) + 1}"
         case _:
             return "subject" if place == 0 else "object"
-
-
-def _named(predicate: LarsPredicate, prefixes: Prefixes) -> str:
-    """A predicate, its IRI shortened by the longest namespace that fits."""
-    text = named(predicate)
-    fitting = [(len(namespace), name) for name, namespace in prefixes.items() if namespace and text.startswith(f"<{namespace}")]
-    if not fitting:
-        return text
-    length, name = max(fitting)
-    return f"{name}:{text[length + 1 : -1]}"

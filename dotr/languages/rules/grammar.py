@@ -43,11 +43,10 @@ from dotr.model.places import Document, Span
 from dotr.model.rules import Mode
 from dotr.model.terms import unescaped
 from dotr.syntax import scan
+from dotr.syntax.lexemes import LONG_STRING, STRING
 
 _NOT_RESERVED: Final = rf"(?!(?i:{'|'.join(sorted(scan.RESERVED))})(?!\w))"
 _NAME: Final = rf"(?!(?i:{'|'.join(sorted(scan.RESERVED - {'every'}))})(?!\w))\w+(?:-\w+)*"
-_STRING: Final = r"\"(?:[^\"\\\r\n]|\\.)*\"|'(?:[^'\\\r\n]|\\.)*'"
-_LONG_STRING: Final = r"\"{3}(?:[^\"\\]|\\.|\"{1,2}(?!\"))*\"{3}|'{3}(?:[^'\\]|\\.|'{1,2}(?!'))*'{3}"
 _Parsed: TypeAlias = Any
 """Value of a parse action, which has no type in pyparsing."""
 
@@ -59,7 +58,7 @@ class Grammar:
         self.furthest = FurthestFailure()
         self._label = self._terminal(_NOT_RESERVED + r"[^\W\d]\w*", "a label")
         self._variable = _with_action(self._terminal(r"[?$]\w+", "a variable"), lambda t: Word(t[0].text[1:], t[0].span))
-        self._string = _with_action(Escaped(self.furthest, f"{_LONG_STRING}|{_STRING}", "a string"), _unquoted)
+        self._string = _with_action(Escaped(self.furthest, f"{LONG_STRING}|{STRING}", "a string"), _unquoted)
         self._text = Bracketed(self.furthest, "", "'['")
         statements = pp.MatchFirst([self._prefix(), self._query(), self._rule(), Recovery(self.furthest, "", "a statement")])
         self._statements = pp.ZeroOrMore(statements).parse_with_tabs()

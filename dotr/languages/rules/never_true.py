@@ -29,6 +29,7 @@ from dotr.model.places import Span
 from dotr.model.rules import FactSource
 from dotr.model.terms import Term
 from dotr.syntax.datalog import parse_datalog
+from dotr.syntax.rendering import term_text
 from dotr.temporal.layout.retention import roles
 
 _REPORTED: Final = (RuleCode.NEVER_HOLDS, RuleCode.NEVER_COMPARABLE, RuleCode.CAN_ONLY_ERR)
@@ -67,20 +68,7 @@ def never_true(program: CompiledProgram, stream_objects: StreamObjects) -> Itera
 def _reason(predicate: Term, kinds: TermKinds, sources: Sequence[ObjectSource], prefixes: Mapping[str, str]) -> str:
     by = " and ".join(dict.fromkeys(each.origin for each in sources))
     mend = "; ".join(dict.fromkeys(each.remedy for each in sources if each.remedy))
-    return f"Every {_short(predicate, prefixes)} is {kinds_text(kinds)}, {by}{f': {mend}' if mend else ''}."
-
-
-def _short(predicate: Term, prefixes: Mapping[str, str]) -> str:
-    """Predicate as a prefixed name where a prefix fits.
-
-    >>> _short("<http://e/speed>", {"": "http://e/"})
-    ':speed'
-    """
-    fitting = [(iri, prefix) for prefix, iri in prefixes.items() if predicate.startswith("<" + iri)]
-    if not fitting:
-        return predicate
-    iri, prefix = max(fitting, key=lambda each: len(each[0]))
-    return f"{prefix}:{predicate[len(iri) + 1 : -1]}"
+    return f"Every {term_text(predicate, prefixes)} is {kinds_text(kinds)}, {by}{f': {mend}' if mend else ''}."
 
 
 def _known_kinds(program: CompiledProgram, stream_objects: StreamObjects) -> _KindsFound:

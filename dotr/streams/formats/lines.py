@@ -23,6 +23,9 @@ STANDARD_INPUT: Final = "-"
 DAMAGED: Final = (OSError, EOFError)
 """Errors of reading an open file."""
 
+BOM: Final = b"\xef\xbb\xbf"
+"""Byte order mark of UTF-8, which may be in front of the first line."""
+
 LINE_END: Final = ord("\n")
 
 _BUFFER: Final = 1 << 16

@@ -29,13 +29,14 @@ from dotr.model.terms import (
     unescaped,
 )
 from dotr.syntax.datalog.tokens import DatalogToken, DatalogTokenKind
+from dotr.syntax.lexemes import STRING
 
 TYPE: Final = Const(RDF_TYPE)
 
 _MAX_DEPTH: Final = 64
 """Maximal nesting of triple terms."""
 
-_LOOSE_STRING: Final = re.compile(r"\"(?:[^\"\\\r\n]|\\.)*\"|'(?:[^'\\\r\n]|\\.)*'")
+_LOOSE_STRING: Final = re.compile(STRING)
 """String of one line, with any escapes."""
 
 _SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*:")

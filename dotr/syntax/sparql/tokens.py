@@ -23,6 +23,7 @@ from dotr.errors.diagnostics import Diagnostic, did_you_mean
 from dotr.model.algebra import Attribute, Const, TimeOf, Var
 from dotr.model.places import Span
 from dotr.model.terms import ESCAPE_HINT, WELL_KNOWN, XSD, invalid_escape, iri, literal, unescaped
+from dotr.syntax.lexemes import LONG_STRING, STRING
 from dotr.syntax.names import NameCharacters, name_characters
 from dotr.syntax.sparql.keywords import SELECT_QUERIES, TRIPLE_FUNCTIONS, Dialect
 
@@ -125,9 +126,7 @@ def _lexer(characters: NameCharacters) -> re.Pattern[str]:
     )
 
 
-_ANY_STRING: Final = re.compile(
-    r"\"{3}(?:\"{0,2}(?:[^\"\\]|\\.))*\"{3}|'{3}(?:'{0,2}(?:[^'\\]|\\.))*'{3}|\"(?:[^\"\\\r\n]|\\.)*\"|'(?:[^'\\\r\n]|\\.)*'", re.DOTALL
-)
+_ANY_STRING: Final = re.compile(f"{LONG_STRING}|{STRING}", re.DOTALL)
 """A string with valid or invalid escapes."""
 _LOCAL_ESCAPE: Final = re.compile(r"\\([_~.\-!$&'()*+,;=/?#@%])")
 _ABSOLUTE: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*:")

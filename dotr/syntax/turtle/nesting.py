@@ -12,16 +12,10 @@ import re
 from typing import AnyStr, Final
 
 from dotr.errors.diagnostics import DotrError
+from dotr.syntax.lexemes import COMMENT, IRI, LONG_STRING, STRING
 
 _TURTLE: Final = (
-    r"(?:[^#\"'\\<>()\[\]{}|]++"
-    r"|#[^\r\n]*+"
-    r'|"""(?:[^"\\]++|\\.|"(?!""))*+"""'
-    r"|'''(?:[^'\\]++|\\.|'(?!''))*+'''"
-    r'|"(?:[^"\\\r\n]++|\\.)*+"'
-    r"|'(?:[^'\\\r\n]++|\\.)*+'"
-    r"|\\."
-    r"|<[^<>\"{}|^`\x00-\x20]*+>)*+"
+    rf"(?:[^#\"'\\<>()\[\]{{}}|]++|{COMMENT}|{LONG_STRING}|{STRING}|\\.|{IRI})*+"
     r"(?:(?P<open><<\(|<<|\{\||[(\[{])|(?P<close>\)>>|>>|\|\}|[)\]}])|.|\Z)"
 )
 _JSON: Final = r'(?:[^"\[\]{}]++|"(?:[^"\\]++|\\.)*+")*+(?:(?P<open>[\[{])|(?P<close>[\]}])|.|\Z)'

@@ -31,12 +31,11 @@ from dotr.model.stream import Element, Reason
 from dotr.model.terms import Triple
 from dotr.model.time import LAST_MICRO, Micros
 from dotr.streams.formats.csv.map import check_columns, compile_map
-from dotr.streams.formats.lines import DAMAGED, LINE_END, STANDARD_INPUT, bounded_lines, damage, damaged, open_lines
+from dotr.streams.formats.lines import BOM, DAMAGED, LINE_END, STANDARD_INPUT, bounded_lines, damage, damaged, open_lines
 from dotr.streams.lateness import EVERY_TIME, TimeFilter
 from dotr.streams.records import START, InputFile, Message, Position, Record, beginning, limit_reason
 from dotr.streams.times import ParseTime, time_parser
 
-_BOM: Final = b"\xef\xbb\xbf"
 _QUOTE: Final = ord('"')
 _RETURN: Final = ord("\r")
 
@@ -82,7 +81,7 @@ def _decoded(lines: BinaryIO, lines_read: list[bytes], limit: int, encoding: str
         size += len(raw)
         if size > limit:
             raise _RecordTooLong(limit_reason(limit))
-        yield (raw if len(lines_read) > 1 else raw.removeprefix(_BOM)).decode(encoding)
+        yield (raw if len(lines_read) > 1 else raw.removeprefix(BOM)).decode(encoding)
 
 
 def records(lines: BinaryIO, spec: InputFile, position: Position, elements: bool, time_filter: TimeFilter = EVERY_TIME) -> Iterator[Record]:

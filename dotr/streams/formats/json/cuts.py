@@ -14,10 +14,9 @@ import re
 from collections.abc import Iterator
 from typing import BinaryIO, Final, NamedTuple
 
-from dotr.streams.formats.lines import bounded_lines, skip_line
+from dotr.streams.formats.lines import BOM, bounded_lines, skip_line
 
 _CHUNK: Final = 1 << 16
-_BOM: Final = b"\xef\xbb\xbf"
 _BETWEEN: Final = re.compile(rb"[\s,\[\]]*")
 _STRING: Final = re.compile(rb'"(?:[^"\\]++|\\.)*+"', re.DOTALL)
 _MARK: Final = re.compile(rb'["{}\[\]]')
@@ -39,7 +38,7 @@ class JsonCut(NamedTuple):
 def has_object_per_line(lines: BinaryIO, limit: int) -> bool:
     """True if the first line that is not empty is a complete object."""
     for raw in bounded_lines(lines, limit):
-        text = raw.removeprefix(_BOM).strip()
+        text = raw.removeprefix(BOM).strip()
         if text:
             try:
                 return isinstance(json.loads(text), dict)
@@ -95,7 +94,7 @@ def document_cuts(lines: BinaryIO, offset: int, line: int, limit: int) -> Iterat
             if not more():
                 return
             if base == 0:
-                buffer, base = (buffer[3:], 3) if buffer.startswith(_BOM) else (buffer, 0)
+                buffer, base = (buffer[3:], 3) if buffer.startswith(BOM) else (buffer, 0)
             continue
         skipped = between.end()
         line, base, buffer = line + buffer.count(b"\n", 0, skipped), base + skipped, buffer[skipped:]

@@ -16,38 +16,37 @@ from collections.abc import Iterator
 from typing import BinaryIO, Final, NamedTuple
 
 from dotr.model.stream import Reason
-from dotr.streams.formats.lines import DAMAGED, LINE_END, bounded_lines, damage, damage_reason, skip_line
+from dotr.streams.formats.lines import BOM, DAMAGED, LINE_END, bounded_lines, damage, damage_reason, skip_line
 from dotr.streams.records import SHOWN, Position, beginning, limit_reason
+from dotr.syntax.lexemes import COMMENT, DOUBLE, IRI, LONG, SINGLE
 
-_BOM: Final = b"\xef\xbb\xbf"
 _BLANKS: Final = b" \t\r\n\f"
-_NAME: Final = rb"[^\s<>\"'{}()\[\];,#\\|^]"
-_DELIMITER: Final = rb"(?:(?i:MESSAGE)(?!" + _NAME + rb")|@message[ \t]*+\.)"
-_TAG: Final = rb"(?:@[A-Za-z0-9-]++)?+"
+_NAME: Final = r"[^\s<>\"'{}()\[\];,#\\|^]"
+_DELIMITER: Final = rf"(?:(?i:MESSAGE)(?!{_NAME})|@message[ \t]*+\.)"
+_TAG: Final = r"(?:@[A-Za-z0-9-]++)?+"
 _PLAIN: Final = re.compile(
-    rb"(?:[\s;,.()\[\]^]++"
-    rb"|#[^\r\n]*+"
-    rb"|<[^\x00-\x20<>\"{}|^`]*+>"
-    rb"|\"(?!\"\")(?:[^\"\\\r\n]++|\\.)*+\"" + _TAG + rb"|'(?!'')(?:[^'\\\r\n]++|\\.)*+'" + _TAG + rb"|\{\||\|\}"
-    rb"|(?!" + _DELIMITER + rb")(?:" + _NAME + rb"++|\\.)++)*+"
+    (
+        rf"(?:[\s;,.()\[\]^]++|{COMMENT}|{IRI}"
+        rf"|\"(?!\"\"){DOUBLE}\"{_TAG}|'(?!''){SINGLE}'{_TAG}"
+        r"|\{\||\|\}"
+        rf"|(?!{_DELIMITER})(?:{_NAME}++|\\.)++)*+"
+    ).encode()
 )
 """Text without delimiters, braces and long quotes."""
 
-_STOP: Final = re.compile(rb"(?P<long>\"\"\"|''')|(?P<open>\{)|(?P<close>\})|(?P<delimiter>" + _DELIMITER + rb")|.", re.DOTALL)
-_LONG_END: Final = {
-    b'"""': re.compile(rb'(?:[^"\\]++|\\.|"(?!""))*+(?P<closed>"""' + _TAG + rb")?", re.DOTALL),
-    b"'''": re.compile(rb"(?:[^'\\]++|\\.|'(?!''))*+(?P<closed>'''" + _TAG + rb")?", re.DOTALL),
-}
+_STOP: Final = re.compile(rf"(?P<long>\"\"\"|''')|(?P<open>\{{)|(?P<close>\}})|(?P<delimiter>{_DELIMITER})|.".encode(), re.DOTALL)
+_LONG_END: Final = {quotes.encode(): re.compile(f"{text}(?P<closed>{quotes}{_TAG})?".encode(), re.DOTALL) for quotes, text in LONG.items()}
 _NEEDS_SCAN: Final = re.compile(rb"\"\"\"|'''|[{}]|(?i:message)")
 DELIMITER_LINE: Final = re.compile(rb"[ \t]*(?i:MESSAGE)[ \t]*(?:#[^\r\n]*)?[\r\n]*\Z")
 
 
-class MessageCut(NamedTuple):
-    """A part of a log for one message: the bytes [offset, end), without blanks and delimiter in
-    `raw`.
+class Cut(NamedTuple):
+    """A part of an RDF text: the bytes [offset, end) of a statement, or of a message, which has no
+    blanks around it and no delimiter in `raw`. Beyond the limit `raw` is only the beginning.
 
-    - `why`: the error of an unreadable message; empty without one. `reason` is its kind.
-    - `last`: True if no delimiter follows: it is then a message only if it has triples.
+    - `why`: the error of an unreadable part; empty without one. `reason` is its kind.
+    - `directive`: True if a statement declares a prefix or the base.
+    - `last`: True if no delimiter follows: a message is then one only if it has triples.
     """
 
     offset: int
@@ -56,10 +55,11 @@ class MessageCut(NamedTuple):
     raw: bytes
     why: str = ""
     reason: Reason = Reason.UNREADABLE
+    directive: bool = False
     last: bool = False
 
 
-def message_cuts(lines: BinaryIO, position: Position, limit: int, *, one_per_line: bool) -> Iterator[MessageCut]:
+def message_cuts(lines: BinaryIO, position: Position, limit: int, *, one_per_line: bool) -> Iterator[Cut]:
     r"""Cuts from a position on, which is the start of the log or of a message.
 
     `one_per_line`: statements and delimiters are separate lines. `limit`: of a message, in bytes.
@@ -119,7 +119,7 @@ class _Cutter:
         """Add text to the current message, without blanks before its first character."""
         at, self.offset = self.offset, self.offset + len(piece)
         if not self._size:
-            piece = (piece if at else piece.removeprefix(_BOM)).lstrip(_BLANKS)
+            piece = (piece if at else piece.removeprefix(BOM)).lstrip(_BLANKS)
             if not piece:
                 return
             self._at = self.offset - len(piece), self.number
@@ -136,7 +136,7 @@ class _Cutter:
         self.offset += len(raw) + passed
         self.quotes, self._depth = b"", 0
 
-    def scanned(self, raw: bytes) -> Iterator[MessageCut]:
+    def scanned(self, raw: bytes) -> Iterator[Cut]:
         """Scan a line; yields the cuts of the messages that end in it."""
         begin = at = 0
         while at < len(raw):
@@ -171,34 +171,34 @@ class _Cutter:
                     pass
         self.append(raw[begin:])
 
-    def message(self, raw: bytes, begin: int, stop: int, end: int) -> MessageCut:
+    def message(self, raw: bytes, begin: int, stop: int, end: int) -> Cut:
         """The cut of the message that ends before the delimiter `raw[stop:end]` of a line."""
         self.append(raw[begin:stop])
         offset, number = self._at if self._size else (self.offset, self.number)
         self.offset += end - stop
         return self._cut(offset, number)
 
-    def _cut(self, offset: int, number: int, *, last: bool = False) -> MessageCut:
+    def _cut(self, offset: int, number: int, *, last: bool = False) -> Cut:
         raw, too_long = b"".join(self._pieces), self._size > self._limit
         self._begin()
         self._depth = 0
         if too_long:
-            return MessageCut(offset, self.offset, number, beginning(raw, self._limit), limit_reason(self._limit), Reason.LIMIT)
-        return MessageCut(offset, self.offset, number, raw.rstrip(_BLANKS), last=last)
+            return Cut(offset, self.offset, number, beginning(raw, self._limit), limit_reason(self._limit), Reason.LIMIT)
+        return Cut(offset, self.offset, number, raw.rstrip(_BLANKS), last=last)
 
-    def rest(self, lines: BinaryIO) -> MessageCut:
+    def rest(self, lines: BinaryIO) -> Cut:
         """The unreadable rest of a log, from the message with a delimiter in a graph block on."""
         offset, number = self._at
         raw, why = b"".join(self._pieces), f"a message ends inside of a graph block in line {self.failed}: the log cannot be read further"
         while piece := lines.read(SHOWN):
             self.offset += len(piece)
             raw = raw if len(raw) > SHOWN else raw + piece
-        return MessageCut(offset, self.offset, number, beginning(raw, SHOWN), why)
+        return Cut(offset, self.offset, number, beginning(raw, SHOWN), why)
 
-    def end(self, broken: Exception | None) -> Iterator[MessageCut]:
+    def end(self, broken: Exception | None) -> Iterator[Cut]:
         """The last cut, at the end of the log or at damage of the file (`broken`)."""
         offset, number = self._at if self._size else (self.offset, self.number)
         if broken is not None:
-            yield MessageCut(offset, self.offset, number, beginning(b"".join(self._pieces), SHOWN), damage_reason(broken))
+            yield Cut(offset, self.offset, number, beginning(b"".join(self._pieces), SHOWN), damage_reason(broken))
         elif self._size:
             yield self._cut(offset, number, last=True)

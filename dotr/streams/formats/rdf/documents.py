@@ -18,6 +18,7 @@ from dotr.model.time import Micros
 from dotr.streams.formats.rdf.cuts import message_cuts
 from dotr.streams.formats.rdf.messages import GraphReader, MessageText
 from dotr.streams.records import START, Format, InputFile, Message, Record
+from dotr.syntax.lexemes import COMMENT
 from dotr.syntax.turtle.graphs import PrefixHeader, error_location, parser_message, too_long_error
 from dotr.syntax.turtle.nesting import TextLimitExceeded, check_nesting
 
@@ -33,7 +34,7 @@ LINE_FORMATS: Final = (Format.NTRIPLES, Format.NQUADS)
 """Formats with one statement a line, and no prefixes."""
 
 _BOM: Final = "\ufeff"
-_SPACE: Final = r"(?:[ \t\r\n\f]++|#[^\r\n]*+)*+"
+_SPACE: Final = rf"(?:[ \t\r\n\f]++|{COMMENT})*+"
 _LABEL: Final = r"""(?:"([^"\\\r\n]*)"|'([^'\\\r\n]*)')"""
 _VERSION: Final = re.compile(rf"(?:{_BOM})?{_SPACE}(?:(?i:VERSION)|@version){_SPACE}{_LABEL}".encode())
 _VERSION_LINE: Final = re.compile(rf"^[ \t]*VERSION[ \t]*{_LABEL}", re.MULTILINE)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator
 from contextlib import closing
-from typing import BinaryIO, Final
+from typing import BinaryIO
 
 from pyoxigraph import RdfFormat, parse
 
@@ -18,15 +18,13 @@ from dotr.model.stream import Reason
 from dotr.model.time import Micros
 from dotr.streams.formats.json.cuts import JsonCut, line_cuts, whole_cut
 from dotr.streams.formats.json.records import reason_text
-from dotr.streams.formats.lines import DAMAGED, STANDARD_INPUT, bounded_lines, damage, damaged, open_lines
+from dotr.streams.formats.lines import BOM, DAMAGED, STANDARD_INPUT, bounded_lines, damage, damaged, open_lines
 from dotr.streams.formats.rdf.jsonld_contexts import context_inliner
 from dotr.streams.formats.rdf.logs import with_offsets
 from dotr.streams.formats.rdf.messages import GraphReader, MessageText
 from dotr.streams.records import START, InputFile, Message, Position, Record, beginning, limit_reason
 from dotr.syntax.turtle.graphs import parser_message, too_long_error
 from dotr.syntax.turtle.nesting import TextLimitExceeded, check_json_nesting
-
-_BOM: Final = b"\xef\xbb\xbf"
 
 
 def records(lines: BinaryIO, spec: InputFile, position: Position, elements: bool) -> Iterator[Record]:
@@ -57,7 +55,7 @@ def has_document_per_line(lines: BinaryIO, limit: int) -> bool:
     The first line that is not empty decides: it is a document, or it is broken and the next line
     begins like a document.
     """
-    filled = (text for raw in bounded_lines(lines, limit) if (text := raw.removeprefix(_BOM).rstrip()))
+    filled = (text for raw in bounded_lines(lines, limit) if (text := raw.removeprefix(BOM).rstrip()))
     try:
         first = next(filled, b"{}")
         try:
@@ -108,7 +106,7 @@ class _JsonDocumentReader:
         """Records of a document; a single unreadable one where it cannot be parsed."""
         document = ""
         try:
-            document = text.raw.decode().removeprefix(_BOM.decode())
+            document = text.raw.decode().removeprefix(BOM.decode())
             check_json_nesting(document, self._nesting)
             return self._graphs.records(parse(self._inlined(document), RdfFormat.JSON_LD), text, elements, sent)
         except TextLimitExceeded as error:

@@ -6,19 +6,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import chain
-from typing import BinaryIO, Final
+from typing import BinaryIO
 
 from pyoxigraph import RdfFormat, parse
 
 from dotr.model.stream import Reason
-from dotr.streams.formats.lines import DAMAGED, LINE_END, bounded_lines, damage, damage_reason, rest_behind_delimiter, skip_line
+from dotr.streams.formats.lines import BOM, DAMAGED, LINE_END, bounded_lines, damage, damage_reason, rest_behind_delimiter, skip_line
 from dotr.streams.formats.rdf.cuts import DELIMITER_LINE
 from dotr.streams.formats.rdf.quads import Statement, assemble, quad_parts, statement
 from dotr.streams.records import InputFile, Position, Record, beginning, limit_reason
 from dotr.syntax.turtle.graphs import error_location, parser_message, too_long_error
 from dotr.syntax.turtle.nesting import TextLimitExceeded, check_nesting
-
-_BOM: Final = b"\xef\xbb\xbf"
 
 
 def records(lines: BinaryIO, spec: InputFile, position: Position, elements: bool) -> Iterator[Record]:
@@ -47,7 +45,7 @@ def _statements(lines: BinaryIO, spec: InputFile, position: Position, rest: list
             try:
                 if raw.count(b"<<") > nesting:
                     check_nesting(raw, nesting)
-                quads = [quad_parts(quad) for quad in parse(raw if offset else raw.removeprefix(_BOM), RdfFormat.N_QUADS)]
+                quads = [quad_parts(quad) for quad in parse(raw if offset else raw.removeprefix(BOM), RdfFormat.N_QUADS)]
             except SyntaxError as error:
                 if DELIMITER_LINE.match(raw):
                     rest.append(rest_behind_delimiter(lines, offset, line, raw, end))

@@ -24,6 +24,7 @@ from pyoxigraph import RdfFormat, parse
 
 from dotr.model.stream import Reason
 from dotr.streams.formats.lines import (
+    BOM,
     DAMAGED,
     LINE_END,
     STANDARD_INPUT,
@@ -33,30 +34,28 @@ from dotr.streams.formats.lines import (
     rest_behind_delimiter,
     skip_line,
 )
+from dotr.streams.formats.rdf.cuts import Cut
 from dotr.streams.formats.rdf.quads import Statement, assemble, quad_parts, statement
 from dotr.streams.records import InputFile, Position, Record, beginning, limit_reason
+from dotr.syntax.lexemes import COMMENT, DOUBLE, IRI, LONG, OPEN_IRI, SINGLE, STRING
 from dotr.syntax.turtle.graphs import PrefixHeader, error_location, parser_message, too_long_error
 from dotr.syntax.turtle.nesting import TextLimitExceeded, check_nesting
 
-_BOM: Final = b"\xef\xbb\xbf"
+_NAME: Final = r"[^\s<>\"'{}()\[\];,#\\|]"
 _TOKEN: Final = re.compile(
-    rb"(?P<skip>[ \t\r\n\f]++|#[^\r\n]*+)"
-    rb"|(?P<iri><[^\x00-\x20<>\"{}|^`]*+>)"
-    rb"|(?P<long>\"\"\"|''')"
-    rb"|\"(?:[^\"\\\r\n]++|\\.)*+\"|'(?:[^'\\\r\n]++|\\.)*+'"
-    rb"|\{\||\|\}"
-    rb"|(?P<open>\{)|(?P<close>\})"
-    rb"|(?P<number>[+-]?\.[0-9]+(?:[eE][+-]?[0-9]+)?)"
-    rb"|(?P<dot>\.)"
-    rb"|(?P<message>(?:MESSAGE|@message(?<![\"']@message))(?![^\s<>\"'{}()\[\];,#\\|]))"
-    rb"|(?P<word>(?:[^\s<>\"'{}()\[\];,#\\|]++|\\.)++)"
-    rb"|.",
+    (
+        rf"(?P<skip>[ \t\r\n\f]++|{COMMENT})|(?P<iri>{IRI})|(?P<long>\"\"\"|''')|{STRING}"
+        r"|\{\||\|\}"
+        r"|(?P<open>\{)|(?P<close>\})"
+        r"|(?P<number>[+-]?\.[0-9]+(?:[eE][+-]?[0-9]+)?)"
+        r"|(?P<dot>\.)"
+        rf"|(?P<message>(?:MESSAGE|@message(?<![\"']@message))(?!{_NAME}))"
+        rf"|(?P<word>(?:{_NAME}++|\\.)++)"
+        r"|."
+    ).encode(),
     re.DOTALL,
 )
-_LONG: Final = {
-    b'"""': re.compile(rb'(?:[^"\\]++|\\.|"(?!""))*+', re.DOTALL),
-    b"'''": re.compile(rb"(?:[^'\\]++|\\.|'(?!''))*+", re.DOTALL),
-}
+_LONG: Final = {quotes.encode(): re.compile(text.encode(), re.DOTALL) for quotes, text in LONG.items()}
 """Text in long quotes up to the closing quotes, or to the end of a line."""
 
 _LONG_PIECE: Final = {
@@ -67,7 +66,7 @@ _LONG_PIECE: Final = {
 
 _QUOTES: Final = (b'"', b"'", b"<")
 
-_RUN: Final = re.compile(rb"(?:<[^\x00-\x20<>\"{}|^`]*+|\"(?:[^\"\\\r\n]++|\\.)*+|'(?:[^'\\\r\n]++|\\.)*+)\\?", re.DOTALL)
+_RUN: Final = re.compile(rf"(?:{OPEN_IRI}|\"{DOUBLE}|'{SINGLE})\\?".encode(), re.DOTALL)
 """Possible text of an unclosed IRI or string."""
 
 _COMMENT: Final = re.compile(rb"[^\r\n]*+")
@@ -133,31 +132,6 @@ def _declarations_of(path: str, *version: int) -> _Declarations:
     return _Declarations()
 
 
-class _Cut:
-    """A statement: bytes [offset, end). Beyond the limit, `raw` is only its beginning."""
-
-    __slots__ = ("directive", "end", "line", "offset", "raw", "reason", "why")
-
-    def __init__(
-        self,
-        offset: int,
-        end: int,
-        line: int,
-        raw: bytes,
-        *,
-        directive: bool = False,
-        why: str = "",
-        reason: Reason = Reason.UNREADABLE,
-    ) -> None:
-        self.offset = offset
-        self.end = end
-        self.line = line
-        self.raw = raw
-        self.directive = directive
-        self.why = why
-        self.reason = reason
-
-
 class _StatementReader:
     """Parser of consecutive statements, with the prefixes declared so far."""
 
@@ -166,14 +140,14 @@ class _StatementReader:
         self._nesting = nesting
         self._header = PrefixHeader(*declared.at(offset))
 
-    def read(self, cut: _Cut) -> Statement | None:
+    def read(self, cut: Cut) -> Statement | None:
         """Parse a statement; None for a statement without quads."""
         try:
             return self._read(cut)
         finally:
             self._declared.advance(cut.end)
 
-    def _read(self, cut: _Cut) -> Statement | None:
+    def _read(self, cut: Cut) -> Statement | None:
         why, failed = cut.why, cut.reason
         if not why:
             skipped = 0
@@ -200,7 +174,7 @@ class _StatementReader:
         return Statement(cut.offset, cut.end, cut.line, cut.raw, None, why=why, reason=failed)
 
 
-def _cut(lines: BinaryIO, position: Position, limit: int, rest: list[Record]) -> Iterator[_Cut]:
+def _cut(lines: BinaryIO, position: Position, limit: int, rest: list[Record]) -> Iterator[Cut]:
     """Statements of a text, in order.
 
     At a delimiter of messages the text ends: the record from the statement with the delimiter on is
@@ -235,16 +209,16 @@ def _cut(lines: BinaryIO, position: Position, limit: int, rest: list[Record]) ->
                 yield from _long_line(scanner, raw, lines, limit)
             elif broken := damage(lines):
                 yield from scanner.rest()
-                yield _Cut(scanner.offset, scanner.offset + len(raw), scanner.number, raw, why=damage_reason(broken))
+                yield Cut(scanner.offset, scanner.offset + len(raw), scanner.number, raw, damage_reason(broken))
                 return
             else:
                 yield from scanner.line(raw)
     except DAMAGED as error:
         yield from scanner.rest()
-        yield _Cut(scanner.offset, scanner.offset, scanner.number, b"", why=damage_reason(error))
+        yield Cut(scanner.offset, scanner.offset, scanner.number, b"", damage_reason(error))
 
 
-def _long_line(scanner: _Scanner, raw: bytes, lines: BinaryIO, limit: int) -> Iterator[_Cut]:
+def _long_line(scanner: _Scanner, raw: bytes, lines: BinaryIO, limit: int) -> Iterator[Cut]:
     """Statements that end in a line beyond the limit of a record; a statement beyond the limit ends
     with the line.
     """
@@ -305,13 +279,13 @@ class _Scanner:
             self._behind = self.offset, self.number, self.size, len(self._pieces)
         return bool(self._long)
 
-    def line(self, raw: bytes, *, lengthy: bool = False, more: bool = False) -> Iterator[_Cut]:
+    def line(self, raw: bytes, *, lengthy: bool = False, more: bool = False) -> Iterator[Cut]:
         """Statements that end in the next line. `lengthy`: the line is a piece of a long one, and
         `more`: it is not the last piece.
         """
         start, number = self.offset, self.number
         self.carry = b""
-        at = len(_BOM) if start == 0 and raw.startswith(_BOM) else 0
+        at = len(BOM) if start == 0 and raw.startswith(BOM) else 0
         begin = at  # of the current statement in this line
         if self._commented:
             passed = _COMMENT.match(raw)
@@ -411,21 +385,21 @@ class _Scanner:
             else:
                 self._pieces = [beginning(b"".join(self._pieces), self._limit)]
 
-    def _end(self, end: int, why: str = "") -> _Cut:
+    def _end(self, end: int, why: str = "") -> Cut:
         offset, number = self._at
         raw, directive = b"".join(self._pieces), self._kind in (b"prefix", b"base", b"@prefix", b"@base")
         reason = Reason.UNREADABLE
         if self.size > self._limit:
             raw, why, reason = beginning(raw, self._limit), limit_reason(self._limit), Reason.LIMIT
         self._reset()
-        return _Cut(offset, end, number, raw, directive=directive, why=why, reason=reason)
+        return Cut(offset, end, number, raw, why, reason, directive)
 
-    def rest(self) -> Iterator[_Cut]:
+    def rest(self) -> Iterator[Cut]:
         """Unfinished statement at the end of the file."""
         if self._kind:
             yield self._end(self.offset, "it is not finished at the end of the file")
 
-    def end_long_line(self, passed: int, *, within: bool) -> _Cut:
+    def end_long_line(self, passed: int, *, within: bool) -> Cut:
         """End a statement beyond the limit with its line, `passed` bytes behind `carry`.
 
         `within`: the line was not scanned to its end.
@@ -442,7 +416,7 @@ class _Scanner:
         assert self._behind is not None
         return self._pieces[self._behind[3] :]
 
-    def end_at_quotes(self) -> _Cut:
+    def end_at_quotes(self) -> Cut:
         """End a statement with the line that opened its long quotes; the following lines are to be
         scanned again.
         """
