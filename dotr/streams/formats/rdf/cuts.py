@@ -40,7 +40,7 @@ _NEEDS_SCAN: Final = re.compile(rb"\"\"\"|'''|[{}]|(?i:message)")
 DELIMITER_LINE: Final = re.compile(rb"[ \t]*(?i:MESSAGE)[ \t]*(?:#[^\r\n]*)?[\r\n]*\Z")
 
 
-class Cut(NamedTuple):
+class TextCut(NamedTuple):
     """A part of an RDF text: the bytes [offset, end) of a statement, or of a message, which has no
     blanks around it and no delimiter in `raw`. Beyond the limit `raw` is only the beginning.
 
@@ -59,7 +59,7 @@ class Cut(NamedTuple):
     last: bool = False
 
 
-def message_cuts(lines: BinaryIO, position: Position, limit: int, *, one_per_line: bool) -> Iterator[Cut]:
+def message_cuts(lines: BinaryIO, position: Position, limit: int, *, one_per_line: bool) -> Iterator[TextCut]:
     r"""Cuts from a position on, which is the start of the log or of a message.
 
     `one_per_line`: statements and delimiters are separate lines. `limit`: of a message, in bytes.
@@ -136,7 +136,7 @@ class _Cutter:
         self.offset += len(raw) + passed
         self.quotes, self._depth = b"", 0
 
-    def scanned(self, raw: bytes) -> Iterator[Cut]:
+    def scanned(self, raw: bytes) -> Iterator[TextCut]:
         """Scan a line; yields the cuts of the messages that end in it."""
         begin = at = 0
         while at < len(raw):
@@ -171,34 +171,34 @@ class _Cutter:
                     pass
         self.append(raw[begin:])
 
-    def message(self, raw: bytes, begin: int, stop: int, end: int) -> Cut:
+    def message(self, raw: bytes, begin: int, stop: int, end: int) -> TextCut:
         """The cut of the message that ends before the delimiter `raw[stop:end]` of a line."""
         self.append(raw[begin:stop])
         offset, number = self._at if self._size else (self.offset, self.number)
         self.offset += end - stop
         return self._cut(offset, number)
 
-    def _cut(self, offset: int, number: int, *, last: bool = False) -> Cut:
+    def _cut(self, offset: int, number: int, *, last: bool = False) -> TextCut:
         raw, too_long = b"".join(self._pieces), self._size > self._limit
         self._begin()
         self._depth = 0
         if too_long:
-            return Cut(offset, self.offset, number, beginning(raw, self._limit), limit_reason(self._limit), Reason.LIMIT)
-        return Cut(offset, self.offset, number, raw.rstrip(_BLANKS), last=last)
+            return TextCut(offset, self.offset, number, beginning(raw, self._limit), limit_reason(self._limit), Reason.LIMIT)
+        return TextCut(offset, self.offset, number, raw.rstrip(_BLANKS), last=last)
 
-    def rest(self, lines: BinaryIO) -> Cut:
+    def rest(self, lines: BinaryIO) -> TextCut:
         """The unreadable rest of a log, from the message with a delimiter in a graph block on."""
         offset, number = self._at
         raw, why = b"".join(self._pieces), f"a message ends inside of a graph block in line {self.failed}: the log cannot be read further"
         while piece := lines.read(SHOWN):
             self.offset += len(piece)
             raw = raw if len(raw) > SHOWN else raw + piece
-        return Cut(offset, self.offset, number, beginning(raw, SHOWN), why)
+        return TextCut(offset, self.offset, number, beginning(raw, SHOWN), why)
 
-    def end(self, broken: Exception | None) -> Iterator[Cut]:
+    def end(self, broken: Exception | None) -> Iterator[TextCut]:
         """The last cut, at the end of the log or at damage of the file (`broken`)."""
         offset, number = self._at if self._size else (self.offset, self.number)
         if broken is not None:
-            yield Cut(offset, self.offset, number, beginning(b"".join(self._pieces), SHOWN), damage_reason(broken))
+            yield TextCut(offset, self.offset, number, beginning(b"".join(self._pieces), SHOWN), damage_reason(broken))
         elif self._size:
             yield self._cut(offset, number, last=True)

@@ -34,7 +34,7 @@ from dotr.streams.formats.lines import (
     rest_behind_delimiter,
     skip_line,
 )
-from dotr.streams.formats.rdf.cuts import Cut
+from dotr.streams.formats.rdf.cuts import TextCut
 from dotr.streams.formats.rdf.quads import Statement, assemble, quad_parts, statement
 from dotr.streams.records import InputFile, Position, Record, beginning, limit_reason
 from dotr.syntax.lexemes import COMMENT, DOUBLE, IRI, LONG, OPEN_IRI, SINGLE, STRING
@@ -140,14 +140,14 @@ class _StatementReader:
         self._nesting = nesting
         self._header = PrefixHeader(*declared.at(offset))
 
-    def read(self, cut: Cut) -> Statement | None:
+    def read(self, cut: TextCut) -> Statement | None:
         """Parse a statement; None for a statement without quads."""
         try:
             return self._read(cut)
         finally:
             self._declared.advance(cut.end)
 
-    def _read(self, cut: Cut) -> Statement | None:
+    def _read(self, cut: TextCut) -> Statement | None:
         why, failed = cut.why, cut.reason
         if not why:
             skipped = 0
@@ -174,7 +174,7 @@ class _StatementReader:
         return Statement(cut.offset, cut.end, cut.line, cut.raw, None, why=why, reason=failed)
 
 
-def _cut(lines: BinaryIO, position: Position, limit: int, rest: list[Record]) -> Iterator[Cut]:
+def _cut(lines: BinaryIO, position: Position, limit: int, rest: list[Record]) -> Iterator[TextCut]:
     """Statements of a text, in order.
 
     At a delimiter of messages the text ends: the record from the statement with the delimiter on is
@@ -209,16 +209,16 @@ def _cut(lines: BinaryIO, position: Position, limit: int, rest: list[Record]) ->
                 yield from _long_line(scanner, raw, lines, limit)
             elif broken := damage(lines):
                 yield from scanner.rest()
-                yield Cut(scanner.offset, scanner.offset + len(raw), scanner.number, raw, damage_reason(broken))
+                yield TextCut(scanner.offset, scanner.offset + len(raw), scanner.number, raw, damage_reason(broken))
                 return
             else:
                 yield from scanner.line(raw)
     except DAMAGED as error:
         yield from scanner.rest()
-        yield Cut(scanner.offset, scanner.offset, scanner.number, b"", damage_reason(error))
+        yield TextCut(scanner.offset, scanner.offset, scanner.number, b"", damage_reason(error))
 
 
-def _long_line(scanner: _Scanner, raw: bytes, lines: BinaryIO, limit: int) -> Iterator[Cut]:
+def _long_line(scanner: _Scanner, raw: bytes, lines: BinaryIO, limit: int) -> Iterator[TextCut]:
     """Statements that end in a line beyond the limit of a record; a statement beyond the limit ends
     with the line.
     """
@@ -279,7 +279,7 @@ class _Scanner:
             self._behind = self.offset, self.number, self.size, len(self._pieces)
         return bool(self._long)
 
-    def line(self, raw: bytes, *, lengthy: bool = False, more: bool = False) -> Iterator[Cut]:
+    def line(self, raw: bytes, *, lengthy: bool = False, more: bool = False) -> Iterator[TextCut]:
         """Statements that end in the next line. `lengthy`: the line is a piece of a long one, and
         `more`: it is not the last piece.
         """
@@ -385,21 +385,21 @@ class _Scanner:
             else:
                 self._pieces = [beginning(b"".join(self._pieces), self._limit)]
 
-    def _end(self, end: int, why: str = "") -> Cut:
+    def _end(self, end: int, why: str = "") -> TextCut:
         offset, number = self._at
         raw, directive = b"".join(self._pieces), self._kind in (b"prefix", b"base", b"@prefix", b"@base")
         reason = Reason.UNREADABLE
         if self.size > self._limit:
             raw, why, reason = beginning(raw, self._limit), limit_reason(self._limit), Reason.LIMIT
         self._reset()
-        return Cut(offset, end, number, raw, why, reason, directive)
+        return TextCut(offset, end, number, raw, why, reason, directive)
 
-    def rest(self) -> Iterator[Cut]:
+    def rest(self) -> Iterator[TextCut]:
         """Unfinished statement at the end of the file."""
         if self._kind:
             yield self._end(self.offset, "it is not finished at the end of the file")
 
-    def end_long_line(self, passed: int, *, within: bool) -> Cut:
+    def end_long_line(self, passed: int, *, within: bool) -> TextCut:
         """End a statement beyond the limit with its line, `passed` bytes behind `carry`.
 
         `within`: the line was not scanned to its end.
@@ -416,7 +416,7 @@ class _Scanner:
         assert self._behind is not None
         return self._pieces[self._behind[3] :]
 
-    def end_at_quotes(self) -> Cut:
+    def end_at_quotes(self) -> TextCut:
         """End a statement with the line that opened its long quotes; the following lines are to be
         scanned again.
         """
