@@ -10,9 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from enum import Enum
-from typing import Final, Self
+from typing import Final, NamedTuple, Self
 
 from dotr.errors.terminal import escape_line, mask_controls
 from dotr.model.places import Span
@@ -125,6 +124,8 @@ def did_you_mean(word: str, known: Sequence[str]) -> str:
     >>> did_you_mean("Smoke", ["Smoke", "HighTemp"])
     ''
     """
+    from difflib import get_close_matches  # no command needs it to start
+
     close = get_close_matches(word, known, n=1)
     return f"Did you mean {close[0]}?" if close and close[0] != word else ""
 
@@ -132,8 +133,7 @@ def did_you_mean(word: str, known: Sequence[str]) -> str:
 # Comments of a file that allow a warning (`dotr.languages.allowances`).
 
 
-@dataclass(frozen=True, slots=True)
-class Allowance:
+class Allowance(NamedTuple):
     """One code of a comment.
 
     - `code`: empty if the comment has a syntax error.
@@ -152,8 +152,7 @@ class Allowance:
         return bool(self.reason) and code == self.code and self.scope is not None and self.scope.contains(place)
 
 
-@dataclass(frozen=True, slots=True)
-class Silenced:
+class Silenced(NamedTuple):
     """A warning that a comment silences."""
 
     diagnostic: Diagnostic
