@@ -83,7 +83,8 @@ class UnitFiles(CheckedFiles, ABC):
         return units
 
     def without_cycle(self, unit: str) -> str:
-        """What is in no cycle where a unit of this name is in one: the unit, or all of its kind."""
+        """The noun for units that may be in no cycle, where a unit of this name is in one: the unit, or
+        all of its kind."""
         return unit
 
 

@@ -100,14 +100,14 @@ PROPERTIES: Final[Sequence[Property | None]] = (
     *[session_explains_each_event_and_each_rule] * 3,
     *[None] * 9,
 )
-"""What else a program is tried with."""
+"""The further properties of which a program is tried with one; None: with none."""
 
 PROPERTIES_OF_ONE_ANSWER: Final[Sequence[Property | None]] = (
     *[rules_are_evaluated_as_by_the_engine] * 12,
     *[answers_count_the_events_of_the_engine] * 6,
     *[None] * 16,
 )
-"""What one is tried with whose results no names decide."""
+"""The same for a program with one answer, whatever names its blank nodes have."""
 
 
 @examples(350)

@@ -18,7 +18,7 @@ from dotr.model.time import Micros
 
 @dataclass(frozen=True, eq=False)
 class WriterContext:
-    """What the writers of one tree share.
+    """The replay, and the parts that the writers of one tree share.
 
     Attributes:
         replay: the replay, for the form of times.

@@ -99,7 +99,7 @@ class Funnel:
 
 @dataclass(frozen=True)
 class _RuleFindings:
-    """What is found of a rule in one replay.
+    """The findings on a rule in one replay.
 
     Attributes:
         funnel: the bindings of the requested anchors.

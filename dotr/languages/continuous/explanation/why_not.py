@@ -78,7 +78,7 @@ ones."""
 
 @dataclass(frozen=True, slots=True)
 class _ReportFindings:
-    """What is found of the requested reports.
+    """The findings on the requested reports.
 
     Attributes:
         reports: the number of requested reports.
