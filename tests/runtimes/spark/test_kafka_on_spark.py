@@ -278,7 +278,7 @@ def test_run_killed_between_batches_of_an_indexed_topic_continues(kafka: Broker,
     _until(lambda: process.poll() is not None or len(written(out / "events")) > 0)
     assert victim.kill("all", random.Random(1), lambda: batch_phase(out / "checkpoint", [out / "events"]), tuple(Phase))
     assert victim.ended() != 0
-    assert 0 < len(written(out / "events")) < len(events), "it was killed in the middle"
+    assert 0 < len(written(out / "events")) < len(events), f"it was not killed in the middle: {victim.stderr_text}"
     assert (out / "checkpoint/index").exists(), victim.stderr_text
     monkeypatch.setattr(index_scans, "INDEXED_BYTES", 0)
     monkeypatch.setattr(index_scans, "FIRST_RANGE", 40 * 512)

@@ -171,6 +171,21 @@ print(json.dumps([after_rows, elsewhere, answered, pandas.__name__]))
 """
 
 
+def test_calls_to_the_jvm_load_no_pandas_and_work_while_another_thread_imports_numpy() -> None:
+    """A thread that imports NumPy puts an incomplete module into `sys.modules`; an argument of NumPy is converted as PySpark does."""
+    converted = (
+        "import json, sys, types; from dotr.runtimes.spark.start import session; session._convert_without_pandas()\n"
+        "checks = [each().can_convert for each in (session.types.NumpyScalarConverter, session.types.NumpyArrayConverter)]\n"
+        "sys.modules['numpy'] = types.ModuleType('numpy')\n"
+        "found = [check(value) for check in checks for value in ('text', 1, None, [1])]\n"
+        "found.append('pandas' in sys.modules)\n"
+        "del sys.modules['numpy']; import numpy\n"
+        "found += [check(value) for check in checks for value in (numpy.int64(1), numpy.array([1]))]\n"
+        "print(json.dumps(found))"
+    )
+    assert printed(converted) == [False] * 9 + [True, False, False, True]
+
+
 def test_rows_load_no_pandas() -> None:
     assert printed(ROWS) == [False, False, False, "pandas"]
 

@@ -155,15 +155,14 @@ def _convert_without_pandas() -> None:
     """Patch PySpark's check for NumPy values so that it loads neither NumPy nor pandas.
 
     For each argument of a call to the JVM, PySpark calls `pyspark.testing.utils`, which loads
-    pandas (0.4 s). Before NumPy is imported no value can be of its types, and the call is not
-    needed.
+    pandas (0.4 s). The classes of the value tell whether it can be NumPy's; `sys.modules["numpy"]`
+    does not, because another thread may be importing it, and then it lacks `ndarray`.
     """
-    for converter, kind in ((types.NumpyScalarConverter, "generic"), (types.NumpyArrayConverter, "ndarray")):
+    for converter in (types.NumpyScalarConverter, types.NumpyArrayConverter):
         original = converter.can_convert
 
-        def can_convert(self: object, value: object, original: Callable[..., bool] = original, kind: str = kind) -> bool:
-            numpy = sys.modules.get("numpy")
-            return numpy is not None and isinstance(value, getattr(numpy, kind)) and original(self, value)
+        def can_convert(self: object, value: object, original: Callable[..., bool] = original) -> bool:
+            return any(each.__module__.partition(".")[0] == "numpy" for each in type(value).__mro__) and original(self, value)
 
         setattr(converter, "can_convert", can_convert)  # noqa: B010 - mypy takes no assignment to a method
 
