@@ -225,24 +225,24 @@ class CompiledProgram:
 
     @cached_property
     def _fact_queries(self) -> tuple[tuple[Label, QueryPlan], ...]:
-        """The plan of each label's query, which projects the reported attributes: shared queries
-        and the queries of rules.
+        """The plan of each label's query, without hidden attributes: shared queries and the queries
+        of rules.
         """
         queries: dict[tuple[Label, Select], None] = {}
 
-        def add(label: Label, query: Select, reported: Sequence[Variable]) -> None:
-            queries.setdefault((label, replace(query, projection=tuple(sorted(reported)))))
+        def add(label: Label, query: Select, projected: Sequence[Variable]) -> None:
+            queries.setdefault((label, replace(query, projection=tuple(sorted(projected)))))
 
         for shared in self.rules.queries:
             add(shared.label, shared.query, shared.query.projection)
         for rule in self.rules.rules:
             for role in roles(rule):
                 if isinstance(role.source, FactSource) and role.source.period is None:
-                    add(role.origin, role.source.query, role.source.reported)
+                    add(role.origin, role.source.query, role.source.projected)
         return tuple((label, plan(query, self.knowledge.background)) for label, query in queries)
 
     @cached_property
-    def reported(self) -> Mapping[Label, tuple[Variable, ...]]:
+    def projected(self) -> Mapping[Label, tuple[Variable, ...]]:
         """The labels of `facts_of_interest`, each with the attributes that its facts can have,
         sorted.
         """

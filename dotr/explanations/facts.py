@@ -410,7 +410,7 @@ def written_attributes(replay: Replay) -> dict[Label, tuple[Variable, ...]]:
         for role, places in zip(roles(rule), program.rules.places[rule.name].roles, strict=True):
             if isinstance(role.source, FactSource) and role.source.period is None:
                 names.setdefault(role.origin, {}).update(dict.fromkeys(places.attributes))
-    return {label: tuple(name for name in written if name in program.reported[label]) for label, written in names.items()}
+    return {label: tuple(name for name in written if name in program.projected[label]) for label, written in names.items()}
 
 
 def _graphs_of(replayed: ReplayedInstant) -> list[tuple[Triple, ...]]:

@@ -20,7 +20,7 @@ class FactSource:
     - `query`: the SELECT without its temporal constraints, which projects `attributes`.
     - `attributes`: sorted by name, the projected variables and the hidden ones that the constraints
       of the rule need.
-    - `reported`: the projected variables alone.
+    - `projected`: the projected variables alone.
     - `period`: in µs; None for facts of instants. Otherwise the source yields ticks (`every 10 min
       for [ … ]`): at each multiple of the period one for each answer over the background alone.
       `every 10 min` has the empty pattern as its query, which has one empty answer.
@@ -28,7 +28,7 @@ class FactSource:
 
     query: Select
     attributes: tuple[Variable, ...]
-    reported: tuple[Variable, ...]
+    projected: tuple[Variable, ...]
     period: Micros | None = None
 
 
@@ -155,7 +155,7 @@ class Rule:
 
 @dataclass(frozen=True, slots=True)
 class SharedQuery:
-    """`query L = [ … ]`: its facts of interest are reported also if no rule reads them."""
+    """`query L = [ … ]`: its facts of interest are counted and shown also if no rule reads them."""
 
     label: Label
     query: Select

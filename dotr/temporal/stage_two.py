@@ -299,7 +299,7 @@ class StageTwo:
             why = f"rule {rule.name} fails at it: {failure.error}"
         else:
             source, limits = rule.anchor.source, self._limits
-            shown = {name: term for name, term in attributes.items() if not isinstance(source, FactSource) or name in source.reported}
+            shown = {name: term for name, term in attributes.items() if not isinstance(source, FactSource) or name in source.projected}
             anchor = f"{rule.anchor.label} {json.dumps(shown, ensure_ascii=False)}"
             match failure.limit:
                 case AnchorLimit.MATCHES:

@@ -145,7 +145,7 @@ def reported(world: World, now: Micros, known: frozenset[Triple]) -> list[Report
     for rule in world.rules:
         for role in (rule.anchor, *(clause.role for clause in rule.clauses)):
             if isinstance(role.source, FactSource) and role.source.period is None:
-                queries += [(role.origin, replace(role.source.query, projection=role.source.reported))]
+                queries += [(role.origin, replace(role.source.query, projection=role.source.projected))]
     # One label and query is one set of facts, however many rules define or read it; an inline label that hides a shared one is another.
     facts = [
         ReportedFact(now, label, solution)

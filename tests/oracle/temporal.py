@@ -218,7 +218,7 @@ def extend(rule: Rule, clause: Choose | Absent | Aggregate, binding: Binding, hi
 def reported(rule: Rule, anchor: OracleEvent) -> frozenset[tuple[Variable, Term]]:
     """The attributes of an anchor that are visible to a user."""
     source = rule.anchor.source
-    names = source.attributes if isinstance(source, EventSource) else source.reported
+    names = source.attributes if isinstance(source, EventSource) else source.projected
     return frozenset((name, term) for name, term in anchor.attributes.items() if name in names)
 
 

@@ -130,10 +130,10 @@ def unknown_names(test: TestFile, program: CompiledProgram) -> Iterator[Diagnost
                 yield _unknown(test, (*location, "rule"), f"there is no rule {expected.rule}", expected.rule, rules)
         for k, fact in enumerate(case.facts or ()):
             location = ("cases", number, "facts", k)
-            if fact.fact not in program.reported:
-                yield _unknown(test, (*location, "fact"), f"no query is called {fact.fact}", fact.fact, program.reported)
+            if fact.fact not in program.projected:
+                yield _unknown(test, (*location, "fact"), f"no query is called {fact.fact}", fact.fact, program.projected)
             else:
-                yield from _attributes(test, location, fact.fact, fact.attributes, program.reported[fact.fact])
+                yield from _attributes(test, location, fact.fact, fact.attributes, program.projected[fact.fact])
 
 
 def _attributes(

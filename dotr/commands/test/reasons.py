@@ -100,7 +100,7 @@ def unanswered_stream_note(program: CompiledProgram, case: Case, static: Sequenc
     `static` are the facts that hold of the background alone; `prefixes` shorten terms.
     """
     graphs = [graph for graphs in case.elements.values() for graph in graphs]
-    if not any(graphs) or not program.reported:
+    if not any(graphs) or not program.projected:
         return []
     of_background = {(fact.type, *sorted(fact.attributes.items())) for fact in static}
     for time, elements in case.elements.items():

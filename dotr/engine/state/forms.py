@@ -174,7 +174,7 @@ FORMS: Final[Mapping[type, WrittenForm]] = dict(
 )
 """The forms of all classes but `Span`, which has no meaning, and `FactSource`."""
 
-FACTS: Final = _form(rules.FactSource, "facts", query="query", attributes="attributes", reported="reported", period="period")[1]
+FACTS: Final = _form(rules.FactSource, "facts", query="query", attributes="attributes", projected="reported", period="period")[1]
 """The form of `FactSource`; `dotr.engine.state.schema` writes its values alone, in this order, and the query up
 to names of variables."""
 

@@ -342,7 +342,7 @@ def plain_data(value: object, further: FurtherForms = NO_FURTHER) -> object:
         case Span():
             return None
         case FactSource():
-            return [FACTS.name, plain_data(canonical(value.query), further), list(value.attributes), list(value.reported), value.period]
+            return [FACTS.name, plain_data(canonical(value.query), further), list(value.attributes), list(value.projected), value.period]
         case tuple() | list():
             return [plain_data(each, further) for each in value]
         case frozenset() | set():

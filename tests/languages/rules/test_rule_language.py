@@ -133,7 +133,7 @@ def test_hidden_attributes_are_projected_and_unreported() -> None:
     source = clause.role.source
     assert isinstance(source, FactSource)
     assert source.attributes == source.query.projection == ("room", "t", "v")
-    assert source.reported == ("t",)
+    assert source.projected == ("t",)
     assert clause.role.constraints == (
         Call("=", (Var("room"), Attribute("Smoke", "room"))),
         Call("!=", (TimeOf("Smoke"), Var("v"))),
@@ -145,7 +145,7 @@ def test_hidden_attributes_are_projected_and_unreported() -> None:
 def test_select_star_projects_visible_variables() -> None:
     source = rule("define A = [ dotr_id1 a :A ] from B = [ SELECT * { ?x :p [ :q ?y ] } ]").anchor.source
     assert isinstance(source, FactSource)
-    assert source.reported == ("x", "y")
+    assert source.projected == ("x", "y")
 
 
 def test_shared_query_resolves_labels_in_each_rule() -> None:
@@ -165,7 +165,7 @@ def test_shared_query_resolves_labels_in_each_rule() -> None:
     more = (Call("!=", (Var("r"), Attribute("Flame", "f"))), Call("<", (TimeOf("H"), TimeOf("Flame"))))
     assert (second.label, second.origin, second.constraints) == ("H", "Hot", (own, *more))
     assert isinstance(second.source, FactSource)
-    assert (second.source.attributes, second.source.reported) == (("r", "room"), ("r",))
+    assert (second.source.attributes, second.source.projected) == (("r", "room"), ("r",))
 
 
 def test_event_has_attributes_of_all_its_rules() -> None:
@@ -283,7 +283,7 @@ def test_aggregate_in_later_condition_is_attribute() -> None:
     assert denied.constraints == (Call("||", (Call("=", (Var("w"), n)), Call("=", (Var("c"), Attribute("Smoke", "room"))))),)
     assert isinstance(denied.source, FactSource)
     assert denied.source.attributes == ("c", "w")
-    assert denied.source.reported == ("c",)
+    assert denied.source.projected == ("c",)
     assert found.clauses[3].role.constraints == ()
 
 
@@ -371,7 +371,7 @@ def test_every_is_tick_source_with_one_empty_solution() -> None:
 def test_every_for_query_is_source_of_its_solutions() -> None:
     found = ticks('EVERY "PT1M"^^xsd:duration FOR [ SELECT ?room { ?room :start ?start FILTER(time(Tick) > ?start) } ] AS Tick')
     assert isinstance(found.source, FactSource)
-    assert (found.source.attributes, found.source.reported, found.source.period) == (("room", "start"), ("room",), MINUTE)
+    assert (found.source.attributes, found.source.projected, found.source.period) == (("room", "start"), ("room",), MINUTE)
     assert found.constraints == (Call(">", (TimeOf("Tick"), Var("start"))),)
 
 

@@ -125,9 +125,9 @@ class _RoleEmitter:
         match role.origin:
             case RoleOrigin.OWN | RoleOrigin.SHARED:
                 select = _present(role.query).select
-                reported = tuple(sorted(select.projection))
-                attributes = tuple(sorted({*reported, *self.hidden[role.source_label.text]}))
-                return FactSource(replace(select, projection=attributes), attributes, reported, role.period)
+                projected = tuple(sorted(select.projection))
+                attributes = tuple(sorted({*projected, *self.hidden[role.source_label.text]}))
+                return FactSource(replace(select, projection=attributes), attributes, projected, role.period)
             case RoleOrigin.EVENT:
                 return EventSource(role.source_label.text, self.events[role.source_label.text])
             case RoleOrigin.UNKNOWN:
