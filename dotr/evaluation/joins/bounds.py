@@ -13,11 +13,12 @@ mapped background two numbers of its directory.
 from __future__ import annotations
 
 from collections.abc import Collection
+from math import inf
 from typing import Final, cast
 
 from dotr.evaluation.joins.order import JoinStep, Side
 from dotr.evaluation.triples.index import NO_ENDS, NO_TERMS, Ends, TripleIndex
-from dotr.model.algebra import Const, Slot, TermPattern, TriplePattern
+from dotr.model.algebra import Const, PathPattern, Slot, TermPattern, TriplePattern
 from dotr.model.terms import Term, Variable
 from dotr.model.traverse import free_variables
 
@@ -68,6 +69,8 @@ class FanoutBounds:
                 solutions *= self._max_matches(pattern, side, bound, size)
                 work += solutions
                 bound.update(free_variables(pattern))
+            elif isinstance(step, tuple) and isinstance(step[0], PathPattern):
+                return inf  # a walk may be as long as the graph is large, and counts its work itself
             elif isinstance(step, TermPattern):
                 bound.update(free_variables(step))
         return work + solutions * rows

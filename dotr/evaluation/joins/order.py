@@ -14,20 +14,37 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from enum import Enum
-from typing import TypeAlias
+from math import inf
+from typing import TypeAlias, assert_never
 
 from dotr.evaluation.triples.index import NO_ENDS, NO_TERMS, TripleIndex
-from dotr.model.algebra import Const, Slot, TermPattern, TriplePattern
+from dotr.model.algebra import (
+    Alternative,
+    Const,
+    Inverse,
+    Link,
+    Negated,
+    Path,
+    PathPattern,
+    Repeat,
+    Slot,
+    TermPattern,
+    TriplePattern,
+)
+from dotr.model.algebra import Sequence as PathSequence
 from dotr.model.datalog import Bind, FilterItem, GroupAggregate, Not, RelationAtom
 from dotr.model.terms import Term, Variable
 from dotr.model.traverse import free_variables
 
-JoinItem: TypeAlias = TriplePattern | RelationAtom | TermPattern | FilterItem | Bind | Not | GroupAggregate
+GraphItem: TypeAlias = TriplePattern | PathPattern | RelationAtom
+"""An item of a body with matches on a side."""
+
+JoinItem: TypeAlias = GraphItem | TermPattern | FilterItem | Bind | Not | GroupAggregate
 
 
 class Side(Enum):
     """The index that a triple pattern reads: the background, the delta (the instant's triples) or
-    both.
+    both. A path on the delta has the pairs that the delta adds to those of the background.
     """
 
     BACKGROUND = "background"
@@ -36,9 +53,9 @@ class Side(Enum):
 
 
 Sides: TypeAlias = Side | Sequence[Side]
-"""The side of every triple pattern of a body, or one for each, in the order of the body."""
+"""The side of every triple pattern and path of a body, or one for each, in the order of the body."""
 
-JoinStep: TypeAlias = tuple[TriplePattern | RelationAtom, Side] | TermPattern | FilterItem | Bind | Not | GroupAggregate
+JoinStep: TypeAlias = tuple[GraphItem, Side] | TermPattern | FilterItem | Bind | Not | GroupAggregate
 
 
 def ordered(body: Sequence[JoinItem], bound: Collection[Variable], sides: Sides, background: TripleIndex | None) -> list[JoinStep]:
@@ -48,12 +65,12 @@ def ordered(body: Sequence[JoinItem], bound: Collection[Variable], sides: Sides,
     Returns triple patterns with their sides, and the other items.
     """
     # Most rules have one atom beside the delta atom.
-    if len(body) == 1 and isinstance(body[0], TriplePattern | RelationAtom):
+    if len(body) == 1 and isinstance(body[0], GraphItem):
         return [(body[0], sides if isinstance(sides, Side) else sides[0])]
     bound_now = set(bound)
-    triples = [item for item in body if isinstance(item, TriplePattern | RelationAtom)]
+    triples = [item for item in body if isinstance(item, GraphItem)]
     patterns = list(zip(triples, [sides] * len(triples) if isinstance(sides, Side) else sides, strict=True))
-    conditions = [item for item in body if not isinstance(item, TriplePattern | RelationAtom)]
+    conditions = [item for item in body if not isinstance(item, GraphItem)]
     matched = bound_now.union(*(free_variables(p) for p, _ in patterns), (c.variable for c in conditions if isinstance(c, Bind)))
     matched = matched.union(*(free_variables(c) for c in conditions if isinstance(c, TermPattern)))
     aggregates = [c for c in conditions if isinstance(c, GroupAggregate)]
@@ -102,11 +119,16 @@ def _binds(aggregate: GroupAggregate) -> list[Variable]:
     return [*aggregate.keys, *(name for name, _ in aggregate.results)]
 
 
-def _fanout(pattern: TriplePattern | RelationAtom, side: Side, bound: Collection[Variable], background: TripleIndex | None) -> float:
+def _fanout(pattern: GraphItem, side: Side, bound: Collection[Variable], background: TripleIndex | None) -> float:
     """The estimated number of triples, or rows of a relation, that match one row."""
     if isinstance(pattern, RelationAtom):
         free = sum(not _is_bound(slot, bound) for slot in pattern.slots)
         return (0.0, 4.0)[free] if free < 2 else (8.0 if free < len(pattern.slots) else 1e4)
+    if isinstance(pattern, PathPattern):
+        if side is Side.DELTA:
+            return 0.5  # its pairs are computed once, whatever is bound
+        ends = _is_bound(pattern.subject, bound), _is_bound(pattern.object, bound)
+        return inf if not any(ends) else 0.75 if all(ends) else 1.0 + _path_fanout(pattern.path, ends[0], background)
     subject, predicate, object = (_is_bound(slot, bound) for slot in (pattern.subject, pattern.predicate, pattern.object))
     bound_slots = subject + predicate + object
     if bound_slots == 3:
@@ -136,6 +158,29 @@ def _measured(pattern: TriplePattern, predicate: Term, subject: bool, object: bo
     if object:
         return 1.0 + size / max(1, len(by_object))
     return 3.0 + size
+
+
+def _path_fanout(path: Path, forward: bool, background: TripleIndex | None) -> float:
+    """The estimated number of ends of a path; `+` and `*` are taken to be three steps long."""
+    match path:
+        case Link(predicate):
+            if background is None:
+                return 2.0 if forward else 8.0
+            tables = background.by_subject.get(predicate, NO_ENDS), background.by_object.get(predicate, NO_ENDS)
+            return max(map(len, tables)) / max(1, len(tables[not forward]))
+        case Inverse(inner):
+            return _path_fanout(inner, not forward, background)
+        case PathSequence(left, right):
+            return _path_fanout(left, forward, background) * _path_fanout(right, forward, background)
+        case Alternative(left, right):
+            return _path_fanout(left, forward, background) + _path_fanout(right, forward, background)
+        case Repeat(inner, _, many):
+            step = _path_fanout(inner, forward, background)
+            return step + step**2 + step**3 if many else step
+        case Negated():
+            return 8.0
+        case _:
+            assert_never(path)
 
 
 def _is_bound(slot: Slot, bound: Collection[Variable]) -> bool:
