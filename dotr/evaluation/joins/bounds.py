@@ -18,9 +18,10 @@ from typing import Final, cast
 
 from dotr.evaluation.joins.order import JoinStep, Side
 from dotr.evaluation.triples.index import NO_ENDS, NO_TERMS, Ends, TripleIndex
-from dotr.model.algebra import Const, PathPattern, Slot, TermPattern, TriplePattern
+from dotr.model.algebra import Const, Link, Negated, PathPattern, Repeat, Slot, TermPattern, TriplePattern
+from dotr.model.algebra import Sequence as PathSequence
 from dotr.model.terms import Term, Variable
-from dotr.model.traverse import free_variables
+from dotr.model.traverse import free_variables, walk
 
 _SIZES: Final = (256, 128, 64, 32, 16, 8, 4)
 
@@ -70,7 +71,14 @@ class FanoutBounds:
                 work += solutions
                 bound.update(free_variables(pattern))
             elif isinstance(step, tuple) and isinstance(step[0], PathPattern):
-                return inf  # a walk may be as long as the graph is large, and counts its work itself
+                path = step[0].path
+                inner = list(walk(path.path)) if isinstance(path, Repeat) else []
+                if not inner or any(isinstance(each, PathSequence | Repeat | Negated) for each in inner):
+                    return inf
+                # A walk visits each edge once.
+                solutions *= 1 + sum(self._max_edges(each.predicate) for each in inner if isinstance(each, Link))
+                work += solutions
+                bound.update(free_variables(step[0]))
             elif isinstance(step, TermPattern):
                 bound.update(free_variables(step))
         return work + solutions * rows
@@ -89,8 +97,11 @@ class FanoutBounds:
             return delta_matches + len(self._background)
         term = pattern.predicate.term
         if not (subject or object):
-            return delta_matches + self._max_fanout(True, term) * len(self._background.by_subject.get(term, NO_ENDS))
+            return delta_matches + self._max_edges(term)
         return delta_matches + self._max_other_ends(subject, term, pattern.subject if subject else pattern.object)
+
+    def _max_edges(self, predicate: Term) -> int:
+        return self._max_fanout(True, predicate) * len(self._background.by_subject.get(predicate, NO_ENDS))
 
     def _max_other_ends(self, by_subject: bool, predicate: Term, end: Slot) -> int:
         if isinstance(end, Const):

@@ -299,7 +299,7 @@ def _check_paths(branch: Branch, bound: Variables, constants: Variables, nodes: 
     paths = [each for each in branch.patterns if isinstance(each, PathPattern)]
     if not paths:
         return
-    reached = set(bound | variables_of((*(each for each in branch.patterns if isinstance(each, TriplePattern)), *branch.terms)))
+    reached = set(bound | variables_of(each for each in (*branch.patterns, *branch.terms) if not isinstance(each, PathPattern)))
     _spread(paths, reached, constants)
     nodes |= _nodes(branch, nodes)
     for each in paths:

@@ -33,7 +33,7 @@ from typing import Any, Final, TypeAlias, assert_never
 
 from dotr.evaluation.codegen import LoopBuilder, WorkCount, define
 from dotr.evaluation.expressions import condition, evaluator
-from dotr.evaluation.joins.order import JoinItem, JoinStep, Side, Sides, ordered
+from dotr.evaluation.joins.order import JoinItem, JoinStep, SelectivePath, Side, Sides, ordered
 from dotr.evaluation.joins.paths import NOT_SPENT, added_pairs, counting, path_ends, path_test, uncounted
 from dotr.evaluation.triples.index import NO_EDGES, NO_ENDS, NO_TERMS, TripleIndex
 from dotr.model.algebra import Const, Expression, PathPattern, Repeat, Slot, TermPattern, TriplePattern, Var
@@ -283,7 +283,8 @@ class JoinWriter(LoopBuilder):
         arguments = f"indexes=({', '.join(indexes)},), spend={self._spend}"
         if side is Side.DELTA:
             pairs = self.parameter("p", partial(added_pairs, pattern.path))
-            both = f"background={self._index_name(Side.BACKGROUND)}, delta=delta, spend={self._spend}"
+            kept = ", ".join(f"({self._terms_near(pattern, slot)})" for slot in (pattern.subject, pattern.object))
+            both = f"background={self._index_name(Side.BACKGROUND)}, delta=delta, spend={self._spend}, kept=({kept})"
             self._loop([pattern.subject, pattern.object], f"{pairs}({both})", sized=False, counted=False)
         elif subject and object and isinstance(pattern.path, Repeat):
             test = self.table("connected", f"{self.parameter('p', partial(path_test, pattern.path))}({arguments})")
@@ -292,6 +293,18 @@ class JoinWriter(LoopBuilder):
             start, end = (subject, pattern.object) if subject else (object, pattern.subject)
             walk = self.parameter("p", partial(path_ends, pattern.path, forward=subject is not None))
             self._loop([end], f"{self.table('walk', f'{walk}({arguments})')}({start})", sized=False, counted=False)
+
+    def _terms_near(self, path: PathPattern, end: Slot) -> str:
+        """The tables, for each pattern joined with an end of a path, that have the end's terms."""
+        groups = [f"({{{self.constant(end.term)}}},), "] if isinstance(end, Const) else []
+        for pattern, side in path.near if isinstance(path, SelectivePath) else ():
+            if end in (pattern.subject, pattern.object) and isinstance(pattern.predicate, Const):
+                access, fixed = "by_subject" if pattern.subject == end else "by_object", pattern.predicate.term
+                tables = [self._background_table(access, self.constant(fixed), fixed)] if side is not Side.DELTA else []
+                if side is not Side.BACKGROUND:
+                    tables.append(self.table("d", f"delta.{access}.get({self.constant(fixed)}, NO_ENDS)"))
+                groups.append(f"({', '.join(tables)},), ")
+        return "".join(groups)
 
     @cached_property
     def _spend(self) -> str:

@@ -12,26 +12,14 @@ its triples).
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
 from enum import Enum
 from math import inf
-from typing import TypeAlias, assert_never
+from typing import TypeAlias
 
 from dotr.evaluation.triples.index import NO_ENDS, NO_TERMS, TripleIndex
-from dotr.model.algebra import (
-    Alternative,
-    Const,
-    Inverse,
-    Link,
-    Negated,
-    Path,
-    PathPattern,
-    Repeat,
-    Slot,
-    TermPattern,
-    TriplePattern,
-)
-from dotr.model.algebra import Sequence as PathSequence
+from dotr.model.algebra import Const, PathPattern, Repeat, Slot, TermPattern, TriplePattern, Var
 from dotr.model.datalog import Bind, FilterItem, GroupAggregate, Not, RelationAtom
 from dotr.model.terms import Term, Variable
 from dotr.model.traverse import free_variables
@@ -107,12 +95,27 @@ def ordered(body: Sequence[JoinItem], bound: Collection[Variable], sides: Sides,
         if patterns:
             best = min(patterns, key=lambda each: _fanout(each[0], each[1], bound_now, background))
             patterns.remove(best)
+            if isinstance(best[0], PathPattern) and best[1] is Side.DELTA:
+                best = _near(best[0], patterns), Side.DELTA
             steps.append(best)
             bound_now.update(free_variables(best[0]))
         else:
             append(next((c for c in conditions if isinstance(c, GroupAggregate)), conditions[0]))
         append_ready()
     return steps
+
+
+@dataclass(frozen=True, slots=True)
+class SelectivePath(PathPattern):
+    """A path on the delta with the patterns that its pairs will be joined with, and their sides."""
+
+    near: tuple[tuple[TriplePattern, Side], ...]
+
+
+def _near(path: PathPattern, patterns: Iterable[tuple[GraphItem, Side]]) -> SelectivePath:
+    ends = {slot for slot in (path.subject, path.object) if isinstance(slot, Var)}
+    near = [(each, side) for each, side in patterns if isinstance(each, TriplePattern) and ends.intersection((each.subject, each.object))]
+    return SelectivePath(path.subject, path.path, path.object, tuple(near))
 
 
 def _binds(aggregate: GroupAggregate) -> list[Variable]:
@@ -127,8 +130,8 @@ def _fanout(pattern: GraphItem, side: Side, bound: Collection[Variable], backgro
     if isinstance(pattern, PathPattern):
         if side is Side.DELTA:
             return 0.5  # its pairs are computed once, whatever is bound
-        ends = _is_bound(pattern.subject, bound), _is_bound(pattern.object, bound)
-        return inf if not any(ends) else 0.75 if all(ends) else 1.0 + _path_fanout(pattern.path, ends[0], background)
+        ends = _is_bound(pattern.subject, bound) + _is_bound(pattern.object, bound)
+        return (inf, 10.0 if isinstance(pattern.path, Repeat) and pattern.path.many else 4.0, 0.75)[ends]
     subject, predicate, object = (_is_bound(slot, bound) for slot in (pattern.subject, pattern.predicate, pattern.object))
     bound_slots = subject + predicate + object
     if bound_slots == 3:
@@ -158,29 +161,6 @@ def _measured(pattern: TriplePattern, predicate: Term, subject: bool, object: bo
     if object:
         return 1.0 + size / max(1, len(by_object))
     return 3.0 + size
-
-
-def _path_fanout(path: Path, forward: bool, background: TripleIndex | None) -> float:
-    """The estimated number of ends of a path; `+` and `*` are taken to be three steps long."""
-    match path:
-        case Link(predicate):
-            if background is None:
-                return 2.0 if forward else 8.0
-            tables = background.by_subject.get(predicate, NO_ENDS), background.by_object.get(predicate, NO_ENDS)
-            return max(map(len, tables)) / max(1, len(tables[not forward]))
-        case Inverse(inner):
-            return _path_fanout(inner, not forward, background)
-        case PathSequence(left, right):
-            return _path_fanout(left, forward, background) * _path_fanout(right, forward, background)
-        case Alternative(left, right):
-            return _path_fanout(left, forward, background) + _path_fanout(right, forward, background)
-        case Repeat(inner, _, many):
-            step = _path_fanout(inner, forward, background)
-            return step + step**2 + step**3 if many else step
-        case Negated():
-            return 8.0
-        case _:
-            assert_never(path)
 
 
 def _is_bound(slot: Slot, bound: Collection[Variable]) -> bool:

@@ -16,7 +16,8 @@ cheaper search for connected ones.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from itertools import chain
 from typing import Any, Final, TypeAlias, assert_never
 
 from dotr.evaluation.codegen import WorkCount
@@ -33,6 +34,12 @@ Spend: TypeAlias = Callable[[int], None]
 """A function that counts work. Raises `LimitExceeded`."""
 
 Pair: TypeAlias = tuple[Term, Term]
+
+Terms: TypeAlias = Sequence[Collection[Term]]
+"""Terms: those of some tables."""
+
+Kept: TypeAlias = Sequence[Terms]
+"""The terms that may be an end of a pair: those of each member."""
 
 
 def path_ends(path: Path, indexes: Sequence[TripleIndex], spend: Spend, *, forward: bool) -> Ends:
@@ -149,9 +156,12 @@ def _search(step: Ends, start: Term, goal: Term, many: bool) -> Iterator[bool]:
 # --- the pairs that a delta adds ---
 
 
-def added_pairs(path: Path, background: TripleIndex, delta: TripleIndex, spend: Spend) -> Iterable[Pair]:
+def added_pairs(
+    path: Path, background: TripleIndex, delta: TripleIndex, spend: Spend, kept: tuple[Kept, Kept] = ((), ())
+) -> Iterable[Pair]:
     """The pairs of a path over both indexes that use a triple of the delta; of `?`, `*` and `+`
-    those that the background does not have, each once.
+    those that the background does not have, each once. Of `*` and `+` only pairs are made whose
+    ends are `kept`, so that a join with few terms makes few.
 
     >>> background = TripleIndex([("<a>", "<p>", "<b>"), ("<c>", "<p>", "<d>"), ("<a>", "<p>", "<d>")])
     >>> delta = TripleIndex([("<b>", "<p>", "<c>")])
@@ -173,10 +183,11 @@ def added_pairs(path: Path, background: TripleIndex, delta: TripleIndex, spend: 
         case Alternative(left, right):
             return [*added_pairs(left, background, delta, spend), *added_pairs(right, background, delta, spend)]
         case Repeat(inner, _, many):
-            ahead, behind = (path_ends(inner, (background,), spend, forward=each) for each in (True, False))
+            ahead = path_ends(inner, (background,), spend, forward=True)
+            behind = path_ends(inner, (background,), uncounted, forward=False)  # takes turns with walks ahead
             steps = dict.fromkeys(added_pairs(inner, background, delta, spend))
             added = [(start, end) for start, end in steps if not _connected(ahead, behind, start, end, False)]
-            pairs = _closed(added, ahead, behind, spend) if many else added
+            pairs = _closed(added, ahead, behind, spend, kept) if many else added
             return [(start, end) for start, end in pairs if start != end or not is_nullable(path)]
         case Negated(ahead_of, back_of):
             triples = list(delta.visible())
@@ -186,7 +197,7 @@ def added_pairs(path: Path, background: TripleIndex, delta: TripleIndex, spend: 
             assert_never(path)
 
 
-def _closed(steps: Iterable[Pair], ahead: Ends, behind: Ends, spend: Spend) -> Iterator[Pair]:
+def _closed(steps: Iterable[Pair], ahead: Ends, behind: Ends, spend: Spend, kept: tuple[Kept, Kept]) -> Iterator[Pair]:
     """The pairs that some steps add to the closure of others, step by step.
 
     `a -> b` and then `b -> c`, without others: a-b, then a-c and b-c.
@@ -203,34 +214,49 @@ def _closed(steps: Iterable[Pair], ahead: Ends, behind: Ends, spend: Spend) -> I
     for start, end in steps:
         if _connected(forward, backward, start, end, True):
             continue
-        before, after = _reached(backward, start, 0, True), _reached(forward, end, 0, True)
+        if kept[0]:
+            reaching = [first for first, _ in _known_pairs(forward, backward, kept[0][0], ([start],))]
+            before = _kept(dict.fromkeys([start, *reaching]), kept[0])
+        else:
+            before = _reached(backward, start, 0, True)
+        if before and kept[1]:
+            reached = [last for _, last in _known_pairs(forward, backward, ([end],), kept[1][0])]
+            after = _kept(dict.fromkeys([end, *reached]), kept[1])
+        else:
+            after = _reached(forward, end, 0, True) if before else {}
         spend(len(before) * len(after))
-        known = _known_pairs(forward, backward, before, after)
+        known = _known_pairs(forward, backward, (before,), (after,))
         yield from ((first, last) for first in before for last in after if (first, last) not in known)
         added_from.setdefault(start, []).append(end)
         added_to.setdefault(end, []).append(start)
 
 
-def _known_pairs(forward: Ends, backward: Ends, before: Iterable[Term], after: Iterable[Term]) -> set[Pair]:
+def _kept(terms: dict[Term, None], groups: Kept) -> dict[Term, None]:
+    for tables in groups:
+        terms = {term: None for term in terms if any(term in table for table in tables)}
+    return terms
+
+
+def _known_pairs(forward: Ends, backward: Ends, before: Terms, after: Terms) -> dict[Pair, None]:
     """The pairs of two sets that are connected: all walks from the first take turns with all walks
     from the second, until one side has ended.
 
     The edge from a new room to a floor of 100 rooms: the room reaches nothing yet, so that no other
     room is visited.
     """
-    from_first: set[Pair] = set()
-    from_second: set[Pair] = set()
+    from_first: dict[Pair, None] = {}
+    from_second: dict[Pair, None] = {}
     walks = _walks(forward, before, after, from_first), _walks(backward, after, before, from_second)
     while True:
         if next(walks[0], True):
             return from_first
         if next(walks[1], True):
-            return {(start, end) for end, start in from_second}
+            return {(start, end): None for end, start in from_second}
 
 
-def _walks(step: Ends, starts: Iterable[Term], goals: Iterable[Term], found: set[Pair]) -> Iterator[bool]:
+def _walks(step: Ends, starts: Terms, goals: Terms, found: dict[Pair, None]) -> Iterator[bool]:
     """Walks from all starts; False for each edge, and the goals reached into `found`."""
-    for start in starts:
+    for start in chain(*starts):
         seen: set[Term] = set()
         queue = [start]
         for node in queue:  # grows
@@ -239,8 +265,8 @@ def _walks(step: Ends, starts: Iterable[Term], goals: Iterable[Term], found: set
                 if end not in seen:
                     seen.add(end)
                     queue.append(end)
-                    if end in goals:
-                        found.add((start, end))
+                    if any(end in table for table in goals):
+                        found[start, end] = None
 
 
 # --- counting ---
