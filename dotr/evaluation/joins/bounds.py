@@ -17,9 +17,9 @@ from math import inf
 from typing import Final, cast
 
 from dotr.evaluation.joins.order import JoinStep, Side
+from dotr.evaluation.joins.scope import is_single_step
 from dotr.evaluation.triples.index import NO_ENDS, NO_TERMS, Ends, TripleIndex
-from dotr.model.algebra import Const, Link, Negated, PathPattern, Repeat, Slot, TermPattern, TriplePattern
-from dotr.model.algebra import Sequence as PathSequence
+from dotr.model.algebra import Const, Link, PathPattern, Repeat, Slot, TermPattern, TriplePattern
 from dotr.model.terms import Term, Variable
 from dotr.model.traverse import free_variables, walk
 
@@ -72,11 +72,10 @@ class FanoutBounds:
                 bound.update(free_variables(pattern))
             elif isinstance(step, tuple) and isinstance(step[0], PathPattern):
                 path = step[0].path
-                inner = list(walk(path.path)) if isinstance(path, Repeat) else []
-                if not inner or any(isinstance(each, PathSequence | Repeat | Negated) for each in inner):
+                if not (isinstance(path, Repeat) and is_single_step(path.path)):
                     return inf
                 # A walk visits each edge once.
-                solutions *= 1 + sum(self._max_edges(each.predicate) for each in inner if isinstance(each, Link))
+                solutions *= 1 + sum(self._max_edges(each.predicate) for each in walk(path) if isinstance(each, Link))
                 work += solutions
                 bound.update(free_variables(step[0]))
             elif isinstance(step, TermPattern):

@@ -21,7 +21,7 @@ from itertools import chain
 from typing import Any, Final, TypeAlias, assert_never
 
 from dotr.evaluation.codegen import WorkCount
-from dotr.evaluation.joins.scope import is_nullable
+from dotr.evaluation.joins.scope import is_nullable, is_single_step
 from dotr.evaluation.triples.index import NO_ENDS, NO_TERMS, TripleIndex
 from dotr.model.algebra import Alternative, Inverse, Link, Negated, Path, Repeat
 from dotr.model.algebra import Sequence as PathSequence
@@ -126,15 +126,21 @@ def path_test(path: Repeat, indexes: Sequence[TripleIndex], spend: Spend) -> Cal
     >>> connected("<a>", "<c>"), connected("<c>", "<a>"), connected("<a>", "<a>")
     (True, False, False)
     """
-    ahead = path_ends(path.path, indexes, spend, forward=True)
-    behind = path_ends(path.path, indexes, uncounted, forward=False)  # takes turns with the other walk, which is counted
+    ahead, behind = _both_ways(path.path, indexes, spend)
     nullable = path.least == 0
-    return lambda start, end: (nullable and start == end) or _connected(ahead, behind, start, end, path.many)
+    return lambda start, end: (nullable and start == end) or _connected(ahead, behind, start, end, path.many, spend)
 
 
-def _connected(ahead: Ends, behind: Ends, start: Term, end: Term, many: bool) -> bool:
+def _both_ways(path: Path, indexes: Sequence[TripleIndex], spend: Spend) -> tuple[Ends, Ends]:
+    """The ends of a path ahead and behind, for walks that take turns: of these, turns are counted."""
+    spend = uncounted if is_single_step(path) else spend
+    return path_ends(path, indexes, spend, forward=True), path_ends(path, indexes, uncounted, forward=False)
+
+
+def _connected(ahead: Ends, behind: Ends, start: Term, end: Term, many: bool, spend: Spend) -> bool:
     walks = _search(ahead, start, end, many), _search(behind, end, start, many)
     while True:
+        spend(1)
         for walk in walks:
             is_found = next(walk, None)
             if is_found is not False:  # None: the walk has ended
@@ -183,10 +189,9 @@ def added_pairs(
         case Alternative(left, right):
             return [*added_pairs(left, background, delta, spend), *added_pairs(right, background, delta, spend)]
         case Repeat(inner, _, many):
-            ahead = path_ends(inner, (background,), spend, forward=True)
-            behind = path_ends(inner, (background,), uncounted, forward=False)  # takes turns with walks ahead
+            ahead, behind = _both_ways(inner, (background,), spend)
             steps = dict.fromkeys(added_pairs(inner, background, delta, spend))
-            added = [(start, end) for start, end in steps if not _connected(ahead, behind, start, end, False)]
+            added = [(start, end) for start, end in steps if not _connected(ahead, behind, start, end, False, spend)]
             pairs = _closed(added, ahead, behind, spend, kept) if many else added
             return [(start, end) for start, end in pairs if start != end or not is_nullable(path)]
         case Negated(ahead_of, back_of):
@@ -212,20 +217,20 @@ def _closed(steps: Iterable[Pair], ahead: Ends, behind: Ends, spend: Spend, kept
         return [*behind(node), *added_to.get(node, NO_TERMS)]
 
     for start, end in steps:
-        if _connected(forward, backward, start, end, True):
+        if _connected(forward, backward, start, end, True, spend):
             continue
         if kept[0]:
-            reaching = [first for first, _ in _known_pairs(forward, backward, kept[0][0], ([start],))]
+            reaching = [first for first, _ in _known_pairs(forward, backward, kept[0][0], ([start],), spend)]
             before = _kept(dict.fromkeys([start, *reaching]), kept[0])
         else:
             before = _reached(backward, start, 0, True)
         if before and kept[1]:
-            reached = [last for _, last in _known_pairs(forward, backward, ([end],), kept[1][0])]
+            reached = [last for _, last in _known_pairs(forward, backward, ([end],), kept[1][0], spend)]
             after = _kept(dict.fromkeys([end, *reached]), kept[1])
         else:
             after = _reached(forward, end, 0, True) if before else {}
         spend(len(before) * len(after))
-        known = _known_pairs(forward, backward, (before,), (after,))
+        known = _known_pairs(forward, backward, (before,), (after,), spend)
         yield from ((first, last) for first in before for last in after if (first, last) not in known)
         added_from.setdefault(start, []).append(end)
         added_to.setdefault(end, []).append(start)
@@ -237,7 +242,7 @@ def _kept(terms: dict[Term, None], groups: Kept) -> dict[Term, None]:
     return terms
 
 
-def _known_pairs(forward: Ends, backward: Ends, before: Terms, after: Terms) -> dict[Pair, None]:
+def _known_pairs(forward: Ends, backward: Ends, before: Terms, after: Terms, spend: Spend) -> dict[Pair, None]:
     """The pairs of two sets that are connected: all walks from the first take turns with all walks
     from the second, until one side has ended.
 
@@ -248,6 +253,7 @@ def _known_pairs(forward: Ends, backward: Ends, before: Terms, after: Terms) -> 
     from_second: dict[Pair, None] = {}
     walks = _walks(forward, before, after, from_first), _walks(backward, after, before, from_second)
     while True:
+        spend(1)
         if next(walks[0], True):
             return from_first
         if next(walks[1], True):
