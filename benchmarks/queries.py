@@ -2,9 +2,9 @@
 
     python -m benchmarks.queries [--queries 20] [--background 100000] [--instants 3000]
 
-Three programs: queries that share a core of three triple patterns and differ in a fourth; queries
+Four programs: queries that share a core of three triple patterns and differ in a fourth; queries
 that share only the streamed pattern, and join two patterns of the background with it; queries of
-which an instant concerns one. About one answer a query. Prints microseconds of CPU an instant
+which an instant concerns one, with a path, and without. About one answer a query. Prints microseconds of CPU an instant
 (pyoxigraph, in the same run: add the instant's triples, evaluate every query, remove the triples).
 """
 
@@ -37,6 +37,7 @@ CORE = "?r :from ?s . ?s :in ?room . ?room :floor ?f"
 PROGRAMS: dict[str, Callable[[int], str]] = {
     "one core of three patterns": lambda k: f"SELECT ?r ?room ?x WHERE {{ {CORE} . ?room :attribute{k} ?x }}",
     "one streamed pattern": lambda k: f"SELECT ?r ?x ?y WHERE {{ ?r :from ?s . ?s :leads{k} ?x . ?x :attribute{k} ?y }}",
+    "a path beside a pattern": lambda k: f"SELECT ?r ?p ?x WHERE {{ ?r :seen{k} ?s . ?s (:in|:floor)+ ?p . ?p :attribute{k} ?x }}",
     "one query of them all": lambda k: f"SELECT ?r ?s ?x WHERE {{ ?r :seen{k} ?s . ?s :in ?room . ?room :attribute{k} ?x }}",
 }
 RULE = "rule R{k} define E{k} = [ [] a :E ] from Q{k} = [ {query} ]\n"
@@ -108,7 +109,7 @@ def theirs(texts: Sequence[str], turtle: str, stream: Sequence[str]) -> tuple[fl
 
 
 def main() -> None:
-    """Measure the three programs."""
+    """Measure the four programs."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--queries", type=int, default=20)
     parser.add_argument("--background", type=int, default=100_000)

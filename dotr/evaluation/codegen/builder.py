@@ -162,10 +162,10 @@ class LoopBuilder:
         """Continues only if the condition does not hold."""
         self._block.append(SkipIf(condition))
 
-    def loop(self, targets: str, items: str, *, sized: bool = True, looked_up: bool = False) -> None:
+    def loop(self, targets: str, items: str, *, sized: bool = True, looked_up: bool = False, counted: bool = True) -> None:
         """Opens a loop around all that follows, up to the end of the branch or function."""
         body: list[CodeNode] = []
-        self._loop_block.append(ForEach(targets, items, body, sized, looked_up))
+        self._loop_block.append(ForEach(targets, items, body, sized, looked_up, counted))
         self._block = body
         self._depth += 1
         if self._depth > self._deepest:

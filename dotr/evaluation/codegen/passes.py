@@ -67,7 +67,7 @@ def _count_block(block: Block, names: Iterator[str], *, inner: bool, outermost: 
     statements: list[CodeNode] = []
     for each in block:
         if isinstance(each, ForEach):
-            is_counted = inner and each.items not in outermost and not _counts_every_turn(each.body)
+            is_counted = inner and each.counted and each.items not in outermost and not _counts_every_turn(each.body)
             name = next(names) if is_counted and each.sized else ""
             body = _count_block(each.body, names, inner=True, outermost=() if inner else each.targets.split(", "))
             if name:
@@ -90,7 +90,7 @@ def _counts_every_turn(body: Block) -> bool:
         if isinstance(each, SkipIf | Require | Fork):
             return False
         if isinstance(each, ForEach):
-            return not _counts_every_turn(each.body)
+            return each.counted and not _counts_every_turn(each.body)
     return False
 
 

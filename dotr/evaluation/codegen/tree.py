@@ -45,7 +45,7 @@ class ForEach:
     """`for targets in items: body`.
 
     `sized`: the items have a length, known before the loop. `looked_up`: the items come from a
-    dictionary.
+    dictionary. `counted`: the items are work of the function; those of a walk are counted by it.
     """
 
     targets: str
@@ -53,6 +53,7 @@ class ForEach:
     body: Block
     sized: bool = True
     looked_up: bool = False
+    counted: bool = True
 
 
 @node

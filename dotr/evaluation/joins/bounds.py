@@ -13,13 +13,15 @@ mapped background two numbers of its directory.
 from __future__ import annotations
 
 from collections.abc import Collection
+from math import inf
 from typing import Final, cast
 
 from dotr.evaluation.joins.order import JoinStep, Side
+from dotr.evaluation.joins.scope import is_single_step
 from dotr.evaluation.triples.index import NO_ENDS, NO_TERMS, Ends, TripleIndex
-from dotr.model.algebra import Const, Slot, TermPattern, TriplePattern
+from dotr.model.algebra import Const, Link, PathPattern, Repeat, Slot, TermPattern, TriplePattern
 from dotr.model.terms import Term, Variable
-from dotr.model.traverse import free_variables
+from dotr.model.traverse import free_variables, walk
 
 _SIZES: Final = (256, 128, 64, 32, 16, 8, 4)
 
@@ -68,6 +70,14 @@ class FanoutBounds:
                 solutions *= self._max_matches(pattern, side, bound, size)
                 work += solutions
                 bound.update(free_variables(pattern))
+            elif isinstance(step, tuple) and isinstance(step[0], PathPattern):
+                path = step[0].path
+                if not (isinstance(path, Repeat) and is_single_step(path.path)):
+                    return inf
+                # A walk visits each edge once.
+                solutions *= 1 + sum(self._max_edges(each.predicate) for each in walk(path) if isinstance(each, Link))
+                work += solutions
+                bound.update(free_variables(step[0]))
             elif isinstance(step, TermPattern):
                 bound.update(free_variables(step))
         return work + solutions * rows
@@ -86,8 +96,11 @@ class FanoutBounds:
             return delta_matches + len(self._background)
         term = pattern.predicate.term
         if not (subject or object):
-            return delta_matches + self._max_fanout(True, term) * len(self._background.by_subject.get(term, NO_ENDS))
+            return delta_matches + self._max_edges(term)
         return delta_matches + self._max_other_ends(subject, term, pattern.subject if subject else pattern.object)
+
+    def _max_edges(self, predicate: Term) -> int:
+        return self._max_fanout(True, predicate) * len(self._background.by_subject.get(predicate, NO_ENDS))
 
     def _max_other_ends(self, by_subject: bool, predicate: Term, end: Slot) -> int:
         if isinstance(end, Const):

@@ -18,10 +18,11 @@ from dotr.evaluation.expressions import condition, evaluator
 from dotr.evaluation.joins.branches import Branch, BranchStep, LookupKind, PartnerLookup, Unplannable, ValuesTable
 from dotr.evaluation.joins.compile import JoinWriter
 from dotr.evaluation.joins.order import JoinItem, Side, Sides, ordered
+from dotr.evaluation.joins.paths import NOT_SPENT
 from dotr.evaluation.joins.scope import Variables, query_parameters, variables_of
 from dotr.evaluation.limits import Limits
 from dotr.evaluation.triples.index import TripleIndex
-from dotr.model.algebra import Const, Slot, TermPattern, TriplePattern, Var
+from dotr.model.algebra import Const, PathPattern, Slot, TermPattern, TriplePattern, Var
 from dotr.model.datalog import FilterItem
 from dotr.model.terms import Term, Variable
 
@@ -30,8 +31,7 @@ BranchFunction: TypeAlias = Callable[..., list[AnswerRow]]
 """A function of background, delta and the bound terms to rows."""
 
 SPENT: Final = "spent"
-"""The variable of a generated join with the work of its look-ups so far, in a list of one number.
-"""
+"""The variable of a generated join with the work of its look-ups so far, and of their walks."""
 
 
 def with_known_terms(branch: Branch) -> Branch:
@@ -43,7 +43,12 @@ def with_known_terms(branch: Branch) -> Branch:
     def slot(each: Slot) -> Slot:
         return Const(term_of[each.name]) if isinstance(each, Var) and each.name in term_of else each
 
-    patterns = tuple(TriplePattern(slot(p.subject), slot(p.predicate), slot(p.object)) for p in branch.patterns)
+    patterns = tuple(
+        TriplePattern(slot(p.subject), slot(p.predicate), slot(p.object))
+        if isinstance(p, TriplePattern)
+        else PathPattern(slot(p.subject), p.path, slot(p.object))
+        for p in branch.patterns
+    )
     terms = tuple(TermPattern(t.term, slot(t.subject), slot(t.predicate), slot(t.object)) for t in branch.terms)
     return Branch(patterns, branch.tables, branch.steps, terms)
 
@@ -85,7 +90,7 @@ def compile_branch(
     writer = JoinWriter("join", leave="return rows", index=background, count=work_count(limits))
     writer.begin(["background", "delta", *map(writer.bind, bound)])
     if limits and any(isinstance(step, PartnerLookup) for step in branch.steps):
-        writer.assign(SPENT, "[0]")
+        writer.assign(SPENT, NOT_SPENT)
     _write_branch(writer, branch, sides, projection, bound, background, limits)
     try:
         return writer.function()
@@ -113,6 +118,7 @@ def _compile_lookup(
     shared_count = None if limits is None else WorkCount(limits.uncounted_work, limits.next_check, f"{SPENT}[0]", is_repeated=True)
     writer = JoinWriter("join", leave="return rows", index=background, count=shared_count)
     writer.begin(["background", "delta", *([SPENT] if limits else []), *map(writer.bind, bound)])
+    writer.spent = SPENT
     last = [Assign(f"{SPENT}[0]", "work")] if limits else []
     _write_branch(
         writer, branch, Side.BOTH, lookup.binds, bound, background, limits, last, ends_at_first=lookup.kind is not LookupKind.OPTIONAL

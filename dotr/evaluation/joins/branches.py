@@ -4,8 +4,9 @@ delta queries need.
 Idea: basic graph patterns, FILTER, BIND, VALUES, UNION and plain sub-selects distribute into
 branches with multiplicity. OPTIONAL, MINUS and EXISTS become look-ups for each solution of the
 branch under them. A branch with a look-up is not monotone: a delta triple can retract a solution
-(`dotr.evaluation.joins.deltas` restricts such branches). Any other construct raises `Unplannable`
-with its name.
+(`dotr.evaluation.joins.deltas` restricts such branches). `/`, `|` and `^` of a path distribute, too;
+`?`, `*`, `+` and `!()` are patterns of a branch, joined from a bound end. Any other construct, and a
+path without a bound end, raises `Unplannable` with its name.
 Invariant: the bag union of the branches' solutions is the bag of the pattern's, on every graph.
 """
 
@@ -18,28 +19,36 @@ from itertools import count
 from typing import Final, assert_never
 
 from dotr.errors.diagnostics import DotrError
-from dotr.evaluation.joins.scope import NOTHING, Variables, possible, variables_of
+from dotr.evaluation.joins.scope import NOTHING, Variables, is_nullable, possible, variables_of
 from dotr.model.algebra import (
+    Alternative,
     Bgp,
+    BgpItem,
+    Const,
     Exists,
     Expression,
     Extend,
     Filter,
     Group,
+    Inverse,
     Join,
     LeftJoin,
+    Link,
     MatchPattern,
     Minus,
+    PathPattern,
     Pattern,
     Select,
+    Sequence,
     TermPattern,
     TriplePattern,
     Union,
     Values,
+    Var,
     WindowBlock,
 )
 from dotr.model.terms import Term, Variable
-from dotr.model.traverse import has_exists, rename
+from dotr.model.traverse import has_exists, rename, walk
 
 UNBOUND: Final[Variable] = ".unbound"
 """The name, in an expression, of a variable that is out of the expression's scope."""
@@ -101,7 +110,7 @@ class Branch:
     steps are in an order in which they can run. `terms` destructure triple terms and read no graph.
     """
 
-    patterns: tuple[TriplePattern, ...] = ()
+    patterns: tuple[TriplePattern | PathPattern, ...] = ()
     tables: tuple[ValuesTable, ...] = ()
     steps: tuple[BranchStep | PartnerLookup, ...] = ()
     terms: tuple[TermPattern, ...] = ()
@@ -137,7 +146,10 @@ def branches(pattern: Pattern) -> tuple[Branch, ...]:
     >>> [sorted(branch.matched) for branch in branches(Join(a, Union(b, c)))]
     [['a', 'b', 'x'], ['a', 'c', 'x']]
     """
-    return tuple(_Distribution(count(), NOTHING).branches(pattern))
+    distributed = tuple(_Distribution(count(), NOTHING).branches(pattern))
+    for branch in distributed:
+        _check_paths(branch, NOTHING, NOTHING, NOTHING)
+    return distributed
 
 
 class _Distribution:
@@ -150,11 +162,11 @@ class _Distribution:
     def branches(self, pattern: Pattern) -> list[Branch]:
         match pattern:
             case Bgp(patterns):
-                triples = tuple(each for each in patterns if isinstance(each, TriplePattern))
-                terms = tuple(each for each in patterns if isinstance(each, TermPattern))
-                if len(triples) + len(terms) < len(patterns):
-                    raise Unplannable("a property path")
-                return [Branch(triples, terms=terms)]
+                distributed = [Branch()]
+                for each in patterns:
+                    distributed = [_join(branch, part) for branch in distributed for part in self._item(each)]
+                    if len(distributed) > MAX_BRANCHES:
+                        break
             case Join(left, right):
                 distributed = [_join(first, second) for first in self.branches(left) for second in self.branches(right)]
             case Union(left, right):
@@ -184,6 +196,30 @@ class _Distribution:
         if len(distributed) > MAX_BRANCHES:
             raise Unplannable(f"more than {MAX_BRANCHES} combinations of UNION branches")
         return distributed
+
+    def _item(self, item: BgpItem) -> list[Branch]:
+        """The branches of one item; `?x :p/(:q|^:r) ?y` is `?x :p ?m . ?m :q ?y` and
+        `?x :p ?m . ?y :r ?m`.
+        """
+        match item:
+            case TriplePattern():
+                return [Branch((item,))]
+            case TermPattern():
+                return [Branch(terms=(item,))]
+            case PathPattern(subject, Link(predicate), object):
+                return [Branch((TriplePattern(subject, Const(predicate), object),))]
+            case PathPattern(subject, Inverse(path), object):
+                return self._item(PathPattern(object, path, subject))
+            case PathPattern(subject, Alternative(left, right), object):
+                return [*self._item(PathPattern(subject, left, object)), *self._item(PathPattern(subject, right, object))]
+            case PathPattern(subject, Sequence(left, right), object):
+                middle = Var(f".middle{next(self._fresh)}")
+                first, second = self._item(PathPattern(subject, left, middle)), self._item(PathPattern(middle, right, object))
+                if len(first) * len(second) > MAX_BRANCHES:
+                    raise Unplannable(f"more than {MAX_BRANCHES} combinations of alternatives in a path")
+                return [_join(one, other) for one in first for other in second]
+            case _:
+                return [Branch((item,))]
 
     def _selected(self, select: Select) -> list[Branch]:
         """The branches of a sub-select that only projects; its other variables are renamed
@@ -219,6 +255,8 @@ class _Distribution:
     def _existing(self, branch: Branch, exists: Exists) -> Branch:
         scope = branch.matched | branch.computed | self._outer
         parts = _Distribution(self._fresh, scope).branches(exists.pattern)
+        for part in parts:  # the solution's terms are put for the variables
+            _check_paths(part, scope, scope, NOTHING)
         return _with_lookup(branch, PartnerLookup(LookupKind.ABSENT if exists.negated else LookupKind.PRESENT, tuple(parts), scope))
 
     def _optional(self, branch: Branch, optional: LeftJoin, condition: Expression | None) -> Branch:
@@ -230,6 +268,8 @@ class _Distribution:
                 raise Unplannable("EXISTS in the condition of OPTIONAL")
             test = BranchStep(None, _scoped(condition, scope | visible | self._outer))
             parts = [replace(part, steps=(*part.steps, test)) for part in parts]
+        for part in parts:
+            _check_paths(part, scope, self._outer, _nodes(branch, NOTHING))
         binds = tuple(sorted(name for name in visible - scope if not name.startswith("_:")))
         return _with_lookup(branch, PartnerLookup(LookupKind.OPTIONAL, tuple(parts), scope | self._outer, binds))
 
@@ -237,6 +277,8 @@ class _Distribution:
         """The branch with an anti-join; only parts that share a variable can remove a solution."""
         scope = branch.matched | branch.computed
         sharing = tuple(part for part in parts if (part.matched | part.computed) & scope)
+        for part in sharing:
+            _check_paths(part, scope, self._outer, _nodes(branch, NOTHING))
         return _with_lookup(branch, PartnerLookup(LookupKind.ABSENT, sharing, scope | self._outer)) if sharing else branch
 
 
@@ -244,6 +286,51 @@ def _join(left: Branch, right: Branch) -> Branch:
     if not (left.computed.isdisjoint(right.matched | right.computed) and right.computed.isdisjoint(left.matched)):
         raise Unplannable("a join on a value that BIND computes or OPTIONAL may leave unbound")
     return Branch(left.patterns + right.patterns, left.tables + right.tables, left.steps + right.steps, left.terms + right.terms)
+
+
+def _check_paths(branch: Branch, bound: Variables, constants: Variables, nodes: Variables) -> None:
+    """Raises `Unplannable` for a path that cannot be joined from a bound end, or of which a length
+    of zero would have to be tested.
+
+    `bound`: the variables bound before the branch; `constants`: those for which terms are
+    substituted; `nodes`: those whose terms are nodes of the graph. Between variables a path of
+    length zero connects nodes of the graph only: it needs no test where another pattern has an end.
+    """
+    paths = [each for each in branch.patterns if isinstance(each, PathPattern)]
+    if not paths:
+        return
+    reached = set(bound | variables_of(each for each in (*branch.patterns, *branch.terms) if not isinstance(each, PathPattern)))
+    _spread(paths, reached, constants)
+    nodes |= _nodes(branch, nodes)
+    for each in paths:
+        ends = [slot.name for slot in (each.subject, each.object) if isinstance(slot, Var)]
+        if not reached.issuperset(ends):
+            raise Unplannable("a property path without a bound end")
+        if is_nullable(each.path) and len(ends) == 2 and not (constants | nodes).intersection(ends):
+            raise Unplannable("a property path of length zero between terms of no pattern")
+        if any(isinstance(inner, Sequence) and is_nullable(inner) for inner in walk(each.path)):
+            raise Unplannable("a property path that repeats a sequence of length zero")
+
+
+def _nodes(branch: Branch, given: Variables) -> Variables:
+    """The variables of a branch whose terms are subjects or objects of triples of the graph."""
+    names = set(given)
+    for each in branch.patterns:
+        if isinstance(each, TriplePattern) or not is_nullable(each.path):
+            names.update(slot.name for slot in (each.subject, each.object) if isinstance(slot, Var))
+    _spread([each for each in branch.patterns if isinstance(each, PathPattern)], names)
+    return frozenset(names)
+
+
+def _spread(paths: list[PathPattern], names: set[Variable], constants: Variables | None = None) -> None:
+    """Adds the variables that paths reach from others, and with `constants` from constants."""
+    known = -1
+    while known < len(names):
+        known = len(names)
+        for each in paths:
+            ends = [slot.name for slot in (each.subject, each.object) if isinstance(slot, Var)]
+            if not names.isdisjoint(ends) or (constants is not None and (len(ends) < 2 or not constants.isdisjoint(ends))):
+                names.update(ends)
 
 
 def _with_lookup(branch: Branch, lookup: PartnerLookup) -> Branch:

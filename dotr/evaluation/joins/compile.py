@@ -27,15 +27,16 @@ triple is found exactly once. Cost: a call costs its matches.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import lru_cache
+from functools import cached_property, lru_cache, partial
 from itertools import chain
 from typing import Any, Final, TypeAlias, assert_never
 
 from dotr.evaluation.codegen import LoopBuilder, WorkCount, define
 from dotr.evaluation.expressions import condition, evaluator
-from dotr.evaluation.joins.order import JoinItem, JoinStep, Side, Sides, ordered
+from dotr.evaluation.joins.order import JoinItem, JoinStep, SelectivePath, Side, Sides, ordered
+from dotr.evaluation.joins.paths import NOT_SPENT, added_pairs, counting, path_ends, path_test, uncounted
 from dotr.evaluation.triples.index import NO_EDGES, NO_ENDS, NO_TERMS, TripleIndex
-from dotr.model.algebra import Const, Expression, Slot, TermPattern, TriplePattern, Var
+from dotr.model.algebra import Const, Expression, PathPattern, Repeat, Slot, TermPattern, TriplePattern, Var
 from dotr.model.datalog import Bind, FilterItem, GroupAggregate, Not, RelationAtom
 from dotr.model.terms import Term, Variable
 from dotr.model.traverse import free_variables
@@ -127,6 +128,7 @@ class JoinWriter(LoopBuilder):
         super().__init__(name, leave=leave, count=count)
         self.index = index
         self.hidden = hidden
+        self.spent = NOT_SPENT
 
     def function(self) -> Callable[..., Any]:
         """Compiles the source. Its type is that of the arguments given to `begin` and of the
@@ -178,6 +180,8 @@ class JoinWriter(LoopBuilder):
                         self.skip_if(f"{name} is None")
                 case (TriplePattern() as pattern, Side() as side):
                     self.write_pattern(pattern, side)
+                case (PathPattern() as path, Side() as side):
+                    self.write_path(path, side)
                 case (RelationAtom() as atom, Side()):
                     self.write_relation(atom)
                 case TermPattern():
@@ -265,6 +269,50 @@ class JoinWriter(LoopBuilder):
             triples = ", ".join(self._index_name(each) + ("" if self.hidden else ".visible()") for each in sides)
             self._loop([pattern.subject, pattern.predicate, pattern.object], f"chain({triples})", sized=False)
 
+    def write_path(self, pattern: PathPattern, side: Side) -> None:
+        """Writes the matches of a path: a walk from a bound end, a test where both are bound, and
+        on the delta the pairs that it adds.
+
+        `?x <p>+ ?y` of both sides, with `?x` bound:
+
+        walk1 = p0(indexes=(background, delta,), spend=spend0)
+        for v_y in walk1(v_x):
+        """
+        subject, object = (self.name_of(slot) for slot in (pattern.subject, pattern.object))
+        indexes = [self._index_name(each) for each in (Side.BACKGROUND, Side.DELTA) if side in (each, Side.BOTH)]
+        arguments = f"indexes=({', '.join(indexes)},), spend={self._spend}"
+        if side is Side.DELTA:
+            pairs = self.parameter("p", partial(added_pairs, pattern.path))
+            kept = ", ".join(f"({self._terms_near(pattern, slot)})" for slot in (pattern.subject, pattern.object))
+            both = f"background={self._index_name(Side.BACKGROUND)}, delta=delta, spend={self._spend}, kept=({kept})"
+            self._loop([pattern.subject, pattern.object], f"{pairs}({both})", sized=False, counted=False)
+        elif subject and object and isinstance(pattern.path, Repeat):
+            test = self.table("connected", f"{self.parameter('p', partial(path_test, pattern.path))}({arguments})")
+            self.require(f"{test}({subject}, {object})")
+        else:
+            start, end = (subject, pattern.object) if subject else (object, pattern.subject)
+            walk = self.parameter("p", partial(path_ends, pattern.path, forward=subject is not None))
+            self._loop([end], f"{self.table('walk', f'{walk}({arguments})')}({start})", sized=False, counted=False)
+
+    def _terms_near(self, path: PathPattern, end: Slot) -> str:
+        """The tables, for each pattern joined with an end of a path, that have the end's terms."""
+        groups = [f"({{{self.constant(end.term)}}},), "] if isinstance(end, Const) else []
+        for pattern, side in path.near if isinstance(path, SelectivePath) else ():
+            if end in (pattern.subject, pattern.object) and isinstance(pattern.predicate, Const):
+                access, fixed = "by_subject" if pattern.subject == end else "by_object", pattern.predicate.term
+                tables = [self._background_table(access, self.constant(fixed), fixed)] if side is not Side.DELTA else []
+                if side is not Side.BACKGROUND:
+                    tables.append(self.table("d", f"delta.{access}.get({self.constant(fixed)}, NO_ENDS)"))
+                groups.append(f"({', '.join(tables)},), ")
+        return "".join(groups)
+
+    @cached_property
+    def _spend(self) -> str:
+        """The name of the function that counts the work of walks."""
+        if self._count is None:
+            return self.parameter("p", uncounted)
+        return self.table("spend", f"{self.parameter('p', counting(self._count))}(rows, {self.spent})")
+
     def _lookup(self, side: Side, lookup: str) -> str:
         """The expression of a list that is looked up in one index, or in both and concatenated."""
         if side is Side.BOTH:
@@ -277,7 +325,7 @@ class JoinWriter(LoopBuilder):
             return self.background_parameter("background", self.index)
         return side.value
 
-    def _loop(self, slots: Sequence[Slot], items: str, *, sized: bool = True, looked_up: bool = False) -> None:
+    def _loop(self, slots: Sequence[Slot], items: str, *, sized: bool = True, looked_up: bool = False, counted: bool = True) -> None:
         """Writes a loop that binds free slots and compares bound ones.
 
         `?p ?x` of the edges from `?x`:
@@ -293,7 +341,7 @@ class JoinWriter(LoopBuilder):
             else:
                 targets.append(self.temporary())
                 checks.append(f"{targets[-1]} != {name}")
-        self.loop(", ".join(targets), items, sized=sized, looked_up=looked_up)
+        self.loop(", ".join(targets), items, sized=sized, looked_up=looked_up, counted=counted)
         for check in checks:
             self.skip_if(check)
 

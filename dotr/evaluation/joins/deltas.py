@@ -25,10 +25,10 @@ from typing import NamedTuple
 from dotr.evaluation.joins.branch_loops import AnswerRow, BranchFunction, compile_branch, is_early_filter, with_known_terms
 from dotr.evaluation.joins.branches import Branch, BranchStep, Unplannable
 from dotr.evaluation.joins.order import Side
-from dotr.evaluation.joins.scope import Reads, reads_of, union_of_reads
+from dotr.evaluation.joins.scope import Reads, path_predicates, reads_of, union_of_reads
 from dotr.evaluation.limits import Limits
 from dotr.evaluation.triples.index import TripleIndex
-from dotr.model.algebra import Const, TriplePattern, Var
+from dotr.model.algebra import Const, PathPattern, TriplePattern, Var
 from dotr.model.terms import Term, Variable
 
 
@@ -61,7 +61,7 @@ class Conjunction:
         self._projection = projection
         self._background = background
         patterns = self._branch.patterns
-        delta_only = [pattern for pattern in patterns if not _in_background(pattern, background)]
+        delta_only = [each for each in patterns if isinstance(each, TriplePattern) and not _in_background(each, background)]
         self.is_static_empty = bool(delta_only) or not branch.is_monotone
         self.reads: Reads | None = frozenset()
         self.delta_queries: tuple[DeltaQuery, ...] = ()
@@ -69,11 +69,11 @@ class Conjunction:
             raise Unplannable("OPTIONAL, EXISTS or MINUS over answers of the background alone")
         if delta_only:
             rarest = min(delta_only, key=_rarity)
-            self.reads = reads_of(rarest)
+            self.reads = _reads(rarest)
             self.delta_queries = (self._delta_query(rarest, [Side.DELTA if pattern in delta_only else Side.BOTH for pattern in patterns]),)
         else:
             for pattern in patterns:
-                self.reads = union_of_reads(self.reads, reads_of(pattern))
+                self.reads = union_of_reads(self.reads, _reads(pattern))
             count = len(patterns)
             self.delta_queries = tuple(
                 self._delta_query(pattern, [Side.BACKGROUND] * i + [Side.DELTA] + [Side.BOTH] * (count - i - 1))
@@ -101,8 +101,8 @@ class Conjunction:
         """
         return [] if self.is_static_empty else [row for join in self.deltas_over_view for row in join(view, removed)]
 
-    def _delta_query(self, seed: TriplePattern, sides: list[Side]) -> DeltaQuery:
-        trigger = seed.predicate.term if isinstance(seed.predicate, Const) else None
+    def _delta_query(self, seed: TriplePattern | PathPattern, sides: list[Side]) -> DeltaQuery:
+        trigger = trigger_of(seed)
         join = compile_branch(self._branch, sides, self._projection, self._background, self._limits)
         return DeltaQuery(self._branch, tuple(sides), tuple(self._projection), trigger, join)
 
@@ -131,6 +131,28 @@ def _without_lookups(branch: Branch) -> Branch:
     """
     steps = tuple(step for step in branch.steps if isinstance(step, BranchStep) and is_early_filter(step, branch.matched))
     return Branch(branch.patterns, branch.tables, steps, branch.terms)
+
+
+def trigger_of(seed: TriplePattern | PathPattern) -> Term | None:
+    """The predicate of which a delta needs a triple to match a pattern; None: any predicate.
+
+    >>> from dotr.model.algebra import Link, Repeat
+    >>> trigger_of(PathPattern(Var("x"), Repeat(Link("<p>"), 0, True), Var("y")))
+    '<p>'
+    """
+    if isinstance(seed, TriplePattern):
+        return seed.predicate.term if isinstance(seed.predicate, Const) else None
+    predicates = path_predicates(seed.path) or ()
+    return next(iter(predicates)) if len(predicates) == 1 else None
+
+
+def _reads(pattern: TriplePattern | PathPattern) -> Reads | None:
+    """The kinds of triples that can add to a pattern's matches. A new node adds none to a path of
+    length zero: another pattern of the branch binds it."""
+    if isinstance(pattern, TriplePattern):
+        return reads_of(pattern)
+    predicates = path_predicates(pattern.path)
+    return None if predicates is None else frozenset((predicate, None) for predicate in predicates)
 
 
 def _in_background(pattern: TriplePattern, background: TripleIndex) -> bool:

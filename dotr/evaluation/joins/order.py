@@ -12,22 +12,27 @@ its triples).
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
 from enum import Enum
+from math import inf
 from typing import TypeAlias
 
 from dotr.evaluation.triples.index import NO_ENDS, NO_TERMS, TripleIndex
-from dotr.model.algebra import Const, Slot, TermPattern, TriplePattern
+from dotr.model.algebra import Const, PathPattern, Repeat, Slot, TermPattern, TriplePattern, Var
 from dotr.model.datalog import Bind, FilterItem, GroupAggregate, Not, RelationAtom
 from dotr.model.terms import Term, Variable
 from dotr.model.traverse import free_variables
 
-JoinItem: TypeAlias = TriplePattern | RelationAtom | TermPattern | FilterItem | Bind | Not | GroupAggregate
+GraphItem: TypeAlias = TriplePattern | PathPattern | RelationAtom
+"""An item of a body with matches on a side."""
+
+JoinItem: TypeAlias = GraphItem | TermPattern | FilterItem | Bind | Not | GroupAggregate
 
 
 class Side(Enum):
     """The index that a triple pattern reads: the background, the delta (the instant's triples) or
-    both.
+    both. A path on the delta has the pairs that the delta adds to those of the background.
     """
 
     BACKGROUND = "background"
@@ -36,9 +41,9 @@ class Side(Enum):
 
 
 Sides: TypeAlias = Side | Sequence[Side]
-"""The side of every triple pattern of a body, or one for each, in the order of the body."""
+"""The side of every triple pattern and path of a body, or one for each, in the order of the body."""
 
-JoinStep: TypeAlias = tuple[TriplePattern | RelationAtom, Side] | TermPattern | FilterItem | Bind | Not | GroupAggregate
+JoinStep: TypeAlias = tuple[GraphItem, Side] | TermPattern | FilterItem | Bind | Not | GroupAggregate
 
 
 def ordered(body: Sequence[JoinItem], bound: Collection[Variable], sides: Sides, background: TripleIndex | None) -> list[JoinStep]:
@@ -48,12 +53,12 @@ def ordered(body: Sequence[JoinItem], bound: Collection[Variable], sides: Sides,
     Returns triple patterns with their sides, and the other items.
     """
     # Most rules have one atom beside the delta atom.
-    if len(body) == 1 and isinstance(body[0], TriplePattern | RelationAtom):
+    if len(body) == 1 and isinstance(body[0], GraphItem):
         return [(body[0], sides if isinstance(sides, Side) else sides[0])]
     bound_now = set(bound)
-    triples = [item for item in body if isinstance(item, TriplePattern | RelationAtom)]
+    triples = [item for item in body if isinstance(item, GraphItem)]
     patterns = list(zip(triples, [sides] * len(triples) if isinstance(sides, Side) else sides, strict=True))
-    conditions = [item for item in body if not isinstance(item, TriplePattern | RelationAtom)]
+    conditions = [item for item in body if not isinstance(item, GraphItem)]
     matched = bound_now.union(*(free_variables(p) for p, _ in patterns), (c.variable for c in conditions if isinstance(c, Bind)))
     matched = matched.union(*(free_variables(c) for c in conditions if isinstance(c, TermPattern)))
     aggregates = [c for c in conditions if isinstance(c, GroupAggregate)]
@@ -90,6 +95,8 @@ def ordered(body: Sequence[JoinItem], bound: Collection[Variable], sides: Sides,
         if patterns:
             best = min(patterns, key=lambda each: _fanout(each[0], each[1], bound_now, background))
             patterns.remove(best)
+            if isinstance(best[0], PathPattern) and best[1] is Side.DELTA:
+                best = _near(best[0], patterns), Side.DELTA
             steps.append(best)
             bound_now.update(free_variables(best[0]))
         else:
@@ -98,15 +105,33 @@ def ordered(body: Sequence[JoinItem], bound: Collection[Variable], sides: Sides,
     return steps
 
 
+@dataclass(frozen=True, slots=True)
+class SelectivePath(PathPattern):
+    """A path on the delta with the patterns that its pairs will be joined with, and their sides."""
+
+    near: tuple[tuple[TriplePattern, Side], ...]
+
+
+def _near(path: PathPattern, patterns: Iterable[tuple[GraphItem, Side]]) -> SelectivePath:
+    ends = {slot for slot in (path.subject, path.object) if isinstance(slot, Var)}
+    near = [(each, side) for each, side in patterns if isinstance(each, TriplePattern) and ends.intersection((each.subject, each.object))]
+    return SelectivePath(path.subject, path.path, path.object, tuple(near))
+
+
 def _binds(aggregate: GroupAggregate) -> list[Variable]:
     return [*aggregate.keys, *(name for name, _ in aggregate.results)]
 
 
-def _fanout(pattern: TriplePattern | RelationAtom, side: Side, bound: Collection[Variable], background: TripleIndex | None) -> float:
+def _fanout(pattern: GraphItem, side: Side, bound: Collection[Variable], background: TripleIndex | None) -> float:
     """The estimated number of triples, or rows of a relation, that match one row."""
     if isinstance(pattern, RelationAtom):
         free = sum(not _is_bound(slot, bound) for slot in pattern.slots)
         return (0.0, 4.0)[free] if free < 2 else (8.0 if free < len(pattern.slots) else 1e4)
+    if isinstance(pattern, PathPattern):
+        if side is Side.DELTA:
+            return 0.5  # its pairs are computed once, whatever is bound
+        ends = _is_bound(pattern.subject, bound) + _is_bound(pattern.object, bound)
+        return (inf, 10.0 if isinstance(pattern.path, Repeat) and pattern.path.many else 4.0, 0.75)[ends]
     subject, predicate, object = (_is_bound(slot, bound) for slot in (pattern.subject, pattern.predicate, pattern.object))
     bound_slots = subject + predicate + object
     if bound_slots == 3:

@@ -11,9 +11,10 @@ from enum import Enum
 from itertools import pairwise
 from typing import NamedTuple, TypeAlias, assert_never
 
+from dotr.evaluation.joins.paths import path_ends
 from dotr.evaluation.joins.scope import mentioned
 from dotr.instant.queries.graph import Graph
-from dotr.instant.queries.matching import Bindings, Solution, path_ends
+from dotr.instant.queries.matching import Bindings, Solution
 from dotr.model.algebra import (
     AggregateCall,
     Alternative,
@@ -182,7 +183,7 @@ def path_triples(graph: Graph, path: Path, start: Term, end: Term) -> list[Tripl
         case Inverse(inner):
             return path_triples(graph, inner, end, start)
         case Sequence(left, right):
-            for middle in sorted(set(path_ends(graph, left, start, forward=True))):
+            for middle in sorted(set(path_ends(left, graph.indexes, graph.spend, forward=True)(start))):
                 after = path_triples(graph, right, middle, end)
                 if after is not None:
                     return [*(path_triples(graph, left, start, middle) or ()), *after]
@@ -207,12 +208,13 @@ def _repeated(graph: Graph, inner: Path, start: Term, end: Term, *, at_least: in
     """The triples of the fewest repetitions of a path, breadth first."""
     if at_least == 0 and start == end:
         return []
+    ends = path_ends(inner, graph.indexes, graph.spend, forward=True)
     before: dict[Term, Term] = {}
     frontier = [start]
     while frontier:
         reached: dict[Term, Term] = {}
         for node in frontier:
-            for other in path_ends(graph, inner, node, forward=True):
+            for other in ends(node):
                 if other not in before:
                     reached.setdefault(other, node)
         before.update(reached)

@@ -50,17 +50,6 @@ class Graph:
         self.spend(1 + len(known) + len(added))
         return known + added if known and added else known or added
 
-    def subjects(self, predicate: Term, object: Term) -> Iterable[Term]:
-        """The subjects of a predicate and an object, each once. Raises `LimitExceeded`."""
-        known = self.background.by_object.get(predicate, NO_ENDS).get(object, NO_TERMS)
-        added = self.delta.by_object.get(predicate, NO_ENDS).get(object, NO_TERMS)
-        self.spend(1 + len(known) + len(added))
-        return known + added if known and added else known or added
-
-    def is_node(self, term: Term) -> bool:
-        """Tests whether the term is the subject or the object of a triple."""
-        return any(term in part.by_subject[p] or term in part.by_object[p] for part in self.indexes for p in part.predicates())
-
     def nodes(self) -> Iterator[Term]:
         """The subjects and objects of all triples, each once."""
         seen: set[Term] = set()

@@ -9,10 +9,11 @@ matches.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from math import inf
 from typing import TypeAlias, assert_never
 
+from dotr.evaluation.joins.paths import is_node, path_ends, path_test
 from dotr.evaluation.joins.scope import can_look_up, is_nullable, variables_of
 from dotr.instant.queries.graph import Graph
 from dotr.model.algebra import (
@@ -141,20 +142,22 @@ def _path_matches(graph: Graph, pattern: PathPattern, solution: Solution, outer:
     start, end = _value(subject, solution), _value(object, solution)
     if is_nullable(pattern.path) and not any(isinstance(slot, Const) or slot.name in outer for slot in (subject, object)):
         for value in (start, end):
-            if value is not None and not graph.is_node(value):
+            if value is not None and not is_node(graph.indexes, value):
                 return  # between variables a path of length zero matches at a node of the graph
-    if start is not None:
-        for reached in path_ends(graph, pattern.path, start, forward=True):
+    if start is not None and subject == object:
+        end = start
+    if start is not None and end is not None and isinstance(pattern.path, Repeat):
+        if path_test(pattern.path, graph.indexes, graph.spend)(start, end):
+            yield solution
+    elif start is not None:
+        for reached in path_ends(pattern.path, graph.indexes, graph.spend, forward=True)(start):
             if end is not None:
                 if reached == end:
-                    yield solution
-            elif subject == object:
-                if reached == start:
                     yield solution
             elif isinstance(object, Var):
                 yield {**solution, object.name: reached}
     elif end is not None and isinstance(subject, Var):
-        for reached in path_ends(graph, pattern.path, end, forward=False):
+        for reached in path_ends(pattern.path, graph.indexes, graph.spend, forward=False)(end):
             yield {**solution, subject.name: reached}
     elif isinstance(subject, Var) and isinstance(object, Var):
         for first, last in path_pairs(graph, pattern.path):
@@ -166,56 +169,8 @@ def _path_matches(graph: Graph, pattern: PathPattern, solution: Solution, outer:
 
 # Property paths over a graph (SPARQL 1.1, sections 9 and 18.4).
 #
-# Idea: evaluation walks forward from a known subject or backward from a known object; all pairs are
-# enumerated only if neither end is known.
-# Invariant: sequence, alternative and negated sets keep multiplicity; `?`, `*` and `+` are distinct.
-# Cost: of `*` and `+`, the edges reachable from the known end.
-
-
-def path_ends(graph: Graph, path: Path, start: Term, *, forward: bool) -> Iterable[Term]:
-    """The ends of paths that start at a term, or (backward) the starts of paths that end there."""
-    match path:
-        case Link(predicate):
-            return graph.objects(start, predicate) if forward else graph.subjects(predicate, start)
-        case Inverse(inner):
-            return path_ends(graph, inner, start, forward=not forward)
-        case Sequence(left, right):
-            return _sequence(graph, left, right, start, forward)
-        case Alternative(left, right):
-            return [*path_ends(graph, left, start, forward=forward), *path_ends(graph, right, start, forward=forward)]
-        case Repeat(inner, least, many):
-            return _repeat(graph, inner, least, many, start, forward)
-        case Negated():
-            return _negated(graph, path, start, forward)
-        case _:
-            assert_never(path)
-
-
-def _sequence(graph: Graph, left: Path, right: Path, start: Term, forward: bool) -> Iterator[Term]:
-    if is_nullable(left) and is_nullable(right) and not graph.is_node(start):
-        return  # the term in the middle is the value of a variable, hence a node of the graph
-    first, second = (left, right) if forward else (right, left)
-    for middle in path_ends(graph, first, start, forward=forward):
-        yield from path_ends(graph, second, middle, forward=forward)
-
-
-def _repeat(graph: Graph, inner: Path, least: int, many: bool, start: Term, forward: bool) -> Iterable[Term]:
-    seen: dict[Term, None] = {start: None} if least == 0 else {}
-    frontier = dict.fromkeys(end for end in path_ends(graph, inner, start, forward=forward) if end not in seen)
-    while frontier:
-        seen.update(frontier)
-        if not many:
-            break
-        frontier = dict.fromkeys(end for middle in frontier for end in path_ends(graph, inner, middle, forward=forward) if end not in seen)
-    return seen
-
-
-def _negated(graph: Graph, path: Negated, start: Term, forward: bool) -> Iterator[Term]:
-    for excluded, along in ((path.forward, forward), (path.backward, not forward)):
-        if excluded is not None:
-            for predicate in graph.predicates():
-                if predicate not in excluded:
-                    yield from graph.objects(start, predicate) if along else graph.subjects(predicate, start)
+# A path with a known end is walked from it (`dotr.evaluation.joins.paths`); all pairs are enumerated
+# only if neither end is known.
 
 
 def path_pairs(graph: Graph, path: Path) -> Iterator[tuple[Term, Term]]:
@@ -229,16 +184,18 @@ def path_pairs(graph: Graph, path: Path) -> Iterator[tuple[Term, Term]]:
             for subject, object in path_pairs(graph, inner):
                 yield object, subject
         case Sequence(left, right):
+            ends = path_ends(right, graph.indexes, graph.spend, forward=True)
             for subject, middle in path_pairs(graph, left):
-                for object in path_ends(graph, right, middle, forward=True):
+                for object in ends(middle):
                     yield subject, object
         case Alternative(left, right):
             yield from path_pairs(graph, left)
             yield from path_pairs(graph, right)
         case Repeat(inner, least, _):
             starts = graph.nodes() if least == 0 else iter(dict.fromkeys(subject for subject, _ in path_pairs(graph, inner)))
+            ends = path_ends(path, graph.indexes, graph.spend, forward=True)
             for subject in starts:
-                for object in path_ends(graph, path, subject, forward=True):
+                for object in ends(subject):
                     yield subject, object
         case Negated(ahead, back):
             for excluded, along in ((ahead, True), (back, False)):

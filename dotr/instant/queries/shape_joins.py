@@ -35,13 +35,13 @@ from dotr.evaluation.joins.branches import Branch, BranchStep, rename_variables
 from dotr.evaluation.joins.compile import JoinWriter
 from dotr.evaluation.joins.deltas import DeltaQuery
 from dotr.evaluation.joins.order import JoinStep, Side, ordered
-from dotr.evaluation.joins.scope import mentioned_in
+from dotr.evaluation.joins.scope import mentioned_in, path_predicates
 from dotr.evaluation.limits import Limits
 from dotr.evaluation.triples.index import TripleIndex
 from dotr.instant.datalog.closure.shape_conclusions import ShapeConclusions
 from dotr.instant.queries.plan import QueryPlan
 from dotr.instant.queries.shared_joins import RowsByKey, TrieNode, write_trie
-from dotr.model.algebra import Call, Const, TriplePattern, Var
+from dotr.model.algebra import Call, Const, PathPattern, TriplePattern, Var
 from dotr.model.templates import GraphShape
 from dotr.model.terms import Term, Triple, Variable
 from dotr.model.traverse import free_variables
@@ -214,15 +214,25 @@ def _shaped(
     Raises `_NotByShape` for a query that may join two graphs.
     """
     branch = query.branch
+    for pattern, side in zip(branch.patterns, query.sides, strict=True):
+        if isinstance(pattern, PathPattern):
+            links = path_predicates(pattern.path)
+            if links is None or any(each in predicates or conclusions.has(each, None) for each in links):
+                raise _NotByShape
+            if side is Side.DELTA:
+                return []
     read_delta = {pattern.subject for pattern, side in zip(branch.patterns, query.sides, strict=True) if side is Side.DELTA}
     if len(read_delta) != 1 or branch.terms or not branch.is_monotone:
         raise _NotByShape
     own = read_delta.pop()
     names: dict[Variable, Variable] = {}
     conditions: list[BranchStep] = []
-    others: list[TriplePattern] = []
+    others: list[TriplePattern | PathPattern] = []
     matches = isinstance(own, Var)  # a term of the query is no blank node of the stream
     for pattern, side in zip(branch.patterns, query.sides, strict=True):
+        if isinstance(pattern, PathPattern):  # its triples are in the background
+            others.append(pattern)
+            continue
         if not isinstance(pattern.predicate, Const):
             raise _NotByShape
         value = pattern.object.term if isinstance(pattern.object, Const) else None
@@ -251,7 +261,11 @@ def _shaped(
 
 
 def _is_read(
-    name: Variable, names: Collection[Variable], others: Sequence[TriplePattern], branch: Branch, projection: Collection[Variable]
+    name: Variable,
+    names: Collection[Variable],
+    others: Sequence[TriplePattern | PathPattern],
+    branch: Branch,
+    projection: Collection[Variable],
 ) -> bool:
     """True if the variable of a graph's blank node is read outside the patterns of the graph."""
     expressions = [step.expression for step in branch.steps if isinstance(step, BranchStep)]

@@ -29,7 +29,7 @@ from dotr.evaluation.joins.scope import mentioned_in
 from dotr.evaluation.limits import Limits
 from dotr.evaluation.triples.index import TripleIndex
 from dotr.instant.queries.plan import QueryPlan
-from dotr.model.algebra import Const, TriplePattern
+from dotr.model.algebra import Const, PathPattern, TriplePattern
 from dotr.model.terms import Term, Variable
 from dotr.model.traverse import free_variables
 
@@ -118,7 +118,7 @@ def _single(member: GroupMember, join: BranchFunction) -> GroupFunction:
 def _safe_size(query: DeltaQuery, background: TripleIndex, max_work: int, fanouts: FanoutBounds) -> int:
     """The largest delta size for which a delta query does at most this work."""
     branch = query.branch
-    if not branch.is_monotone:
+    if not branch.is_monotone or any(isinstance(each, PathPattern) for each in branch.patterns):
         return 0
     steps = ordered(join_items(branch, early_filters(branch)), (), query.sides, background)
     return fanouts.safe_size(steps, prod(len(table.rows) for table in branch.tables), max_work)

@@ -30,12 +30,12 @@ from typing import Final, TypeAlias, TypeVar
 from dotr.evaluation.expressions import condition, evaluator
 from dotr.evaluation.joins.branch_loops import AnswerRow, BranchFunction, compile_branch, with_known_terms
 from dotr.evaluation.joins.branches import Branch
-from dotr.evaluation.joins.deltas import Conjunction
+from dotr.evaluation.joins.deltas import Conjunction, trigger_of
 from dotr.evaluation.joins.order import Side
 from dotr.evaluation.joins.scope import query_parameters
 from dotr.evaluation.limits import Limits
 from dotr.evaluation.triples.index import TripleIndex
-from dotr.model.algebra import Const, Expression, Values, Var
+from dotr.model.algebra import Expression, TriplePattern, Values, Var
 from dotr.model.terms import Term, Variable
 from dotr.temporal.answers.changes import NO_ROWS, NO_TRIPLES, GraphChange, GraphChanges, GraphName, ReportWork, RowChanges
 
@@ -167,7 +167,7 @@ class _BranchJoins:
 
     @cached_property
     def over_delta(self) -> BranchFunction:
-        return self._compiled(Side.DELTA)
+        return self._compiled([Side.DELTA if isinstance(each, TriplePattern) else Side.BOTH for each in self._branch.patterns])
 
     def lookup(self, names: Sequence[Variable]) -> BranchFunction:
         return self._compiled(Side.BOTH, names)
@@ -188,7 +188,7 @@ class _BranchJoins:
         patterns = self._branch.patterns
         return [
             (
-                pattern.predicate.term if isinstance(pattern.predicate, Const) else None,
+                trigger_of(pattern),
                 self._compiled([Side.BACKGROUND] * number + [Side.DELTA] + [Side.BOTH] * (len(patterns) - number - 1)),
             )
             for number, pattern in enumerate(patterns)

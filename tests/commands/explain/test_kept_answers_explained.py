@@ -32,8 +32,9 @@ KEPT = "its solutions are kept from report to report; a report costs what change
             f"SELECT ?x {WINDOW} {{ WINDOW <w> {{ ?x :p ?y FILTER EXISTS {{ ?x :q ?z OPTIONAL {{ ?z :r ?y }} }} }} }}",
             "in full at each report, for EXISTS of more than a conjunction or UNION, over parts whose solutions are kept: those of ?x ?y",
         ),
+        (f"SELECT ?x {WINDOW} {{ WINDOW <w> {{ ?x :p ?y . ?y :q+ ?z }} }}", KEPT),
         (
-            f"SELECT ?x {WINDOW} {{ WINDOW <w> {{ ?x :p ?y . ?y :q+ ?z }} }}",
+            f"SELECT ?x {WINDOW} {{ WINDOW <w> {{ ?x :p ?y . ?w :q+ ?z }} }}",
             "in full at each report, for a property path, over parts whose solutions are kept: those of ?x ?y",
         ),
         (f"SELECT ?x {WINDOW} {{ WINDOW <w> {{ ?x :p+ ?y }} }}", "in full at each report, for a property path"),

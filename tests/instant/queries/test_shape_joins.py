@@ -11,7 +11,24 @@ from dotr.instant.datalog.background.knowledge import Knowledge
 from dotr.instant.datalog.entailment import Entailment, rule_set
 from dotr.instant.instants import merge
 from dotr.instant.stage_one import StageOne
-from dotr.model.algebra import Bgp, Call, Const, Expression, Extend, Filter, Join, Pattern, Select, TriplePattern, Union, Values, Var
+from dotr.model.algebra import (
+    Bgp,
+    Call,
+    Const,
+    Expression,
+    Extend,
+    Filter,
+    Join,
+    Link,
+    PathPattern,
+    Pattern,
+    Repeat,
+    Select,
+    TriplePattern,
+    Union,
+    Values,
+    Var,
+)
 from dotr.model.datalog import DatalogRule
 from dotr.model.rules import FactSource
 from dotr.model.templates import GraphShape, ShapedTriple
@@ -40,9 +57,13 @@ def of(name: str, predicate: Term, value: str) -> TriplePattern:
 
 
 @st.composite
-def patterns(draw: st.DrawFn) -> TriplePattern:
-    """Most often a pattern of the graph itself or of the background, else any."""
-    kind = draw(st.integers(0, 19))
+def patterns(draw: st.DrawFn) -> TriplePattern | PathPattern:
+    """Most often a pattern of the graph itself or of the background, else any; or a path."""
+    kind = draw(st.integers(0, 22))
+    if kind > 19:
+        link = Link(draw(st.sampled_from([*BACKGROUND[:2] * 3, STREAMED[2]])))
+        ends = draw(st.sampled_from("yyzx")), draw(st.sampled_from("yzwu"))
+        return PathPattern(Var(ends[0]), Repeat(link, draw(st.integers(0, 1)), draw(st.booleans()) or kind == 20), Var(ends[1]))
     if kind < 12:
         return of("x", draw(st.sampled_from(STREAMED)), draw(st.sampled_from(["y", "z", "w", NODES[0]])))
     if kind < 19:
@@ -151,6 +172,10 @@ def test_queries_over_single_graphs_need_no_closure() -> None:
     assert reads_shapes(room)
     assert reads_shapes(room, entailment=Entailment.RDFS), "types that no query reads are not concluded"
     assert reads_shapes(Select(("s",), Bgp((SENSOR, of("r", STREAMED[2], "w"))))), "no graph of the shape has it"
+    within = PathPattern(Var("s"), Repeat(Link(BACKGROUND[0]), 1, True), Var("room"))
+    assert reads_shapes(Select(("room",), Bgp((SENSOR, within)))), "a path over the background"
+    streamed = PathPattern(Var("s"), Repeat(Link(STREAMED[1]), 1, True), Var("room"))
+    assert not reads_shapes(Select(("room",), Bgp((SENSOR, streamed))))
 
 
 @pytest.mark.parametrize(

@@ -34,7 +34,7 @@ from dotr.evaluation.joins.compile import Row, compile_join
 from dotr.evaluation.joins.order import JoinItem, Side, ordered
 from dotr.evaluation.triples.index import HIDDEN, TripleIndex
 from dotr.instant.datalog.closure.derivations import ConstraintViolation, Push, RuleWriter
-from dotr.model.algebra import Const, TermPattern, TriplePattern, Var
+from dotr.model.algebra import Const, PathPattern, TermPattern, TriplePattern, Var
 from dotr.model.datalog import Bind, DatalogRule, FilterItem, GroupAggregate, Not, RelationAtom
 from dotr.model.terms import OWL, RDF, RDF_REIFIES, RDF_TYPE, RDFS, Term, Variable, iri, is_iri
 from dotr.model.traverse import free_variables
@@ -314,7 +314,7 @@ def split_schema(position: DeltaPosition, background: TripleIndex) -> SchemaSpli
                 return bool(schema) and names <= reachable
             case Bind():
                 return bool(schema) and names <= reachable and item.variable not in triple_variables
-            case Not() | GroupAggregate() | TermPattern() | RelationAtom():
+            case Not() | GroupAggregate() | PathPattern() | TermPattern() | RelationAtom():
                 return False
 
     while found := next((item for item in rest if is_schema(item)), None):
