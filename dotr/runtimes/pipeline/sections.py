@@ -177,8 +177,13 @@ class InputSection(Section):
     )
     time: str | None = Field(
         default=None,
-        description="csv: the column that holds the time, required; json: its path, required; turtle, ntriples, jsonld, RDF messages: its "
-        "predicate, prov:generatedAtTime if none; $timestamp: the time that Kafka gives; $received: that of arrival by mqtt or http",
+        description="csv: the column that holds the time, required; json: its path, required; other formats but ndjson: its predicate, or "
+        "a path of / and ^ such as sosa:phenomenonTime/time:inXSDDateTime, prov:generatedAtTime if none; in files in trig and nquads it is "
+        "in each named graph; $timestamp: the time that Kafka gives; $received: that of arrival by mqtt or http",
+    )
+    times: Literal["one", "latest", "earliest"] = Field(
+        default="one",
+        description="turtle, ntriples, jsonld, trig, nquads: the time of an element that has several; one: such an element is unreadable",
     )
     map: str | None = Field(default=None, description="csv, json: the template that makes the graph of a row or an object, required")
     each: str | None = Field(
@@ -201,6 +206,11 @@ class InputSection(Section):
         default=None, description="jsonld: the file that stands for each remote context; no other is used, and nothing is fetched"
     )
     context: str | None = Field(default=None, min_length=1, description="jsonld: the file with the context of messages without one")
+    base: str | None = Field(
+        default=None,
+        min_length=1,
+        description="jsonld: the IRI that relative IRIs are resolved against; a message with one is unreadable if none",
+    )
 
     @field_validator("spool")
     @classmethod
