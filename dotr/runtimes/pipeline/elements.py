@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 from typing import Final
 
 from pyoxigraph import NamedNode
 
-from dotr.errors.diagnostics import Diagnostic, Refused, did_you_mean, refuse
+from dotr.errors.diagnostics import Diagnostic, Refused, did_you_mean
 from dotr.model.places import Document
 from dotr.model.terms import WELL_KNOWN, Prefixes
 from dotr.runtimes.pipeline.config import Config
@@ -17,8 +16,6 @@ from dotr.runtimes.pipeline.sections import InputSection
 from dotr.streams.formats.lines import STANDARD_INPUT
 from dotr.streams.records import ElementMap, GraphSettings, SentTime, Times
 from dotr.syntax.turtle.graphs import parser_message
-from dotr.syntax.turtle.jsonld import context_of
-from dotr.syntax.turtle.nesting import check_json_nesting
 
 _MAPPED: Final = ("csv", "json")
 _GRAPHS: Final = ("turtle", "ntriples", "jsonld", "trig", "nquads")
@@ -111,6 +108,7 @@ def graph_settings(config: Config, section: InputSection, number: int) -> GraphS
     if section.format in _MAPPED or (section.format == "ndjson" and not time.startswith("$")):
         return GraphSettings()
     problems: list[Diagnostic] = []
+    nesting = config.settings.limits.nesting
     if time and not time.startswith("$"):
         try:
             time = path_of(time, config.settings.prefixes)
@@ -123,20 +121,12 @@ def graph_settings(config: Config, section: InputSection, number: int) -> GraphS
         except ValueError as error:
             hint = "Write a whole IRI, such as http://example.org/plant/."
             problems.append(Diagnostic("C203", f"base is no IRI: {parser_message(error)}", config.span("input", number, "base"), hint))
-    contexts: list[tuple[str, str]] = []
-    context = ""
-    for iri, path in (section.contexts or {}).items():
-        try:
-            contexts.append((iri, _context_file(config, path, ("input", number, "contexts", iri))))
-        except Refused as refused:
-            problems += refused.diagnostics
-    try:
-        context = _context_file(config, section.context, ("input", number, "context")) if section.context else ""
-    except Refused as refused:
-        problems += refused.diagnostics
+    contexts = config.files.contexts(section.contexts or {}, ("input", number, "contexts"), problems, nesting)
+    given = {"context": section.context} if section.context else {}
+    context = config.files.contexts(given, ("input", number), problems, nesting)
     if problems:
         raise Refused(problems)
-    return GraphSettings(time, tuple(contexts), context, section.base or "", Times(section.times))
+    return GraphSettings(time, contexts, context[0][1] if context else "", section.base or "", Times(section.times))
 
 
 def path_of(text: str, prefixes: Prefixes) -> str:
@@ -178,19 +168,3 @@ def path_of(text: str, prefixes: Prefixes) -> str:
     if path[-1].startswith("^"):
         raise ValueError(f"{text} ends at a subject, which is no time")
     return "/".join(path)
-
-
-def _context_file(config: Config, path: str, location: tuple[str | int, ...]) -> str:
-    """The text of a JSON-LD file with a context; raises `Refused` where it cannot be read or
-    used."""
-    file, place = config.files.path(path, location), config.span(*location)
-    try:
-        text = Path(file).read_text(encoding="utf-8-sig")
-        check_json_nesting(text, config.settings.limits.nesting)
-        context_of(text)
-    except OSError as error:
-        raise refuse("C301", f"cannot read {file}: {(error.strerror or str(error)).lower()}", place, "Is its path right?") from None
-    except (ValueError, RecursionError) as error:
-        hint = 'A file that stands for a context is {"@context": …}.'
-        raise refuse("C203", f"{file} is no JSON-LD context: {error}", place, hint) from None
-    return text

@@ -79,7 +79,7 @@ class ElementTime:
         if not times:
             raise ValueError(missing or f"it has no {self._shown}")
         if len(times) > 1 and self._choice is Times.ONE:
-            raise ValueError(f"it has more than one {self._shown}")
+            raise ValueError(f"it has more than one {self._shown} (times: latest or earliest chooses one)")
         return min(times) if self._choice is Times.EARLIEST else max(times)
 
     def of(self, values: Iterable[Term], missing: str = "") -> Micros:
