@@ -26,7 +26,7 @@ from pyoxigraph import Triple as TripleTerm
 from dotr.errors.diagnostics import Diagnostic, Refused, refuse
 from dotr.evaluation.limits import LIMITS
 from dotr.instant.datalog.background.sources import ABSOLUTE, READING, Reading
-from dotr.instant.datalog.background.syntaxes import Syntax, syntaxes_of
+from dotr.instant.datalog.background.syntaxes import syntaxes_of
 from dotr.model.places import Document, Span
 from dotr.model.terms import Term, Triple
 from dotr.syntax.turtle.jsonld import context_inliner, parse_jsonld
@@ -65,16 +65,20 @@ def read_graph(path: str | Path, number: int = 0, terms: dict[Term, Term] | None
         syntaxes_of(path, b"", declared)  # raises for an unknown extension
     content = _content(path)
     interned = ({} if terms is None else terms).setdefault
-    failed: list[tuple[Syntax, Diagnostic]] = []
-    for syntax in syntaxes_of(path, content, declared):
+    failed: list[Diagnostic] = []
+    syntaxes = syntaxes_of(path, content, declared)
+    for syntax, _ in syntaxes:
         try:
-            return _triples(path, content, syntax.form, number, interned, reading)
+            return _triples(path, content, syntax, number, interned, reading)
         except Refused as refused:
-            failed.append((syntax, refused.diagnostics[0]))
-    first = failed[0][1]
+            failed += refused.diagnostics
+    first = failed[0]
     if len(failed) > 1:
-        reasons = [f"as {syntax.form.name} ({syntax.by}): {each.message.removeprefix(f'{path}: ')}" for syntax, each in failed]
-        first = replace(first, message="; ".join(reasons if first.span else [f"{path}: {reasons[0]}", *reasons[1:]]))
+        reasons = [
+            f"as {syntax.name} ({by}): {each.message.removeprefix(f'{path}: ')}"
+            for (syntax, by), each in zip(syntaxes, failed, strict=True)
+        ]
+        first = replace(first, message=f"{'' if first.span else f'{path}: '}{'; '.join(reasons)}")
     raise Refused([first])
 
 

@@ -38,16 +38,17 @@ class Reading:
     contexts: tuple[tuple[str, str], ...] = ()
 
     def to_list(self) -> list[Any]:
-        """The declarations as a list for JSON and for digests; empty without any.
-
-        >>> Reading.from_list(Reading((("/kb/a.txt", "turtle"),)).to_list()), Reading().to_list()
-        (Reading(formats=(('/kb/a.txt', 'turtle'),), contexts=()), [])
-        """
-        return [list(map(list, self.formats)), list(map(list, self.contexts))] if self != READING else []
+        """The declarations as a list for JSON and for digests; empty without any."""
+        return [self.formats, self.contexts] if self != READING else []
 
     @staticmethod
     def from_list(items: Sequence[Any]) -> Reading:
-        """Inverse of `to_list`."""
+        """Inverse of `to_list`.
+
+        >>> reading = Reading((("/kb/a.txt", "turtle"),))
+        >>> Reading.from_list(reading.to_list()) == reading, Reading().to_list()
+        (True, [])
+        """
         return Reading(*(tuple((key, value) for key, value in pairs) for pairs in items))
 
 

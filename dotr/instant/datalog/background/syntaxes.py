@@ -7,25 +7,12 @@ and Turtle from each other, and RDF from syntaxes of ontologies that are no RDF.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from pyoxigraph import RdfFormat
 
 from dotr.errors.diagnostics import refuse
-
-FORMATS: Final[Mapping[str, RdfFormat]] = {
-    "turtle": RdfFormat.TURTLE,
-    "ntriples": RdfFormat.N_TRIPLES,
-    "n3": RdfFormat.N3,
-    "nquads": RdfFormat.N_QUADS,
-    "trig": RdfFormat.TRIG,
-    "rdfxml": RdfFormat.RDF_XML,
-    "jsonld": RdfFormat.JSON_LD,
-}
-"""The syntaxes by the values of `format` in a configuration."""
 
 _EXTENSIONS: Final = {
     ".ttl": RdfFormat.TURTLE,
@@ -39,6 +26,8 @@ _EXTENSIONS: Final = {
     ".jsonld": RdfFormat.JSON_LD,
     ".json": RdfFormat.JSON_LD,
 }
+FORMATS: Final = {re.sub(r"\W", "", form.name).lower(): form for form in _EXTENSIONS.values()}
+"""The syntaxes by the values of `format` in a configuration: `rdfxml` is RDF/XML."""
 _ROBOT: Final = "Convert it, for example with ROBOT: robot convert --input {path} --output {stem}.ttl"
 _DOWNLOAD: Final = "Download the RDF instead of the page about it: curl -L -H 'Accept: text/turtle' -o {stem}.ttl …"
 _COMMENTS: Final = rb"(?:\s|#[^\n]*+)*+"
@@ -64,37 +53,28 @@ _JSONLD_KEY: Final = re.compile(rb'"(?:@|[^"]*:)[^"]*"\s*:')
 """A keyword or an IRI as a member's name, without which JSON makes no triple."""
 
 
-@dataclass(frozen=True, slots=True)
-class Syntax:
-    """A syntax by which a file is read, and what says so, for messages."""
-
-    form: RdfFormat
-    by: str
-
-
-def syntaxes_of(path: Path, content: bytes, declared: str = "") -> list[Syntax]:
-    """The syntaxes of a file, in the order in which they are tried.
+def syntaxes_of(path: Path, content: bytes, declared: str = "") -> list[tuple[RdfFormat, str]]:
+    """The syntaxes of a file in the order in which they are tried, each with what says it.
 
     `declared`: the format of the configuration; empty: that of the extension. Raises `Refused` where
     there is none (K102), or the text is no RDF (K108).
 
-    >>> [each.form.name for each in syntaxes_of(Path("a.owl"), b"@prefix : <http://e/> .")]
-    ['Turtle', 'RDF/XML']
-    >>> [each.form.name for each in syntaxes_of(Path("a.trig"), b"@prefix : <http://e/> .")]
-    ['TriG']
+    >>> syntaxes_of(Path("a.owl"), b"@prefix : <http://e/> .")
+    [(<RdfFormat Turtle>, 'its opening'), (<RdfFormat RDF/XML>, '.owl')]
+    >>> syntaxes_of(Path("a.trig"), b"@prefix : <http://e/> .")
+    [(<RdfFormat TriG>, '.trig')]
     """
     suffix = Path(path.name.lower().removesuffix(".gz")).suffix
-    found: list[Syntax] = []
-    if declared or suffix in _EXTENSIONS:
-        found = [Syntax(FORMATS[declared], "format") if declared else Syntax(_EXTENSIONS[suffix], suffix)]
+    form = FORMATS[declared] if declared else _EXTENSIONS.get(suffix)
+    found = [] if form is None else [(form, "format" if declared else suffix)]
     head = content[:_HEAD]
     for pattern, name, hint in _NO_RDF:
         if re.match(pattern, head, re.DOTALL):
             raise refuse("K108", f"{path}: {name}, which is no RDF", hint=hint.format(path=path, stem=path.with_suffix("")))
     opened = next((forms for pattern, forms in _OPENINGS if re.match(pattern, head, re.DOTALL)), ())
-    if opened and not (found and found[0].form in opened):
-        found.insert(0, Syntax(opened[0], "its opening"))
-    if found and found[0].by == ".json" and content and not _JSONLD_KEY.search(content):
+    if opened and form not in opened:
+        found.insert(0, (opened[0], "its opening"))
+    if found and found[0][1] == ".json" and content and not _JSONLD_KEY.search(content):
         hint = "Give it an @context, which makes it JSON-LD, or read it as an input (format: json, with a map)."
         raise refuse("K108", f"{path}: JSON without a context, which is no RDF", hint=hint)
     if not found:
