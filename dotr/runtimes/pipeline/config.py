@@ -134,7 +134,7 @@ class ConfigFiles:
     def contexts(
         self, files: Mapping[str, str], location: Location, problems: list[Diagnostic], nesting: int = LIMITS.nesting
     ) -> tuple[tuple[str, str], ...]:
-        """The texts of JSON-LD files with a context, each with its key in the mapping at a location.
+        """The texts of JSON-LD files with a context, by their keys in the mapping at a location.
 
         An error for each file that cannot be read or used is appended to `problems`.
         """

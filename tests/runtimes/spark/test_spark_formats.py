@@ -97,7 +97,7 @@ input:
   - { name: jsonld, format: jsonld, path: b.jsonl, time: ":of / :at", times: earliest, base: "http://e/rooms/" }
 output: [ { path: out } ]
 dead_letter: dead
-spark: { master: "local[2]", checkpoint: ck, batch: 30 }
+spark: { master: "local[2]", checkpoint: ck, batch: 20 }
 """
 
 
@@ -108,7 +108,7 @@ def write_inputs_with_times_inside() -> None:
     rooms = [{"id": f"http://e/{name}", "in": "http://e/hall"} for name in ("q0", "q1", "rooms/j0", "rooms/j1")]
     Path("rooms.json").write_text(json.dumps({"@context": "http://k/", "@graph": rooms}))
     Path("rooms.data").write_text("PREFIX : <http://e/> :n0 :in :hall . :n1 :in :hall .")
-    blocks = [f":s :member :g{n} . :g{n} {{ :q{n % 3} :temp {temp(n)} ; :at {n - 3 * (n % 20 == 19)} }} :s :p {n} .\n" for n in range(60)]
+    blocks = [f":s :member :g{n} . :g{n} {{ :q{n % 3} :temp {temp(n)} ; :at {n - 4 * (n % 20 == 19)} }} :s :p {n} .\n" for n in range(60)]
     blocks[30] = ":g { :q1 :temp 1 }\n"
     Path("a.trig").write_text("@prefix : <http://e/> .\n" + "".join(blocks))
     lines = []

@@ -17,7 +17,7 @@ from dotr.instant.datalog.entailment import Entailment
 from dotr.model.places import Document
 
 ABSOLUTE: Final = (".nt", ".nq", ".nt.gz", ".nq.gz")
-"""Extensions of files without relative IRIs: the content does not depend on the path of the file."""
+"""Extensions of files without relative IRIs: their content does not depend on their path."""
 CODE: Final = ("errors", "evaluation", "instant", "model", "syntax")
 """Packages of `dotr` whose code decides the content of a compiled background, and the answers of
 queries over it. All their imports are in one of them (tests/engine/test_sources.py); otherwise a

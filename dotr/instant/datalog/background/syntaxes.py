@@ -1,7 +1,7 @@
 """Syntaxes of RDF files: by a declared format, by the extension, and by the opening of the text.
 
-Idea: published files often have the syntax of another extension. The first characters tell XML, JSON
-and Turtle from each other, and RDF from syntaxes of ontologies that are no RDF.
+Idea: published files often have the syntax of another extension. The first characters tell XML,
+JSON and Turtle from each other, and RDF from syntaxes of ontologies that are no RDF.
 """
 
 from __future__ import annotations
@@ -56,8 +56,8 @@ _JSONLD_KEY: Final = re.compile(rb'"(?:@|[^"]*:)[^"]*"\s*:')
 def syntaxes_of(path: Path, content: bytes, declared: str = "") -> list[tuple[RdfFormat, str]]:
     """The syntaxes of a file in the order in which they are tried, each with what says it.
 
-    `declared`: the format of the configuration; empty: that of the extension. Raises `Refused` where
-    there is none (K102), or the text is no RDF (K108).
+    `declared`: the format of the configuration; empty: that of the extension. Raises `Refused`
+    where there is none (K102), or the text is no RDF (K108).
 
     >>> syntaxes_of(Path("a.owl"), b"@prefix : <http://e/> .")
     [(<RdfFormat Turtle>, 'its opening'), (<RdfFormat RDF/XML>, '.owl')]

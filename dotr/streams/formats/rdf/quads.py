@@ -6,10 +6,10 @@ graph whose subject is the graph's name. A record is readable if the default gra
 one `prov:generatedAtTime`; other statements about the graph are dropped. A time without triples is
 an empty graph. Where the input names the path of the time, it is in the graph itself, and a
 statement of the default graph is a record of its own, which is empty, unless it is between
-statements of one graph, where it is passed over. A broken statement makes a graph unreadable if it is between the graph's statements,
-contains the graph's name, or is adjacent to a time without triples; otherwise it is a separate
-record. Statements that may still belong to a graph are buffered up to the limit of a record; a
-larger graph is skipped in memory of that size.
+statements of one graph, where it is passed over. A broken statement makes a graph unreadable if it
+is between the graph's statements, contains the graph's name, or is adjacent to a time without
+triples; otherwise it is a separate record. Statements that may still belong to a graph are buffered
+up to the limit of a record; a larger graph is skipped in memory of that size.
 Invariant: records are consecutive, without overlap, and reading from the start of any record gives
 that record and the following ones again.
 """
@@ -215,22 +215,19 @@ def _text(run: Iterable[Statement], most: int | None = None) -> bytes:
 def _record(run: _Run, limit: int, times: ElementTime, elements: bool) -> Record:
     offset, line = run.statements[0].offset, run.statements[0].line
     raw = _text(run.statements) if run.head is None else run.head
-    reason = Reason.UNREADABLE if run.head is None else Reason.LIMIT
     triples = [triple for each in run.statements for triple in each.triples] if elements or times.written else ()
-    found, invalid = times.read(times.values(triples) if times.written else run.times)
-    try:
-        if invalid is not None:
-            raise invalid
-        if run.head is not None:
-            raise ValueError(limit_reason(limit))
-        for each in run.statements:
-            if each.graph is None and each.reason is not Reason.EMPTY:
-                reason = each.reason
-                raise ValueError(f"line {each.line} of it cannot be read: {each.why}")
-        time = times.chosen(found, "" if times.written else NO_TIME_BESIDE)
-    except ValueError as error:
-        stamp: Micros | None = None
-        with suppress(ValueError):
-            stamp = times.chosen(found)
-        return Record(offset, run.end, line, None, None, raw, str(error), stamp, reason)
-    return Record(offset, run.end, line, time, Element(time, canonical_triples(triples)) if elements else None, raw)
+    values = times.values(triples) if times.written else list(run.times)
+    broken = next((each for each in run.statements if each.graph is None and each.reason is not Reason.EMPTY), None)
+    why = limit_reason(limit) if run.head is not None else f"line {broken.line} of it cannot be read: {broken.why}" if broken else ""
+    if not why:
+        try:
+            time = times.of(values, "" if times.written else NO_TIME_BESIDE)
+            return Record(offset, run.end, line, time, Element(time, canonical_triples(triples)) if elements else None, raw)
+        except ValueError as error:
+            why = str(error)
+    found, invalid = times.read(values)
+    reason = Reason.LIMIT if run.head is not None else broken.reason if broken and invalid is None else Reason.UNREADABLE
+    stamp: Micros | None = None
+    with suppress(ValueError):
+        stamp = times.chosen(found)
+    return Record(offset, run.end, line, None, None, raw, str(invalid or why), stamp, reason)

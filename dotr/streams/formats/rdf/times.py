@@ -18,6 +18,7 @@ GENERATED_AT_TIME: Final = f"<{PROV}generatedAtTime>"
 _SHOWN: Final = "prov:generatedAtTime"
 _STEP: Final = re.compile(r"(\^?)(<[^>]*>)")
 _DATE: Final = re.compile(r"([0-9]{4}-[0-9]{2}-[0-9]{2})(Z|[+-][0-9]{2}:[0-9]{2})?")
+_LONGEST_DATE: Final = len("2024-05-01+02:00")
 _NUMBER: Final = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?", re.ASCII)
 _DATE_TIMES: Final = frozenset(XSD + name for name in ("dateTime", "dateTimeStamp", "date"))
 _NUMBERS: Final = frozenset(XSD + name for name in ("decimal", "double", "float"))
@@ -86,7 +87,9 @@ class ElementTime:
         """The time of an element with these values of the path, as `chosen`; raises ValueError also
         where one of them is no time.
         """
-        times, invalid = self.read(values)
+        if len(distinct := list(values)) == 1:  # that of nearly all elements
+            return time_of_term(distinct[0], self._unit, self._shown)
+        times, invalid = self.read(distinct)
         if invalid is not None:
             raise invalid
         return self.chosen(times, missing)
@@ -107,12 +110,14 @@ def time_of_term(term: Term, unit: Unit, path: str = _SHOWN) -> Micros:
     if term[0] == '"':
         text, datatype, _ = literal_parts(term)
         try:
+            if len(text) <= _LONGEST_DATE and (date := _DATE.fullmatch(text)):
+                return parse_date_time(f"{date[1]}T00:00:00{date[2] or ''}")
+            if datatype in _DATE_TIMES:
+                return parse_date_time(text)
             if datatype in _NUMBERS and _NUMBER.fullmatch(text):
                 return parse_number(text, unit)
-            if date := _DATE.fullmatch(text):
-                return parse_date_time(f"{date[1]}T00:00:00{date[2] or ''}")
             if datatype not in _NO_TIMES:
-                return parse_date_time(text) if datatype in _DATE_TIMES else parse_time(text, unit)
+                return parse_time(text, unit)
         except ValueError as error:
             raise ValueError(f"its {path} cannot be read: {error}") from None
     raise ValueError(f"its {path} is no time: {term if term[0] != '_' else 'a blank node'}")
