@@ -63,6 +63,8 @@ def letters(project: Project) -> list[dict[str, object]]:
         ("format: turtle, path: a.ttl, time: prov:used/^prov:at", "C203 time names no predicate: prov:used/^prov:at ends at a subject"),
         ("format: ndjson, path: a.ttl, times: latest", "C204 times belongs to turtle, ntriples, jsonld, trig and nquads, not to ndjson\n"),
         ("format: turtle, path: a.ttl, times: newest", "C203 input.0.times"),
+        ("format: turtle, path: a.ttl, time: ^http://e/a", "C203 time names no predicate: the prefix http: has not been declared"),
+        ("format: turtle, path: a.ttl, time: prov:used/", "prov:used/ is no path: write prov:used, or for one predicate <"),
         ("format: turtle, path: a.ttl, base: http://e/", "C204 base belongs to jsonld, not to turtle\n"),
         ("format: jsonld, path: a.ttl, base: plant/", "C203 base is no IRI: no scheme found"),
         ("format: jsonld, path: a.ttl, context: none.jsonld", "C301 cannot read none.jsonld: no such file or directory\n"),

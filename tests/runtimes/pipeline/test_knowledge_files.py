@@ -36,7 +36,7 @@ def lamp(project: Project) -> Project:
     project.write("r.dotr", RULE)
     project.write("kb/td.jsonld", '{"@context": {"id": "@id", "title": "http://e/title"}}')
     project.write("lamp.json", '{"@context": "https://e/td", "id": "urn:lamp", "title": "Lamp"}')
-    project.write("hall.data", "[] a <http://e/Plan> . <urn:lamp> <http://e/in> <http://e/hall> .")
+    project.write("hall.data", "( 1 ) a <http://e/Plan> . <urn:lamp> <http://e/in> <http://e/hall> .")
     project.write("a.ndjson", json.dumps({"time": 1, "graph": "<urn:lamp> <http://e/on> true ."}) + "\n")
     project.write("c.yaml", CONFIG)
     return project
@@ -48,7 +48,7 @@ def test_every_command_reads_them(lamp: Project) -> None:
     assert json.loads(lamp.read("out.ndjson"))["attributes"] == {"l": '"Lamp"'}
     assert "Lamp" in lamp.dotr("facts", "c.yaml", "--at", "1").out
     assert "lamp.json" in lamp.dotr("why", "c.yaml", "--rule", "Lit", "--at", "1", "--depth", "9", "--background").out
-    assert "3 triples" in lamp.dotr("explain", "c.yaml").out
+    assert "5 triples" in lamp.dotr("explain", "c.yaml").out
     for knowledge in ("config: c.yaml\n", "\n".join(CONFIG.splitlines()[1:4]) + "\n"):
         lamp.write("t.yaml", TEST.replace("KNOWLEDGE", knowledge))
         assert lamp.dotr("test", "t.yaml").code == 0
@@ -97,4 +97,4 @@ def test_program_without_declarations_is_stored_as_in_older_releases(lamp: Proje
 def test_output_does_not_replace_a_declared_graph(lamp: Project) -> None:
     lamp.change("c.yaml", "out.ndjson", "hall.data")
     assert "C206" in lamp.refused("run", "c.yaml", "--fresh")
-    assert Path("hall.data").read_text().startswith("[]")
+    assert Path("hall.data").read_text().startswith("( 1 )")

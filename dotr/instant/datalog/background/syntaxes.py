@@ -37,7 +37,7 @@ _OPENINGS: Final = (
     (_XML + rb"<[\w.-]++(?::[\w.-]++)?\s+[\w.:-]++\s*=|\s*<\?xml\s", (RdfFormat.RDF_XML,)),
     (rb'\s*(?:\{\s*["}]|\[\s*\{)', (RdfFormat.JSON_LD,)),
     (_COMMENTS + rb"(?:@(?:prefix|base|version)\s|(?i:prefix\s+[^\s:]*:\s*<|base\s*<))", _TURTLES),
-    (_COMMENTS + rb'<[^\s<>"{}|^`\\]*>\s', (*_TURTLES, RdfFormat.N_TRIPLES, RdfFormat.N_QUADS)),
+    (_COMMENTS + rb'(?:<[^\s<>"{}|^`\\]*>\s|_:\w|\[\s*(?:\]\s*)?(?:a\s|<))', (*_TURTLES, RdfFormat.N_TRIPLES, RdfFormat.N_QUADS)),
 )
 """Openings of texts, each with the syntaxes that have it, first the one by which it is read."""
 _NO_RDF: Final = (
