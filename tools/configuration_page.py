@@ -106,7 +106,8 @@ def _keys(section: Mapping[str, Any], parent: str) -> Iterator[DescribedKey]:
 def _section_of(described: Mapping[str, Any]) -> str:
     """The name of the section that is a key's value, or that its items are; else empty."""
     reference: str = described.get("$ref") or described.get("items", {}).get("$ref", "")
-    for other in (*described.get("anyOf", ()), *described.get("oneOf", ())):
+    items = described.get("items", {})
+    for other in (*described.get("anyOf", ()), *described.get("oneOf", ()), *items.get("oneOf", ())):
         reference = reference or other.get("$ref", "")
     return reference.rpartition("/")[2]
 
@@ -118,7 +119,7 @@ def _default_text(described: Mapping[str, Any]) -> str:
     ('1,000,000', '–', '`","`')
     """
     default = described.get("default")
-    if default is None or _section_of(described):
+    if default is None or (default != [] and _section_of(described)):
         return "–"
     if isinstance(default, int) and not isinstance(default, bool):
         return f"{default:,}"
@@ -133,6 +134,8 @@ def _values_text(described: Mapping[str, Any], anchor: str) -> str:
     >>> _values_text({"enum": ["a", "b"]}, ""), _values_text({"anyOf": [{"type": "string"}, {"type": "integer"}, {"type": "null"}]}, "")
     ('`a`, `b`', 'text or integer')
     """
+    if "oneOf" in described.get("items", {}):
+        return f"a list of {_values_text(described['items'], anchor)}"
     if "oneOf" in described:
         return " or ".join(_values_text(each, anchor) for each in described["oneOf"])
     if _section_of(described):

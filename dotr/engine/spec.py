@@ -11,7 +11,7 @@ from enum import Enum
 
 from dotr.errors.diagnostics import CheckedFiles, Diagnostic
 from dotr.evaluation.limits import LIMITS, Limits
-from dotr.instant.datalog.background.sources import Sources
+from dotr.instant.datalog.background.sources import READING, Reading, Sources
 from dotr.instant.datalog.entailment import Entailment
 from dotr.model.places import Document
 from dotr.model.rule_places import RulePlaces
@@ -43,6 +43,7 @@ class ProgramSpec:
     - `cut`: rules without a key for all their clauses are cut into stages, each in the bucket of a
       key, as on Spark.
     - `groups`: the number of groups into which the rules of a layer are divided.
+    - `reading`: the declarations by which graphs are read.
     """
 
     rules: tuple[Document, ...] = ()
@@ -59,6 +60,7 @@ class ProgramSpec:
     inputs: tuple[InputStream, ...] = ()
     cut: bool = False
     groups: int = 1
+    reading: Reading = READING
 
     def to_json(self) -> str:
         r"""The specification as JSON.
@@ -76,6 +78,8 @@ class ProgramSpec:
             further["cut"] = True
         if self.groups > 1:
             further["groups"] = self.groups
+        if self.reading != READING:
+            further["reading"] = self.reading.to_list()
         return json.dumps(
             {
                 "rules": [[document.name, document.text] for document in self.rules],
@@ -112,12 +116,13 @@ class ProgramSpec:
             tuple(InputStream(name, stream) for name, stream in data.get("inputs", ())),
             data.get("cut", False),
             data.get("groups", 1),
+            Reading.from_list(data.get("reading", ())),
         )
 
     @property
     def sources(self) -> Sources:
         """The sources of the background knowledge."""
-        return Sources(self.graphs, self.datalog, self.entailment, self.axiomatic, self.prefixes)
+        return Sources(self.graphs, self.datalog, self.entailment, self.axiomatic, self.prefixes, self.reading)
 
 
 # Result of compiling rule files, in a module of its own: it can be imported without the parser.

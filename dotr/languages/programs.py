@@ -65,7 +65,7 @@ def compile_program(spec: ProgramSpec, keeping: CachePolicy | StoreFile | None =
             problems += refused.diagnostics
     if any(problem.severity is Severity.ERROR for problem in problems):
         try:
-            load_graphs(spec.graphs)
+            load_graphs(spec.graphs, spec.reading)
         except Refused as refused:
             problems += refused.diagnostics
         raise Refused(problems)
@@ -110,7 +110,7 @@ def fingerprint(spec: ProgramSpec) -> str:
         spec.unit.written,
         spec.inconsistent.value,
     ]
-    settings.append(spec.limits.fingerprint)
+    settings += [spec.limits.fingerprint, *spec.reading.to_list()]
     if has_units(spec.rules):
         settings.append([spec.origin, [[each.name, each.stream] for each in spec.inputs]])
     digest.update(json.dumps(settings).encode())

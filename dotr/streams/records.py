@@ -43,6 +43,16 @@ class SentTime(Enum):
     RECEIVED = "$received"
 
 
+class Times(Enum):
+    """The time of an element that has several distinct ones; ONE: it is unreadable. The values are
+    those of `times` in a configuration.
+    """
+
+    ONE = "one"
+    LATEST = "latest"
+    EARLIEST = "earliest"
+
+
 class Message(NamedTuple):
     """A message of a transport, with its properties.
 
@@ -133,26 +143,42 @@ class ElementMap:
 class GraphSettings:
     """Settings of messages that are RDF.
 
-    - `time`: the predicate of the message's time, as a term, or the value of a `SentTime`; empty:
-      prov:generatedAtTime.
+    - `time`: the path to the message's time, of predicates as terms, such as `<http://e/a>` or
+      `<http://e/a>/^<http://e/b>`, or the value of a `SentTime`; empty: prov:generatedAtTime.
     - `contexts`: the JSON-LD documents used for remote contexts, by IRI.
     - `context`: the JSON-LD document that is the context of messages without one; empty: none.
+    - `base`: the IRI that relative IRIs of JSON-LD are resolved against; empty: none.
+    - `times`: the time of an element with several distinct ones.
     """
 
     time: str = ""
     contexts: tuple[tuple[str, str], ...] = ()
     context: str = ""
+    base: str = ""
+    times: Times = Times.ONE
 
     @property
     def sent_time(self) -> SentTime | None:
         """The source outside of the text that gives the time; None where the text has it."""
         return _sent_time(self.time)
 
+    def to_list(self) -> list[Any]:
+        """The settings as a list for JSON. The last ones are omitted at their defaults, as in older
+        releases.
+
+        >>> settings = GraphSettings("<http://e/at>", times=Times.LATEST)
+        >>> GraphSettings.from_list(settings.to_list()) == settings, GraphSettings().to_list()
+        (True, ['', (), ''])
+        """
+        further = [self.base, self.times.value]
+        return [self.time, self.contexts, self.context, *(further if further != ["", Times.ONE.value] else ())]
+
     @staticmethod
     def from_list(items: Sequence[Any]) -> GraphSettings:
-        """The settings from a list of JSON: time, contexts, context."""
-        time, contexts, context = items
-        return GraphSettings(time, tuple((iri, text) for iri, text in contexts), context)
+        """Inverse of `to_list`."""
+        time, contexts, context, *further = items
+        base, times = further or ("", Times.ONE)
+        return GraphSettings(time, tuple((iri, text) for iri, text in contexts), context, base, Times(times))
 
 
 def _sent_time(time: str) -> SentTime | None:
@@ -205,8 +231,7 @@ class InputFile:
         7
         """
         mapped = self.map and self.map.to_list()
-        settings: list[Any] = [self.graphs.time, self.graphs.contexts, self.graphs.context]
-        further: list[Any] = [self.nesting, self.record, settings, self.framed]
+        further: list[Any] = [self.nesting, self.record, self.graphs.to_list(), self.framed]
         if self.ahead is not None:
             further.append(self.ahead)
         elif not self.framed:

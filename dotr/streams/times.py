@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from datetime import UTC, date, datetime, timedelta, tzinfo
+from fractions import Fraction
 from functools import lru_cache
 from typing import Final, TypeAlias
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
@@ -19,7 +20,7 @@ from dotr.evaluation.expressions.values.times import format_time
 from dotr.model.time import LAST_MICRO, Micros, Unit
 from dotr.syntax.quantities import InvalidDuration, parse_duration
 
-__all__ = ["format_time", "parse_date_time", "parse_delay", "parse_integer", "parse_time"]
+__all__ = ["format_time", "parse_date_time", "parse_delay", "parse_integer", "parse_number", "parse_time"]
 
 _EPOCH: Final = date(1970, 1, 1).toordinal()
 _DATE_TIME: Final = re.compile(
@@ -147,6 +148,21 @@ def parse_integer(value: int, unit: Unit) -> Micros:
     micros = value * unit._value_  # `value` is a property, three times as slow
     if not -LAST_MICRO < micros < LAST_MICRO:
         raise ValueError(f"{value} is no time: it is out of range; is time.unit right?")
+    return micros
+
+
+def parse_number(digits: str, unit: Unit) -> Micros:
+    """Time of a number of a unit, with a fraction or an exponent, cut to whole µs; raises
+    ValueError beyond the range of times.
+
+    >>> parse_number("1.5", Unit.SECOND), parse_number("1.7e3", Unit.MILLISECOND)
+    (1500000, 1700000)
+    """
+    if len(digits) > 40 or abs(int(digits.lower().partition("e")[2] or 0)) > 40:
+        raise ValueError(f"{digits[:40]} is no time: it is out of range; is time.unit right?")
+    micros = int(Fraction(digits) * unit.value // 1)
+    if not -LAST_MICRO < micros < LAST_MICRO:
+        raise ValueError(f"{digits} is no time: it is out of range; is time.unit right?")
     return micros
 
 

@@ -54,7 +54,19 @@ def letters(project: Project) -> list[dict[str, object]]:
         ("format: turtle, path: a.ttl, time: $timestap", "Did you mean $timestamp?"),
         ("format: turtle, path: a.ttl, max_bytes: many", "C203 input.0.max_bytes cannot be used: many is no size"),
         ("format: turtle, path: a.ttl, pace: 0", "C203 input.0.pace"),
-        ("format: trig, path: a.ttl, time: ':at'", "C204 time belongs to logs of RDF messages, and a.ttl is none\n"),
+        ("format: turtle, path: a.ttl, time: prov:used/at", "prov:used/at is no path: write prov:used/prov:at, or for one predicate <"),
+        ("format: turtle, path: a.ttl, time: prov:used/ex:at", "C203 time names no predicate: the prefix ex: has not been declared\n"),
+        (
+            "format: turtle, path: a.ttl, time: prov:used/prov:at*",
+            "C203 time names no predicate: prov:at* is no part of a path of / and ^\n",
+        ),
+        ("format: turtle, path: a.ttl, time: prov:used/^prov:at", "C203 time names no predicate: prov:used/^prov:at ends at a subject"),
+        ("format: ndjson, path: a.ttl, times: latest", "C204 times belongs to turtle, ntriples, jsonld, trig and nquads, not to ndjson\n"),
+        ("format: turtle, path: a.ttl, times: newest", "C203 input.0.times"),
+        ("format: turtle, path: a.ttl, time: ^http://e/a", "C203 time names no predicate: the prefix http: has not been declared"),
+        ("format: turtle, path: a.ttl, time: prov:used/", "prov:used/ is no path: write prov:used, or for one predicate <"),
+        ("format: turtle, path: a.ttl, base: http://e/", "C204 base belongs to jsonld, not to turtle\n"),
+        ("format: jsonld, path: a.ttl, base: plant/", "C203 base is no IRI: no scheme found"),
         ("format: jsonld, path: a.ttl, context: none.jsonld", "C301 cannot read none.jsonld: no such file or directory\n"),
         ("format: jsonld, path: a.ttl, contexts: { 'http://c/': a.ttl }", "C203 a.ttl is no JSON-LD context: "),
         ("format: csv, path: a.ttl, time: t, columns: [t, x], map: ':s :v {y}'", "I103 columns has no column y, which map names\n"),
@@ -117,3 +129,17 @@ def test_predicate_of_time_may_be_written_in_three_ways(project: Project) -> Non
         configured(project, f"format: turtle, path: a.ttl, time: {written}")
         assert project.dotr("run", "c.yaml", "--fresh").code == 0
         assert json.loads(project.read("out.ndjson"))["time"] == 5
+
+
+def test_base_of_an_input(project: Project) -> None:
+    project.write("a.jsonld", '{"@context": {"v": "http://e/v", "at": "http://e/at"}, "@id": "pump/7", "v": {"@id": "."}, "at": 5}')
+    settings = "format: jsonld, path: a.jsonld, time: ':at'"
+    configured(project, settings)
+    assert project.dotr("run", "c.yaml", "--fresh").code == 1
+    [letter] = map(json.loads, project.read("dead.ndjson").splitlines())
+    assert letter["error"] == "it has the relative IRI <pump/7> and no base: write @base in its context, or declare it (base)"
+    assert "(base)" in project.dotr("check", "--data", "c.yaml").err
+    configured(project, f"{settings}, base: 'http://e/plant/'")
+    assert project.dotr("run", "c.yaml", "--fresh").code == 0
+    assert json.loads(project.read("out.ndjson"))["attributes"] == {"x": "<http://e/plant/pump/7>"}
+    assert "http://e/plant/pump/7" in project.dotr("facts", "c.yaml", "--at", "5").out

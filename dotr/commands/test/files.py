@@ -15,7 +15,7 @@ from dotr.languages.registry import RuleLanguage
 from dotr.model.places import Document
 from dotr.model.terms import WELL_KNOWN
 from dotr.runtimes.pipeline.config import Config, ConfigFiles, matching_files, read_config, read_document
-from dotr.runtimes.pipeline.sections import UNION_TAGS, KnowledgeSection, TimeSection, WindowsSection, validated
+from dotr.runtimes.pipeline.sections import UNION_TAGS, KnowledgeSection, TimeSection, WindowsSection, path_of_graph, validated
 from dotr.syntax.sections import Section
 from dotr.syntax.yaml import Location, Tree, read_tree
 
@@ -129,8 +129,10 @@ class TestFile:
 
 
 def _program_files(files: ConfigFiles, rules: Sequence[str], knowledge: KnowledgeSection) -> Iterator[str]:
-    lists = ((("rules",), rules), (("knowledge", "datalog"), knowledge.datalog), (("knowledge", "graphs"), knowledge.graphs))
-    return (files.path(text, (*location, number)) for location, texts in lists for number, text in enumerate(texts))
+    graphs = [path_of_graph(graph) for graph in knowledge.graphs]
+    lists = ((("rules",), rules), (("knowledge", "datalog"), knowledge.datalog), (("knowledge", "graphs"), graphs))
+    yield from (files.path(text, (*location, number)) for location, texts in lists for number, text in enumerate(texts))
+    yield from (files.path(text, ("knowledge", "contexts", iri)) for iri, text in knowledge.contexts.items())
 
 
 def read_file(path: str) -> tuple[TestFile, list[Diagnostic]]:

@@ -309,14 +309,14 @@ class KnowledgeDigests(NamedTuple):
 def knowledge_digests(program: CompiledProgram) -> KnowledgeDigests:
     """The digests of a program's background. Reads the graphs; raises OSError."""
     spec = program.spec
-    graphs = []
+    graphs, declared = list[str](), dict(spec.reading.formats)
     for path in spec.graphs:
         digest = blake2b(digest_size=16)
         with open(path, "rb") as file:
             while block := file.read(1 << 20):
                 digest.update(block)
-        graphs.append(digest.hexdigest())
-    settings = [spec.entailment.value, spec.axiomatic, spec.unit.written, spec.inconsistent.value]
+        graphs.append(digest.hexdigest() + declared.get(path, ""))
+    settings = [spec.entailment.value, spec.axiomatic, spec.unit.written, spec.inconsistent.value, *spec.reading.contexts]
 
     def digest_with(datalog: Iterable[DatalogRule]) -> str:
         return digest_of([sorted(graphs), sorted(json.dumps(plain_data(rule)) for rule in datalog), *settings])

@@ -27,8 +27,8 @@ KNOWLEDGE: tuple[ErrorCode, ...] = (
     ErrorCode(
         "K102",
         "Unknown RDF syntax",
-        "The extension of a file, without `.gz`, determines its syntax.",
-        "Rename or convert the file.",
+        "The extension of a file, without `.gz`, determines its syntax, unless `format` or the opening of the text does.",
+        "Name the syntax: `{ path: rooms.txt, format: turtle }`, or rename or convert the file.",
         _graph("rooms.txt", "hall"),
     ),
     ErrorCode(
@@ -41,7 +41,8 @@ KNOWLEDGE: tuple[ErrorCode, ...] = (
     ErrorCode(
         "K104",
         "A graph is not RDF",
-        "The file violates its syntax. None of it was loaded.",
+        "The file violates its syntax. None of it was loaded. Where its opening says another syntax than its extension or `format`, it was "
+        "read by both, and both reasons are shown.",
         "Correct the place shown.",
         _graph("rooms.ttl", "<http://example.org/hall> a .\n"),
     ),
@@ -56,8 +57,15 @@ KNOWLEDGE: tuple[ErrorCode, ...] = (
         "K107",
         "A remote JSON-LD context",
         "dotr fetches nothing from the network, including contexts.",
-        "Write the context into the file, or convert it.",
+        "Name the file that stands for the context under `knowledge.contexts`, or write the context into the graph.",
         _graph("rooms.jsonld", '{ "@context": "https://schema.org/", "@id": "http://e/hall" }\n'),
+    ),
+    ErrorCode(
+        "K108",
+        "A graph in a syntax that is no RDF",
+        "The file is in OWL/XML, OWL functional or Manchester syntax, OBO, HTML, or JSON without a context, as its opening shows.",
+        "Convert it to RDF with the tool shown.",
+        _graph("rooms.owl", "Prefix(:=<http://example.org/>)\nOntology(Declaration(Class(:Hall)))\n"),
     ),
 )
 

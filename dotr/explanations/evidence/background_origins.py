@@ -163,7 +163,7 @@ def stated_triples(program: CompiledProgram) -> Iterator[tuple[Triple, ElementPl
     """
     terms: dict[Term, Term] = {}
     for number, path in enumerate(program.spec.graphs):
-        name, triples = _shown(path), read_graph(path, number, terms)
+        name, triples = _shown(path), read_graph(path, number, terms, program.spec.reading)
         lines = _statement_lines(path) if path.lower().endswith(_A_LINE_EACH) else []
         if len(lines) != len(triples):
             lines = [0] * len(triples)

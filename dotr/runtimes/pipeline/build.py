@@ -182,10 +182,11 @@ def _path_conflicts(config: Config, targets: Sequence[Target]) -> list[Diagnosti
     """Problems of targets that overlap each other, an input or the working directory (C206)."""
     used_paths = {config.path: "the configuration", os.getcwd(): "the working directory"}
     settings = config.settings
-    lists = (("rules", settings.rules), ("knowledge.datalog", settings.knowledge.datalog), ("knowledge.graphs", settings.knowledge.graphs))
+    knowledge = settings.knowledge
+    lists = (("rules", settings.rules), ("knowledge.datalog", knowledge.datalog), ("knowledge.graphs", knowledge.graphs))
     for location, patterns in lists:
         keys = tuple(location.split("."))
-        used_paths |= {path: f"named by {location}" for path, _ in config.files.matching_files(patterns, keys, [])}
+        used_paths |= {path: f"named by {location}" for path, _, _ in config.files.matching_files(patterns, keys, [])}
     for number, section in enumerate(settings.input):
         with suppress(Refused):
             used_paths |= dict.fromkeys(files_of(config, section, number), f"the input {section.name}")

@@ -12,17 +12,20 @@ from typing import Final, Literal
 from dotr.engine.spec import Inconsistent, ProgramSpec
 from dotr.errors.diagnostics import Diagnostic, Refused, refuse
 from dotr.evaluation.files.caches import default_folder
-from dotr.evaluation.limits import Limits
+from dotr.evaluation.limits import LIMITS, Limits
 from dotr.instant.datalog.background.compiled_cache import MIN_BYTES, CachePolicy
+from dotr.instant.datalog.background.sources import Reading
 from dotr.instant.datalog.entailment import Entailment
 from dotr.languages.registry import RuleLanguage, extension_problem, has_units
 from dotr.model.places import Document, Span
 from dotr.model.stream import InputStream, stream_name
 from dotr.model.time import UNITS, Micros, Unit
-from dotr.runtimes.pipeline.sections import KnowledgeSection, Settings, TimeSection, WindowsSection, validated
+from dotr.runtimes.pipeline.sections import GraphSection, KnowledgeSection, Settings, TimeSection, WindowsSection, path_of_graph, validated
 from dotr.streams.connectors.registry import TRANSPORTS, Transport
 from dotr.streams.times import parse_time
 from dotr.syntax.sections import SectionPlace
+from dotr.syntax.turtle.jsonld import context_of
+from dotr.syntax.turtle.nesting import check_json_nesting
 from dotr.syntax.yaml import Location, Tree, read_tree, set_values
 
 _RELATIVE_HINT: Final = "Relative paths are relative to the configuration file; those of --set to the working directory."
@@ -107,20 +110,51 @@ class ConfigFiles:
         """The place of the section at a location."""
         return SectionPlace(self.tree, location, self.path)
 
-    def matching_files(self, patterns: Sequence[str], location: Location, problems: list[Diagnostic]) -> list[tuple[str, Span]]:
-        """The files of a list of paths and globs, each once, with the span that names it.
+    def matching_files(
+        self, patterns: Sequence[str | GraphSection], location: Location, problems: list[Diagnostic]
+    ) -> list[tuple[str, Span, str]]:
+        """The files of a list of paths and globs, each once, with the span that names it, and its
+        declared format (empty: none).
 
         An error for each pattern without a file is appended to `problems`.
         """
-        files: dict[str, Span] = {}
+        files: dict[str, tuple[str, Span, str]] = {}
         for number, pattern in enumerate(patterns):
-            item_location = (*location, number)
+            item: Location = (*location, number)
+            form = ""
+            if isinstance(pattern, GraphSection):
+                item, form = (*item, "path"), pattern.format or ""
             try:
-                for path in matching_files(self.path(pattern, item_location), self.tree.span(item_location)):
-                    files.setdefault(path, self.tree.span(item_location))
+                for path in matching_files(self.path(path_of_graph(pattern), item), self.tree.span(item)):
+                    files.setdefault(path, (path, self.tree.span(item), form))
             except Refused as refused:
                 problems += refused.diagnostics
-        return list(files.items())
+        return list(files.values())
+
+    def contexts(
+        self, files: Mapping[str, str], location: Location, problems: list[Diagnostic], nesting: int = LIMITS.nesting
+    ) -> tuple[tuple[str, str], ...]:
+        """The texts of JSON-LD files with a context, by their keys in the mapping at a location.
+
+        An error for each file that cannot be read or used is appended to `problems`.
+        """
+        texts: list[tuple[str, str]] = []
+        for key, name in files.items():
+            place = self.tree.span((*location, key))
+            path = self.path(name, (*location, key))
+            try:
+                text = Path(path).read_text(encoding="utf-8-sig")
+                check_json_nesting(text, nesting)
+                context_of(text)
+                texts.append((key, text))
+            except OSError as error:
+                problems.append(
+                    Diagnostic("C301", f"cannot read {path}: {(error.strerror or str(error)).lower()}", place, "Is its path right?")
+                )
+            except (ValueError, RecursionError) as error:
+                hint = 'A file that stands for a context is {"@context": …}.'
+                problems.append(Diagnostic("C203", f"{path} is no JSON-LD context: {error}", place, hint))
+        return tuple(texts)
 
     def spec(
         self, rules: Sequence[str], knowledge: KnowledgeSection, prefixes: Mapping[str, str], time: TimeSection, windows: WindowsSection
@@ -134,7 +168,7 @@ class ConfigFiles:
 
         def documents(patterns: Sequence[str], location: Location) -> tuple[Document, ...]:
             loaded = []
-            for path, span in self.matching_files(patterns, location, problems):
+            for path, span, _ in self.matching_files(patterns, location, problems):
                 if location == ("rules",) and (wrong := extension_problem(path, span)):
                     problems.append(wrong)
                     continue
@@ -144,16 +178,22 @@ class ConfigFiles:
                     problems.extend(refused.diagnostics)
             return tuple(loaded)
 
+        rule_files, datalog = documents(rules, ("rules",)), documents(knowledge.datalog, ("knowledge", "datalog"))
+        found = self.matching_files(knowledge.graphs, ("knowledge", "graphs"), problems)
+        graphs = [(os.path.abspath(path), form) for path, _, form in found]
         spec = ProgramSpec(
-            documents(rules, ("rules",)),
-            documents(knowledge.datalog, ("knowledge", "datalog")),
-            tuple(os.path.abspath(path) for path, _ in self.matching_files(knowledge.graphs, ("knowledge", "graphs"), problems)),
+            rule_files,
+            datalog,
+            tuple(path for path, _ in graphs),
             Entailment(knowledge.entailment),
             knowledge.axiomatic,
             prefixes,
             UNITS[time.unit],
             Inconsistent(knowledge.inconsistent),
             origin=self._origin(windows, UNITS[time.unit], problems),
+            reading=Reading(
+                tuple((path, form) for path, form in graphs if form), self.contexts(knowledge.contexts, ("knowledge", "contexts"), problems)
+            ),
         )
         return spec, problems
 

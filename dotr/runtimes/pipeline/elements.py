@@ -2,26 +2,26 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 from typing import Final
 
 from pyoxigraph import NamedNode
 
-from dotr.errors.diagnostics import Diagnostic, Refused, did_you_mean, refuse
+from dotr.errors.diagnostics import Diagnostic, Refused, did_you_mean
 from dotr.model.places import Document
 from dotr.model.terms import WELL_KNOWN, Prefixes
 from dotr.runtimes.pipeline.config import Config
 from dotr.runtimes.pipeline.sections import InputSection
 from dotr.streams.formats.lines import STANDARD_INPUT
-from dotr.streams.formats.rdf.jsonld_contexts import context_of
-from dotr.streams.records import ElementMap, GraphSettings, SentTime
-from dotr.syntax.turtle.nesting import check_json_nesting
+from dotr.streams.records import ElementMap, GraphSettings, SentTime, Times
+from dotr.syntax.turtle.graphs import parser_message
 
 _MAPPED: Final = ("csv", "json")
 _GRAPHS: Final = ("turtle", "ntriples", "jsonld", "trig", "nquads")
 _KEYS: Final[Mapping[str, tuple[str, ...]]] = {
     "time": (*_MAPPED, *_GRAPHS),
+    "times": _GRAPHS,
     "map": _MAPPED,
     "time_format": _MAPPED,
     "time_zone": _MAPPED,
@@ -32,8 +32,12 @@ _KEYS: Final[Mapping[str, tuple[str, ...]]] = {
     "columns": ("csv",),
     "contexts": ("jsonld",),
     "context": ("jsonld",),
+    "base": ("jsonld",),
 }
 """The formats that accept a setting."""
+
+_SLASH: Final = re.compile(r"/(?![^<]*>)")
+"""A slash outside of `<…>`."""
 
 _SENT_TIMES: Final[Mapping[SentTime, tuple[str, ...]]] = {
     SentTime.TIMESTAMP: ("kafka",),
@@ -88,6 +92,8 @@ def _misplaced_keys(config: Config, section: InputSection, number: int) -> Itera
     elif sent is None and time.startswith("$"):
         names = [each.value for each in SentTime]
         yield problem("time", f"a message has no {time}", did_you_mean(time, names) or f"Times of a transport are {' and '.join(names)}.")
+    if sent is not None and section.is_given("times"):
+        yield problem("times", f"times chooses among times in the message, and {time} is beside it", "Leave times out.")
     for key, formats in _KEYS.items():
         if section.is_given(key) and section.format not in formats and not (key == "time" and sent):
             message = f"{key} belongs to {', '.join(formats[:-1])}{' and ' if formats[1:] else ''}{formats[-1]}, not to {section.format}"
@@ -102,61 +108,63 @@ def graph_settings(config: Config, section: InputSection, number: int) -> GraphS
     if section.format in _MAPPED or (section.format == "ndjson" and not time.startswith("$")):
         return GraphSettings()
     problems: list[Diagnostic] = []
+    nesting = config.settings.limits.nesting
     if time and not time.startswith("$"):
         try:
-            time = predicate_of(time, config.settings.prefixes)
+            time = path_of(time, config.settings.prefixes)
         except ValueError as error:
-            hint = "Write a name whose prefix is declared under `prefixes`, or a whole IRI: time: <http://…>."
+            hint = "Write names whose prefixes are declared under `prefixes`, or whole IRIs: time: <http://…>, time: ex:a/^ex:b."
             problems.append(Diagnostic("C203", f"time names no predicate: {error}", config.span("input", number, "time"), hint))
-    contexts: list[tuple[str, str]] = []
-    context = ""
-    for iri, path in (section.contexts or {}).items():
+    if section.base is not None:
         try:
-            contexts.append((iri, _context_file(config, path, ("input", number, "contexts", iri))))
-        except Refused as refused:
-            problems += refused.diagnostics
-    try:
-        context = _context_file(config, section.context, ("input", number, "context")) if section.context else ""
-    except Refused as refused:
-        problems += refused.diagnostics
+            NamedNode(section.base)
+        except ValueError as error:
+            hint = "Write a whole IRI, such as http://example.org/plant/."
+            problems.append(Diagnostic("C203", f"base is no IRI: {parser_message(error)}", config.span("input", number, "base"), hint))
+    contexts = config.files.contexts(section.contexts or {}, ("input", number, "contexts"), problems, nesting)
+    given = {"context": section.context} if section.context else {}
+    context = config.files.contexts(given, ("input", number), problems, nesting)
     if problems:
         raise Refused(problems)
-    return GraphSettings(time, tuple(contexts), context)
+    return GraphSettings(time, contexts, context[0][1] if context else "", section.base or "", Times(section.times))
 
 
-def predicate_of(text: str, prefixes: Prefixes) -> str:
-    """The predicate that `time` names, as a term; raises ValueError.
+def path_of(text: str, prefixes: Prefixes) -> str:
+    """The path that `time` names, its predicates as terms; raises ValueError.
 
-    >>> predicate_of("as:published", {"as": "https://www.w3.org/ns/activitystreams#"}), predicate_of("urn:at", {})
-    ('<https://www.w3.org/ns/activitystreams#published>', '<urn:at>')
-    >>> predicate_of("prov:generatedAtTime", {})
-    '<http://www.w3.org/ns/prov#generatedAtTime>'
-    >>> predicate_of("as:published", {})
+    >>> path_of("as:published", {"as": "https://www.w3.org/ns/activitystreams#"}), path_of("urn:at/0", {})
+    ('<https://www.w3.org/ns/activitystreams#published>', '<urn:at/0>')
+    >>> path_of("^prov:used / <http://e/at>", {})
+    '^<http://www.w3.org/ns/prov#used>/<http://e/at>'
+    >>> path_of("prov:used/at", {})
+    Traceback (most recent call last):
+    ValueError: prov:used/at is no path: write prov:used/prov:at, or for one predicate <http://www.w3.org/ns/prov#used/at>
+    >>> path_of("as:published", {})
     Traceback (most recent call last):
     ValueError: the prefix as: has not been declared
     """
-    if text.startswith("<") and text.endswith(">"):
-        return str(NamedNode(text[1:-1]))
-    prefix, colon, name = text.partition(":")
     known = {**WELL_KNOWN, **prefixes}
-    if colon and prefix in known:
-        return str(NamedNode(known[prefix] + name))
-    if name.startswith("//") or prefix == "urn":
+    first, colon, rest = text.partition(":")
+    if first[:1].isalpha() and first not in known and (rest.startswith("//") or first == "urn"):
         return str(NamedNode(text))
-    raise ValueError(f"the prefix {prefix}: has not been declared" if colon else f"{text} is no name with a prefix")
-
-
-def _context_file(config: Config, path: str, location: tuple[str | int, ...]) -> str:
-    """The text of a JSON-LD file with a context; raises `Refused` where it cannot be read or
-    used."""
-    file, place = config.files.path(path, location), config.span(*location)
-    try:
-        text = Path(file).read_text(encoding="utf-8-sig")
-        check_json_nesting(text, config.settings.limits.nesting)
-        context_of(text)
-    except OSError as error:
-        raise refuse("C301", f"cannot read {file}: {(error.strerror or str(error)).lower()}", place, "Is its path right?") from None
-    except (ValueError, RecursionError) as error:
-        hint = 'A file that stands for a context is {"@context": …}.'
-        raise refuse("C203", f"{file} is no JSON-LD context: {error}", place, hint) from None
-    return text
+    parts = [part.strip() for part in _SLASH.split(text)]
+    path = []
+    for part in parts:
+        inverse, written = part[: part.startswith("^")], part.removeprefix("^").lstrip()
+        prefix, colon, name = written.partition(":")
+        if written.startswith("<") and written.endswith(">"):
+            path.append(inverse + str(NamedNode(written[1:-1])))
+        elif colon and prefix in known and not name.endswith(("+", "*", "?")):
+            path.append(inverse + str(NamedNode(known[prefix] + name)))
+        elif colon:
+            raise ValueError(
+                f"{written} is no part of a path of / and ^" if prefix in known else f"the prefix {prefix}: has not been declared"
+            )
+        elif first in known and len(parts) > 1:
+            whole = "/".join(each if ":" in each else f"{first}:{each}" for each in parts if each)
+            raise ValueError(f"{text} is no path: write {whole}, or for one predicate <{known[first]}{rest}>")
+        else:
+            raise ValueError(f"{text} is no name with a prefix")
+    if path[-1].startswith("^"):
+        raise ValueError(f"{text} ends at a subject, which is no time")
+    return "/".join(path)

@@ -78,10 +78,38 @@ class WindowsSection(Section):
     )
 
 
+UNION_TAGS: Final = ("(text)", "(list)", "(mapping)")
+"""Tags of the members of a union in the locations of pydantic's errors."""
+
+
+def _section_tag(data: object) -> str:
+    return UNION_TAGS[2 if isinstance(data, dict | Section) else 0]
+
+
+class GraphSection(Section):
+    """RDF files whose extension does not tell their format."""
+
+    path: str = Field(min_length=1, description="a file or a glob; .gz too")
+    format: Literal["turtle", "ntriples", "n3", "nquads", "trig", "rdfxml", "jsonld"] | None = Field(
+        default=None, description="the format; that of the extension if none; a text that begins as another one is read as that"
+    )
+
+
+Graph = Annotated[Annotated[str, Tag(UNION_TAGS[0])] | Annotated[GraphSection, Tag(UNION_TAGS[2])], Discriminator(_section_tag)]
+
+
+def path_of_graph(graph: str | GraphSection) -> str:
+    """The path or glob of an item of `knowledge.graphs`."""
+    return graph if isinstance(graph, str) else graph.path
+
+
 class KnowledgeSection(Section):
     """Background knowledge."""
 
-    graphs: list[str] = Field(default=[], description="RDF files in any format, .gz too; globs")
+    graphs: list[Graph] = Field(default=[], description="RDF files in any format, .gz too; globs")
+    contexts: dict[str, str] = Field(
+        default={}, description="the file that stands for each remote context of JSON-LD among them; nothing is fetched"
+    )
     datalog: list[str] = Field(default=[], description="Datalog files; globs")
     entailment: Literal["none", "rdfs", "owl2rl"] = Field(
         default="none", description="the entailment over the background and every instant (entailment.md)"
@@ -177,8 +205,13 @@ class InputSection(Section):
     )
     time: str | None = Field(
         default=None,
-        description="csv: the column that holds the time, required; json: its path, required; turtle, ntriples, jsonld, RDF messages: its "
-        "predicate, prov:generatedAtTime if none; $timestamp: the time that Kafka gives; $received: that of arrival by mqtt or http",
+        description="csv: the column that holds the time, required; json: its path, required; other formats but ndjson: its predicate, or "
+        "a path of / and ^ such as sosa:phenomenonTime/time:inXSDDateTime, prov:generatedAtTime if none; in files in trig and nquads it is "
+        "in each named graph; $timestamp: the time that Kafka gives; $received: that of arrival by mqtt or http",
+    )
+    times: Literal["one", "latest", "earliest"] = Field(
+        default="one",
+        description="turtle, ntriples, jsonld, trig, nquads: the time of an element that has several; one: such an element is unreadable",
     )
     map: str | None = Field(default=None, description="csv, json: the template that makes the graph of a row or an object, required")
     each: str | None = Field(
@@ -201,6 +234,11 @@ class InputSection(Section):
         default=None, description="jsonld: the file that stands for each remote context; no other is used, and nothing is fetched"
     )
     context: str | None = Field(default=None, min_length=1, description="jsonld: the file with the context of messages without one")
+    base: str | None = Field(
+        default=None,
+        min_length=1,
+        description="jsonld: the IRI that relative IRIs are resolved against; a message with one is unreadable if none",
+    )
 
     @field_validator("spool")
     @classmethod
@@ -332,16 +370,8 @@ class ReportSection(Section):
         return value
 
 
-UNION_TAGS: Final = ("(text)", "(list)", "(mapping)")
-"""Tags of the members of a union in the locations of pydantic's errors."""
-
-
-def _dead_letter_tag(data: object) -> str:
-    return UNION_TAGS[2 if isinstance(data, dict | DeadLetterSection) else 0]
-
-
 DeadLetter = Annotated[
-    Annotated[str | None, Tag(UNION_TAGS[0])] | Annotated[DeadLetterSection, Tag(UNION_TAGS[2])], Discriminator(_dead_letter_tag)
+    Annotated[str | None, Tag(UNION_TAGS[0])] | Annotated[DeadLetterSection, Tag(UNION_TAGS[2])], Discriminator(_section_tag)
 ]
 
 

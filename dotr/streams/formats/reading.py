@@ -153,8 +153,6 @@ def check_input(file: InputFile, place: Span | None = None, *, sent: bool = Fals
             checks.append(lambda: csv_rows.header_of(file, place))
     if file.format is Format.JSON:
         checks.append(lambda: json_records.check_paths(file, place, sent=sent))
-    if file.path and file.graphs.time and file.format in (Format.TRIG, Format.NQUADS):
-        checks.append(lambda: message_logs.check_is_log(file, place))
     for check in checks:
         try:
             check()

@@ -9,6 +9,8 @@ import pytest
 
 from dotr.errors.diagnostics import Diagnostic, Refused
 from dotr.instant.datalog.background.loading import load_graphs, read_graph
+from dotr.instant.datalog.background.sources import Reading
+from dotr.instant.datalog.background.syntaxes import syntaxes_of
 
 pytestmark = pytest.mark.core
 
@@ -114,3 +116,156 @@ def test_invalid_triple_terms_are_refused(tmp_path: Path, graph: str) -> None:
     path = tmp_path / "g.ttl"
     path.write_text(f"@prefix : <http://e/> . {graph}")
     assert [problem.code for problem in refusal(path)] == ["K104"]
+
+
+TURTLE = "@prefix : <http://e/> .\n:a :p :b ."
+XML = SYNTAXES["g.rdf"]
+JSON = SYNTAXES["g.jsonld"]
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("g.owl", TURTLE),
+        ("g.rdf", f"# made by hand\n\n{TURTLE}"),
+        ("g.xml", "PREFIX : <http://e/>\nBASE <http://e/> :a :p :b ."),
+        ("g.owl", f"{A} {P} {B} ."),
+        ("g.owl", f"[ {P} {B} ] {P} {B} ."),
+        ("g.owl", f"# made by hand\n[] {P} {B} ."),
+        ("g.rdf", f"_:a {P} {B} ."),
+        ("g.nt", TURTLE),
+        ("g.nq", TURTLE),
+        ("g.jsonld", TURTLE),
+        ("g.ttl", XML),
+        ("g.ttl", f'<?xml version="1.0"?>\n<!-- <html> -->\n<!DOCTYPE rdf:RDF [ <!ENTITY e "http://e/"> ]>\n{XML}'),
+        ("g.nt", f"\n{XML}"),
+        ("g.json", JSON),
+        ("g.json", f"[{JSON}]"),
+        ("g.ttl", JSON),
+        ("g.owl", f"\n{JSON}"),
+        ("g.json", TURTLE),
+        ("g.txt", TURTLE),
+        ("g", XML),
+        ("g.data", JSON),
+        ("g.owl.ttl", XML),
+    ],
+)
+@pytest.mark.parametrize("packed", [False, True])
+def test_opening_tells_the_syntax(tmp_path: Path, name: str, text: str, packed: bool) -> None:
+    path = tmp_path / (f"{name}.gz" if packed else name)
+    path.write_bytes(gzip.compress(text.encode()) if packed else text.encode())
+    found = load_graphs([path])
+    assert {(A if subject.startswith("_:") else subject, *rest) for subject, *rest in found} == {(A, P, B)}
+
+
+def test_declared_format_is_that_of_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "g.txt"
+    path.write_text("( 1 ) a <http://e/A> .")
+    assert [problem.code for problem in refusal(path)] == ["K102"]
+    assert "format: …" in refusal(path)[0].hint
+    assert len(read_graph(str(path), reading=Reading(((str(path), "turtle"),)))) == 3
+    path.write_text(XML)
+    assert read_graph(str(path), reading=Reading(((str(path), "turtle"),))) == [(A, P, B)]
+    path.write_text("[] a <http://e/A> <http://e/B> .")
+    with pytest.raises(Refused, match="K104"):
+        read_graph(str(path), reading=Reading(((str(path), "turtle"),)))
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "told"),
+    [
+        ("g.owl", "@prefix : <http://e/> .\n:a :p .", ["as Turtle (its opening): ", "; as RDF/XML (.owl): ", "g.owl:2:"]),
+        (
+            "g.ttl",
+            '<?xml version="1.0"?>\n<rdf:RDF xmlns:rdf="http://e/"><a></b></rdf:RDF>',
+            ["as RDF/XML (its opening): ", "; as Turtle (.ttl): "],
+        ),
+        ("g.json", "@prefix : <http://e/> . :a :p", ["as Turtle (its opening): ", "; as JSON-LD (.json): "]),
+        ("g.ttl", '{"@id": }', ["as JSON-LD (its opening): ", "; as Turtle (.ttl): "]),
+        ("g.ttl", "@prefix : <http://e/> .\n:a :p .", ["g.ttl:2:7: K104 "]),
+    ],
+)
+def test_both_reasons_are_told(tmp_path: Path, name: str, text: str, told: list[str]) -> None:
+    path = tmp_path / name
+    path.write_text(text)
+    [problem] = refusal(path)
+    assert problem.code == "K104"
+    assert all(each in str(problem) for each in told), problem
+    assert ("as Turtle" in str(problem)) == (len(told) > 1)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "told", "tool"),
+    [
+        (
+            "g.owl",
+            '<?xml version="1.0"?>\n<Ontology xmlns="http://www.w3.org/2002/07/owl#" ontologyIRI="http://e/o"/>',
+            "OWL/XML",
+            "robot convert",
+        ),
+        ("g.ttl", '<!-- x -->\n<owl:Ontology xmlns:owl="http://www.w3.org/2002/07/owl#" />', "OWL/XML", "robot convert"),
+        ("g.owl", "# made by hand\nPrefix(:=<http://e/>)\nOntology(<http://e/o>)", "OWL functional syntax", "robot convert"),
+        ("g.ofn", "Ontology ( )", "OWL functional syntax", "robot convert"),
+        ("g.owl", "Prefix: : <http://e/>\nOntology: <http://e/o>", "OWL Manchester syntax", "robot convert"),
+        ("g.obo", "format-version: 1.2\n", "OBO", "robot convert"),
+        ("g.ttl", "<!DOCTYPE html>\n<html lang='en'></html>", "an HTML page", "text/turtle"),
+        ("g.rdf", "<?xml version='1.0'?><!DOCTYPE HTML PUBLIC '-//W3C//DTD HTML 4.01//EN'>", "an HTML page", "text/turtle"),
+        ("g.json", '{"type": "FeatureCollection", "features": [{"url": "http://e/a"}]}', "JSON without a context", "@context"),
+    ],
+)
+def test_what_is_no_rdf_is_named_with_a_way_out(tmp_path: Path, name: str, text: str, told: str, tool: str) -> None:
+    path = tmp_path / name
+    path.write_text(text)
+    [problem] = refusal(path)
+    assert (problem.code, problem.message) == ("K108", f"{path}: {told}, which is no RDF")
+    assert tool in problem.hint
+
+
+def test_turtle_with_the_prefix_prefix_is_turtle(tmp_path: Path) -> None:
+    path = tmp_path / "g.owl"
+    path.write_text("Prefix : <http://e/>\n:a :p :b .")
+    assert load_graphs([path]) == [(A, P, B)]
+    path.write_text(
+        '<owl:Ontology xmlns:owl="http://www.w3.org/2002/07/owl#" xmlns:r="http://www.w3.org/1999/02/22-rdf-syntax-ns#" r:about="http://e/o"/>'
+    )
+    assert len(load_graphs([path])) == 1
+
+
+def test_search_for_an_opening_is_linear(tmp_path: Path) -> None:
+    for text in ("<!-- x -->" * 5_000, "<?x ?>" * 5_000, " " * 50_000, "#\n" * 20_000, "<!DOCTYPE a [ ] " * 3_000):
+        assert syntaxes_of(tmp_path / "g.ttl", text.encode())
+
+
+def test_contexts_are_declared(tmp_path: Path) -> None:
+    path = tmp_path / "g.jsonld"
+    path.write_text('{"@context": ["https://e/c", {"p": "http://e/p"}], "id": "http://e/a", "p": {"id": "http://e/b"}}')
+    [problem] = refusal(path)
+    assert (problem.code, problem.message) == (
+        "K107",
+        f"{path}: its context https://e/c is not declared (contexts), and nothing is fetched",
+    )
+    assert "knowledge: { contexts: " in problem.hint
+    contexts = (("https://e/c", '{"@context": {"id": "@id"}}'),)
+    assert load_graphs([path], Reading(contexts=contexts)) == [(A, P, B)]
+    path.write_text('{"@context": "https://e/c", "id": "a", "http://e/p": {"id": "#b"}}')
+    assert load_graphs([path], Reading(contexts=contexts)) == [(f"<{tmp_path.as_uri()}/a>", P, f"<{path.as_uri()}#b>")]
+
+
+def test_extension_without_relative_iris_resolves_none(tmp_path: Path) -> None:
+    """So the compiled background of such a file does not depend on its path."""
+    path = tmp_path / "g.nt"
+    for text in ("@prefix : <http://e/> . <a> :p :b .", '{"@id": "a", "http://e/p": 1}'):
+        path.write_text(text)
+        assert [problem.code for problem in refusal(path)] == ["K104"]
+
+
+def test_place_of_an_error_in_json_ld(tmp_path: Path) -> None:
+    path = tmp_path / "g.jsonld"
+    for text, place in (
+        ('{"@id":\n }', "g.jsonld:2:2: K104 "),
+        ('{"@context": "https://e/c",\n "id" }', "g.jsonld:2:7: K104 it is no JSON: "),
+    ):
+        path.write_text(text)
+        assert place in str(refusal(path)[0])
+    path.write_bytes(b'{"http://e/p": "\xff"}')
+    assert "K104" in str(refusal(path)[0])

@@ -72,6 +72,11 @@ def write_inputs() -> None:
 def test_batches_end_between_messages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     write_inputs()
+    assert_spark_agrees()
+
+
+def assert_spark_agrees() -> None:
+    """Runs of c.yaml in process and on Spark, in several batches, with equal output and dead letters."""
     assert main(["run", "c.yaml", "--engine", "local", "--quiet", "--set", "output.0.path=local", "--set", "dead_letter=rejected"]) == 0
     assert main(["run", "c.yaml", "--engine", "spark", "--quiet"]) == 0
     batches = sorted(Path("out").glob("*.ndjson"))
@@ -80,3 +85,49 @@ def test_batches_end_between_messages(tmp_path: Path, monkeypatch: pytest.Monkey
     rejected = sorted(line for file in Path("dead").glob("*") for line in file.read_text().splitlines())
     assert rejected == sorted(Path("rejected").read_text().splitlines())
     assert {json.loads(line)["reason"] for line in rejected} == {"late", "unreadable"}
+
+
+INSIDE = """name: inside
+prefixes: { "": "http://e/" }
+knowledge: { graphs: [rooms.json, { path: rooms.data, format: turtle }], contexts: { "http://k/": context.jsonld } }
+rules: [r.dotr]
+input:
+  - { name: trig, format: trig, path: a.trig, time: ":at", lateness: 2 s }
+  - { name: nquads, format: nquads, path: a.nq, time: ":seen/:at", times: latest }
+  - { name: jsonld, format: jsonld, path: b.jsonl, time: ":of / :at", times: earliest, base: "http://e/rooms/" }
+output: [ { path: out } ]
+dead_letter: dead
+spark: { master: "local[2]", checkpoint: ck, batch: 20 }
+"""
+
+
+def write_inputs_with_times_inside() -> None:
+    Path("r.dotr").write_text(RULES.replace("?room :temp ?v FILTER", "?room :temp ?v ; :in :hall FILTER"))
+    Path("c.yaml").write_text(INSIDE)
+    Path("context.jsonld").write_text(json.dumps({"@context": {"@vocab": "http://e/", "id": "@id", "in": {"@type": "@id"}}}))
+    rooms = [{"id": f"http://e/{name}", "in": "http://e/hall"} for name in ("q0", "q1", "rooms/j0", "rooms/j1")]
+    Path("rooms.json").write_text(json.dumps({"@context": "http://k/", "@graph": rooms}))
+    Path("rooms.data").write_text("PREFIX : <http://e/> :n0 :in :hall . :n1 :in :hall .")
+    blocks = [f":s :member :g{n} . :g{n} {{ :q{n % 3} :temp {temp(n)} ; :at {n - 4 * (n % 20 == 19)} }} :s :p {n} .\n" for n in range(60)]
+    blocks[30] = ":g { :q1 :temp 1 }\n"
+    Path("a.trig").write_text("@prefix : <http://e/> .\n" + "".join(blocks))
+    lines = []
+    for n in range(60):
+        graph = f"<http://e/g{n}> .\n"
+        lines.append(f'<http://e/n{n % 3}> <http://e/temp> "{temp(n)}"^^{INTEGER} {graph}_:o <http://e/seen> _:s{n} {graph}')
+        lines.append(f'_:s{n} <http://e/at> "{n - 2}"^^{INTEGER} {graph}<http://e/s> <http://e/member> {graph}')
+        lines.append(f'_:s{n} <http://e/at> "{n}" {graph}' if n % 13 else f"broken {graph}")
+    Path("a.nq").write_text("".join(lines))
+    documents = []
+    for n in range(60):
+        reading = {"@id": "_:o", "http://e/of": {"@id": f"j{n % 2}", "http://e/temp": temp(n), "http://e/at": [n, n + 1]}}
+        documents.append({"@graph": [reading], **({"@context": {"@base": None}} if n % 17 == 5 else {})})
+    Path("b.jsonl").write_text("".join(json.dumps(each) + "\n" for each in documents))
+
+
+def test_times_inside_of_elements(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    write_inputs_with_times_inside()
+    assert_spark_agrees()
+    events = [json.loads(line)["attributes"]["room"] for line in Path("local").read_text().splitlines()]
+    assert {event.removeprefix("<http://e/").strip(">") for event in events} == {"q0", "q1", "n0", "n1", "rooms/j0", "rooms/j1"}

@@ -187,7 +187,8 @@ def test_nquads_other_statements_about_a_graph_are_dropped(tmp_path: Path) -> No
         (time_line("a", 1) + time_line("a", 2) + quad_line("a"), [None], [1]),
         (time_line("a", 1) + time_line("a", 1) + quad_line("a"), [1], [1]),
         (f"<{EX}x> <{EX}p> <{EX}y> .\n" + time_line("a", 1) + quad_line("a"), [None, 1], [1, 2]),
-        (f'<{EX}a> {TIME} "1" .\n' + quad_line("a"), [None], [1]),
+        (f'<{EX}a> {TIME} "soon" .\n' + quad_line("a"), [None], [1]),
+        (f'<{EX}a> {TIME} "1" .\n' + quad_line("a"), [1], [1]),
         (f'<{EX}a> {TIME} "2014-02-30T00:00:00"^^<{XSD}dateTime> .\n' + quad_line("a"), [None], [1]),
         # a broken line that is alone, inside a graph, with a graph's name, and beside a time without triples
         (time_line("a", 1) + quad_line("a") + "broken\n" + time_line("b", 2) + quad_line("b"), [1, None, 2], [1, 3, 4]),

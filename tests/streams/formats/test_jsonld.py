@@ -6,6 +6,7 @@ import contextlib
 import json
 import socket
 import threading
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -58,8 +59,8 @@ def why(document: object, settings: GraphSettings = NONE) -> str:
 
 def test_document_is_an_element() -> None:
     assert triples({"@context": LOCAL, "id": "http://e/a", "at": 5, "p": [{"q": "x"}]}) == {("a", "p", "_:0"), ("_:0", "q", '"x"')}
-    [record] = decoded({"@context": LOCAL, "id": "http://e/a", "at": "5"})
-    assert record.why == 'its prov:generatedAtTime is neither an xsd:dateTime nor an xsd:integer: "5"'
+    [record] = decoded({"@context": LOCAL, "id": "http://e/a", "at": "soon"})
+    assert record.why == "its prov:generatedAtTime cannot be read: 'soon' is neither an integer nor an ISO 8601 date-time"
     assert decoded({})[0].reason is decoded([])[0].reason is Reason.EMPTY
 
 
@@ -242,3 +243,46 @@ def test_scan_and_full_reading_agree(document: object, at: bool) -> None:
 @given(documents=st.lists(VALUES, max_size=5), broken=st.lists(st.sampled_from(["{", "}", "\n", " ", "{}"]), max_size=3))
 def test_files_are_read_from_any_position(tmp_path_factory: pytest.TempPathFactory, documents: list[object], broken: list[str]) -> None:
     file_records(tmp_path_factory.mktemp("ld"), "\n".join([*(json.dumps(each) for each in documents), *broken]))
+
+
+@pytest.mark.parametrize(
+    ("document", "relative", "resolved"),
+    [
+        ({"@id": "pump/7", "http://e/p": "x"}, "pump/7", ("b/pump/7", "p", '"x"')),
+        ({"@id": "http://e/a", "http://e/p": {"@id": "basic_sc"}}, "basic_sc", ("a", "p", "b/basic_sc")),
+        ({"@id": "", "http://e/p": "x"}, "", ("b/", "p", '"x"')),
+        ({"@id": "//h/x", "http://e/p": "x"}, "//h/x", ("http://h/x", "p", '"x"')),
+        ({"@id": "#x", "http://e/p": "x"}, "#x", ("b/#x", "p", '"x"')),
+        ({"@id": "http://e/a", "@type": "Pump"}, "Pump", ("a", "http://www.w3.org/1999/02/22-rdf-syntax-ns#type", "b/Pump")),
+        ({"@context": {"@vocab": "#"}, "@id": "http://e/a", "p": "x"}, "#p", ("a", "b/#p", '"x"')),
+        ({"@context": {"@base": None}, "@id": "x", "http://e/p": "x"}, "x", None),
+        ({"@context": [{"@base": "http://e/b/"}, {"@base": "c/"}], "@id": "x", "http://e/p": "x"}, None, ("b/c/x", "p", '"x"')),
+        ({"@context": [{"@base": "http://e/"}, None], "@id": "x", "http://e/p": "x"}, "x", ("b/x", "p", '"x"')),
+        ({"@context": {"@base": "http://e/"}, "@id": "x", "http://e/p": "x"}, None, ("x", "p", '"x"')),
+        ({"@id": "http://e/a", "http://e/p": "<dotr-no-base:/x>"}, None, ("a", "p", '"<dotr-no-base:/x>"')),
+    ],
+)
+def test_relative_iri_needs_a_base(document: dict[str, object], relative: str | None, resolved: tuple[str, ...] | None) -> None:
+    timed = {**document, AT: 5}
+    if relative is None:
+        assert triples(timed) == {resolved}
+    else:
+        assert why(timed) == f"it has the relative IRI <{relative}> and no base: write @base in its context, or declare it (base)"
+        assert decoded({"@graph": [{"@id": "http://e/g", "@graph": [timed]}]})[0].why == why(timed) or "@context" in document
+    if resolved is None:
+        assert "relative IRI" in decoded(timed, GraphSettings(base="http://e/b/"))[0].why
+    else:
+        assert triples(timed, GraphSettings(base="http://e/b/")) == {resolved}
+
+
+def test_relative_iris_make_no_document_empty() -> None:
+    [record] = decoded({"@id": "pump/7", "http://e/p": "x"})
+    assert record.reason is Reason.UNREADABLE
+    [record] = decoded({"@id": "g", "@graph": [{"@id": "http://e/a", "http://e/p": "x"}]})
+    assert record.reason is Reason.UNREADABLE
+
+
+def test_relative_context_is_resolved_against_the_base() -> None:
+    settings = replace(declared(LOCAL), base="http://c/x/")
+    assert triples({"@context": "..", "id": "a", "at": 5, "p": "x"}, settings) == {("http://c/x/a", "p", '"x"')}
+    assert "its context ../d is not declared" in why({"@context": "../d", "id": "a", "at": 5})

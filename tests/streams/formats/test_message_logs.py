@@ -140,13 +140,16 @@ def test_delimiter_without_the_label_makes_the_rest_unreadable(tmp_path: Path, f
         quad = f"{s('s')} {s('p')} {s('o')}"
         return (f"{s(f'g{n}')} {{ {quad} }}\n" if form is Format.TRIG else f"{quad} {s(f'g{n}')} .\n") + generated(n)
 
-    found = records(tmp_path, form, graph(1) + graph(2) + "MESSAGE\n" + graph(3) + "MESSAGE\n" + graph(2))
+    def records(text: str) -> list[Record]:
+        return records_of_file(tmp_path, text, lambda path: InputFile("in", str(path), form))
+
+    found = records(graph(1) + graph(2) + "MESSAGE\n" + graph(3) + "MESSAGE\n" + graph(2))
     assert [record.time for record in found] == [1_000_000, 2_000_000, None]
     assert "VERSION" in found[2].why
     assert found[2].text.startswith("MESSAGE\n")
     if form is Format.TRIG:
         inside = graph(1) + f"{s('g2')} {{ {s('a')} {s('p')} 1 .\nMESSAGE\n{s('a')} {s('p')} 1 }}\n" + graph(3)
-        assert [record.time for record in records(tmp_path, form, inside)] == [1_000_000, None]
+        assert [record.time for record in records(inside)] == [1_000_000, None]
 
 
 def test_directive_without_its_dot_makes_its_message_unreadable(tmp_path: Path) -> None:

@@ -150,7 +150,7 @@ def _open_cached(sources: Sources, rules: Sequence[DatalogRule], policy: CachePo
 
 def _close_sources(sources: Sources, rules: Sequence[DatalogRule]) -> ClosedTriples:
     with without_collection():
-        return close_background(load_graphs(sources.graphs), rules)
+        return close_background(load_graphs(sources.graphs, sources.reading), rules)
 
 
 def _in_memory(closed: ClosedTriples, rules: Sequence[DatalogRule]) -> Knowledge:

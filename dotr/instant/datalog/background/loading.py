@@ -3,7 +3,7 @@ access.
 
 Named graphs are merged into the default graph. Blank nodes are local to their file: the n-th of the
 i-th file is `_:g<i>x<n>`, so loading the same files gives the same terms. Relative IRIs are
-resolved against the file's own IRI.
+resolved against the file's own IRI, but in .nt and .nq.
 
 Cost: about 2 µs a triple; the memory of each term once, and 72 bytes a triple. Nesting beyond
 `limits.nesting` is refused before the recursive parser reads the file.
@@ -12,9 +12,11 @@ Cost: about 2 µs a triple; the memory of each term once, and 72 bytes a triple.
 from __future__ import annotations
 
 import gzip
+import json
 import re
 import zlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
@@ -23,36 +25,27 @@ from pyoxigraph import Triple as TripleTerm
 
 from dotr.errors.diagnostics import Diagnostic, Refused, refuse
 from dotr.evaluation.limits import LIMITS
+from dotr.instant.datalog.background.sources import ABSOLUTE, READING, Reading
+from dotr.instant.datalog.background.syntaxes import syntaxes_of
 from dotr.model.places import Document, Span
 from dotr.model.terms import Term, Triple
+from dotr.syntax.turtle.jsonld import context_inliner, parse_jsonld
 from dotr.syntax.turtle.nesting import TextLimitExceeded, check_json_nesting, check_nesting
 
-_FORMATS: Final = {
-    ".ttl": RdfFormat.TURTLE,
-    ".nt": RdfFormat.N_TRIPLES,
-    ".n3": RdfFormat.N3,
-    ".nq": RdfFormat.N_QUADS,
-    ".trig": RdfFormat.TRIG,
-    ".rdf": RdfFormat.RDF_XML,
-    ".xml": RdfFormat.RDF_XML,
-    ".owl": RdfFormat.RDF_XML,
-    ".jsonld": RdfFormat.JSON_LD,
-}
 _POSITION: Final = re.compile(r"^Parser error at line [^:]*: ")
 _BOM: Final = b"\xef\xbb\xbf"
 """UTF-8 byte order mark of Windows editors."""
 _REPAIR_HINT: Final = "Mend the file; nothing of it was loaded."
-_NAMES: Final = ", ".join(_FORMATS)
 
 
-def load_graphs(paths: Sequence[str | Path]) -> list[Triple]:
+def load_graphs(paths: Sequence[str | Path], reading: Reading = READING) -> list[Triple]:
     """The triples of all files, in their order; raises `Refused` with every unreadable file."""
     triples: list[Triple] = []
     problems: list[Diagnostic] = []
     terms: dict[Term, Term] = {}
     for number, path in enumerate(paths):
         try:
-            triples += read_graph(path, number, terms)
+            triples += read_graph(path, number, terms, reading)
         except Refused as refused:
             problems += refused.diagnostics
     if problems:
@@ -60,24 +53,51 @@ def load_graphs(paths: Sequence[str | Path]) -> list[Triple]:
     return triples
 
 
-def read_graph(path: str | Path, number: int = 0, terms: dict[Term, Term] | None = None) -> list[Triple]:
+def read_graph(path: str | Path, number: int = 0, terms: dict[Term, Term] | None = None, reading: Reading = READING) -> list[Triple]:
     """The triples of one file; raises `Refused`.
 
     `number`: the index of the file, part of its blank nodes' names.
     `terms`: interned terms, extended by this call; sharing them saves most of the memory.
+    `reading`: the declared formats and contexts.
     """
-    path = Path(path)
-    syntax = _syntax(path)
+    declared, path = dict(reading.formats).get(str(path), ""), Path(path)
+    if not path.exists():
+        syntaxes_of(path, b"", declared)  # raises for an unknown extension
     content = _content(path)
+    interned = ({} if terms is None else terms).setdefault
+    failed: list[Diagnostic] = []
+    syntaxes = syntaxes_of(path, content, declared)
+    for syntax, _ in syntaxes:
+        try:
+            return _triples(path, content, syntax, number, interned, reading)
+        except Refused as refused:
+            failed += refused.diagnostics
+    first = failed[0]
+    if len(failed) > 1:
+        reasons = [
+            f"as {syntax.name} ({by}): {each.message.removeprefix(f'{path}: ')}"
+            for (syntax, by), each in zip(syntaxes, failed, strict=True)
+        ]
+        first = replace(first, message=f"{'' if first.span else f'{path}: '}{'; '.join(reasons)}")
+    raise Refused([first])
+
+
+def _triples(
+    path: Path, content: bytes, syntax: RdfFormat, number: int, interned: Callable[[Term, Term], Term], reading: Reading
+) -> list[Triple]:
+    """The triples of a text in one syntax; raises `Refused`."""
     triples: list[Triple] = []
     blanks: dict[BlankNode, Term] = {}
-    interned = ({} if terms is None else terms).setdefault
+    base = "" if path.name.lower().endswith(ABSOLUTE) else path.absolute().as_uri()
     try:
         if syntax == RdfFormat.JSON_LD:
             check_json_nesting(content, LIMITS.nesting)
-        elif syntax != RdfFormat.RDF_XML:
-            check_nesting(content, LIMITS.nesting)
-        for quad in parse(content, syntax, base_iri=path.absolute().as_uri()):
+            quads = parse_jsonld(_inlined(path, content, reading), base)
+        else:
+            if syntax != RdfFormat.RDF_XML:
+                check_nesting(content, LIMITS.nesting)
+            quads = parse(content, syntax, base_iri=base or None)
+        for quad in quads:
             subject, predicate, value = quad.subject, quad.predicate, quad.object
             if syntax == RdfFormat.N3 and not isinstance(quad.graph_name, DefaultGraph):
                 raise refuse("K106", f"{path}: an N3 formula or rule", hint="Write rules as Datalog, in a .dlog file.")
@@ -93,7 +113,25 @@ def read_graph(path: str | Path, number: int = 0, terms: dict[Term, Term] | None
         start = len(content[: error.offset].decode("utf-8", errors="replace"))
         problem = f"more than {LIMITS.nesting} brackets in each other"
         raise refuse("K104", problem, Span(Document(str(path), text), start, start + 1), _REPAIR_HINT) from None
+    except ValueError as error:  # a relative IRI in JSON-LD without a base
+        raise refuse("K104", f"{path}: {error}", hint=_REPAIR_HINT) from None
     return triples
+
+
+def _inlined(path: Path, content: bytes, reading: Reading) -> str:
+    """A JSON-LD document with its declared contexts; raises `Refused`."""
+    try:
+        text = content.decode()
+        return context_inliner(reading.contexts)(text)
+    except UnicodeDecodeError as error:
+        raise refuse("K104", f"{path}: it is not UTF-8 (byte {error.start})", hint=_REPAIR_HINT) from None
+    except json.JSONDecodeError as error:
+        raise refuse(
+            "K104", f"it is no JSON: {error.msg}", Span(Document(str(path), text), error.pos, error.pos + 1), _REPAIR_HINT
+        ) from None
+    except ValueError as error:
+        hint = "Name the file that stands for it: knowledge: { contexts: { IRI: FILE } }, or write the context into the file."
+        raise refuse("K107", f"{path}: {error}", hint=hint) from None
 
 
 def _blank(node: BlankNode, blanks: dict[BlankNode, Term], number: int) -> Term:
@@ -109,16 +147,6 @@ def _term(node: NamedNode | BlankNode | Literal | TripleTerm, blanks: dict[Blank
             return f"<<( {subject} {node.predicate} {value} )>>"
         case _:
             return str(node)
-
-
-def _syntax(path: Path) -> RdfFormat:
-    suffixes = [suffix.lower() for suffix in path.suffixes]
-    if suffixes and suffixes[-1] == ".gz":
-        suffixes.pop()
-    syntax = _FORMATS.get(suffixes[-1]) if suffixes else None
-    if syntax is None:
-        raise refuse("K102", f"{path}: no RDF syntax is known by this extension", hint=f"Known are {_NAMES}, each also with .gz.")
-    return syntax
 
 
 def _content(path: Path) -> bytes:
@@ -139,10 +167,6 @@ def _content(path: Path) -> bytes:
 def _unreadable(path: Path, content: bytes, error: SyntaxError) -> Refused:
     """The parser's message with a span of one character at its position."""
     reason = str(error.args[0]) if error.args else str(error)
-    if "LoadDocumentCallback" in reason:
-        return refuse(
-            "K107", f"{path}: a JSON-LD context elsewhere, which is not fetched", hint="Write the context into the file, or convert it."
-        )
     if error.lineno is None:
         return refuse("K104", f"{path}: {reason}", hint=_REPAIR_HINT)
     reason = _POSITION.sub("", reason)

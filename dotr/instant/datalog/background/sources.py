@@ -4,26 +4,56 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from hashlib import blake2b
 from importlib.metadata import PackageNotFoundError, version
 from importlib.resources import files
 from importlib.resources.abc import Traversable
-from typing import Final
+from typing import Any, Final
 
 from dotr.instant.datalog.entailment import Entailment
 from dotr.model.places import Document
 
-_ABSOLUTE: Final = (".nt", ".nq", ".nt.gz", ".nq.gz")
-"""Syntaxes without relative IRIs: the content does not depend on the path of the file."""
+ABSOLUTE: Final = (".nt", ".nq", ".nt.gz", ".nq.gz")
+"""Extensions of files without relative IRIs: their content does not depend on their path."""
 CODE: Final = ("errors", "evaluation", "instant", "model", "syntax")
 """Packages of `dotr` whose code decides the content of a compiled background, and the answers of
 queries over it. All their imports are in one of them (tests/engine/test_sources.py); otherwise a
 store of older code would pass as up to date.
 """
 _BLOCK: Final = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """Declarations by which graphs are read.
+
+    - `formats`: the formats of files by path; a file without one has that of its extension.
+    - `contexts`: the JSON-LD documents used for remote contexts, by IRI.
+    """
+
+    formats: tuple[tuple[str, str], ...] = ()
+    contexts: tuple[tuple[str, str], ...] = ()
+
+    def to_list(self) -> list[Any]:
+        """The declarations as a list for JSON and for digests; empty without any."""
+        return [self.formats, self.contexts] if self != READING else []
+
+    @staticmethod
+    def from_list(items: Sequence[Any]) -> Reading:
+        """Inverse of `to_list`.
+
+        >>> reading = Reading((("/kb/a.txt", "turtle"),))
+        >>> Reading.from_list(reading.to_list()) == reading, Reading().to_list()
+        (True, [])
+        """
+        return Reading(*(tuple((key, value) for key, value in pairs) for pairs in items))
+
+
+READING: Final = Reading()
+"""Graphs without declarations."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +65,7 @@ class Sources:
     entailment: Entailment = Entailment.NONE
     axiomatic: bool = False
     prefixes: Mapping[str, str] = field(default_factory=dict)
+    reading: Reading = READING
 
     def size(self) -> int:
         """Total size: bytes of graphs, characters of Datalog; a missing file counts as 0."""
@@ -47,17 +78,18 @@ class Sources:
     def key(self) -> bytes:
         """16-byte digest of everything on which the closed background depends.
 
-        Included are all bytes of the sources, the entailment settings, the prefixes, the names of
-        Datalog files (part of rule names), the code of `CODE` and the versions of libraries. For a
+        Included are all bytes of the sources, the declarations by which they are read, the
+        entailment settings, the prefixes, the names of Datalog files (part of rule names), the code
+        of `CODE` and the versions of libraries. For a
         syntax with relative IRIs, the path of its file is included. Raises OSError for an
         unreadable graph.
         >>> Sources().key() == Sources().key() != Sources(entailment=Entailment.RDFS).key()
         True
         """
         digest = blake2b(digest_size=16)
-        settings = [self.entailment.value, self.axiomatic, sorted(self.prefixes.items())]
+        settings = [self.entailment.value, self.axiomatic, sorted(self.prefixes.items()), *self.reading.to_list()]
         texts = [[os.path.basename(document.name), document.text] for document in self.datalog]
-        paths = [os.path.basename(path) if path.lower().endswith(_ABSOLUTE) else os.path.abspath(path) for path in self.graphs]
+        paths = [os.path.basename(path) if path.lower().endswith(ABSOLUTE) else os.path.abspath(path) for path in self.graphs]
         digest.update(json.dumps([_code_digest().hex(), settings, texts, paths]).encode())
         for path in self.graphs:
             content = blake2b(digest_size=16)

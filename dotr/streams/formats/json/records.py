@@ -13,29 +13,24 @@ import json
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import closing
-from fractions import Fraction
 from functools import lru_cache
-from typing import Any, BinaryIO, Final, NoReturn
+from typing import Any, BinaryIO, Final
 
 from dotr.errors.diagnostics import Diagnostic, Refused
 from dotr.model.places import Span
 from dotr.model.stream import Element, Reason
-from dotr.model.time import LAST_MICRO, Micros, Unit
+from dotr.model.time import Micros
 from dotr.streams.formats.json.cuts import JsonCut, document_cuts, has_object_per_line, line_cuts
 from dotr.streams.formats.json.map import JsonNumber, check_no_sent_values, compile_map_of, items_of
 from dotr.streams.formats.json.paths import JsonPath, parse_path
 from dotr.streams.formats.lines import DAMAGED, STANDARD_INPUT, damage, damaged, open_lines
 from dotr.streams.lateness import EVERY_TIME, TimeFilter
 from dotr.streams.records import START, InputFile, Message, Position, Record, beginning, limit_reason
-from dotr.streams.times import ParseTime, time_parser
+from dotr.streams.times import ParseTime, parse_number, time_parser
+from dotr.syntax.turtle.jsonld import refuse_constant
 from dotr.syntax.turtle.nesting import OPENING, TextLimitExceeded, check_json_nesting
 
 _BOM: Final = "\ufeff"
-
-
-def refuse_constant(name: str) -> NoReturn:
-    """Raise ValueError for NaN or Infinity."""
-    raise ValueError(f"{name} is no JSON")
 
 
 DECODER: Final = json.JSONDecoder(parse_int=JsonNumber, parse_float=JsonNumber, parse_constant=refuse_constant)
@@ -224,7 +219,7 @@ class _ObjectReader:
             _check_text(value)
         try:
             if isinstance(value, JsonNumber) and not self._formatted and not value.lstrip("-").isdecimal():
-                return _micros_of(value, self._unit)
+                return parse_number(value, self._unit)
             return self._parse(str(value), self._unit)
         except ValueError as error:
             raise ValueError(f"its time, {self._time_text}: {error}") from None
@@ -233,20 +228,6 @@ class _ObjectReader:
 def _check_text(message: Any) -> None:
     """Raise UnicodeEncodeError where an object holds half of a surrogate pair."""
     json.dumps(message, ensure_ascii=False).encode()
-
-
-def _micros_of(digits: str, unit: Unit) -> Micros:
-    """The time of a number with a fraction or an exponent, cut to whole µs.
-
-    >>> _micros_of("1.5", Unit.SECOND), _micros_of("1.7e3", Unit.MILLISECOND)
-    (1500000, 1700000)
-    """
-    if len(digits) > 40 or abs(int(digits.lower().partition("e")[2] or 0)) > 40:
-        raise ValueError(f"{digits[:40]} is no time: it is out of range; is time.unit right?")
-    micros = int(Fraction(digits) * unit.value // 1)
-    if not -LAST_MICRO < micros < LAST_MICRO:
-        raise ValueError(f"{digits} is no time: it is out of range; is time.unit right?")
-    return micros
 
 
 def _at(value: Any, step: object) -> Any:

@@ -2,7 +2,7 @@
 
 Invariant: a document is unreadable in a scan exactly if it is unreadable in a full reading, so a
 scan parses it too. The depth of brackets is checked and contexts are inlined before parsing:
-nothing is ever fetched (`dotr.streams.formats.rdf.jsonld_contexts`).
+nothing is ever fetched (`dotr.syntax.turtle.jsonld`).
 """
 
 from __future__ import annotations
@@ -12,18 +12,16 @@ from collections.abc import Callable, Iterator
 from contextlib import closing
 from typing import BinaryIO
 
-from pyoxigraph import RdfFormat, parse
-
 from dotr.model.stream import Reason
 from dotr.model.time import Micros
 from dotr.streams.formats.json.cuts import JsonCut, line_cuts, whole_cut
 from dotr.streams.formats.json.records import reason_text
 from dotr.streams.formats.lines import BOM, DAMAGED, STANDARD_INPUT, bounded_lines, damage, damaged, open_lines
-from dotr.streams.formats.rdf.jsonld_contexts import context_inliner
 from dotr.streams.formats.rdf.logs import with_offsets
 from dotr.streams.formats.rdf.messages import GraphReader, MessageText
 from dotr.streams.records import START, InputFile, Message, Position, Record, beginning, limit_reason
 from dotr.syntax.turtle.graphs import parser_message, too_long_error
+from dotr.syntax.turtle.jsonld import context_inliner, parse_jsonld
 from dotr.syntax.turtle.nesting import TextLimitExceeded, check_json_nesting
 
 
@@ -99,7 +97,8 @@ class _JsonDocumentReader:
 
     def __init__(self, spec: InputFile) -> None:
         self._graphs = GraphReader(spec, datasets=True)
-        self._inlined = context_inliner(spec.graphs)
+        self._base = spec.graphs.base
+        self._inlined = context_inliner(spec.graphs.contexts, spec.graphs.context, self._base)
         self._nesting = spec.nesting
 
     def records(self, text: MessageText, elements: bool, sent: Micros | None = None) -> list[Record]:
@@ -108,7 +107,7 @@ class _JsonDocumentReader:
         try:
             document = text.raw.decode().removeprefix(BOM.decode())
             check_json_nesting(document, self._nesting)
-            return self._graphs.records(parse(self._inlined(document), RdfFormat.JSON_LD), text, elements, sent)
+            return self._graphs.records(parse_jsonld(self._inlined(document), self._base), text, elements, sent)
         except TextLimitExceeded as error:
             return [text.unreadable(str(error), reason=Reason.LIMIT)]
         except MemoryError:

@@ -19,8 +19,6 @@ from functools import lru_cache
 from io import BufferedReader
 from typing import BinaryIO, Final, NamedTuple
 
-from dotr.errors.diagnostics import refuse
-from dotr.model.places import Span
 from dotr.model.stream import Reason
 from dotr.streams.formats.lines import DAMAGED, STANDARD_INPUT, damage, damage_reason, open_lines
 from dotr.streams.formats.rdf import nquads, trig
@@ -47,17 +45,6 @@ def trig_file_records(lines: BinaryIO, spec: InputFile, position: Position, elem
 def nquads_file_records(lines: BinaryIO, spec: InputFile, position: Position, elements: bool) -> Iterator[Record]:
     """Records of an N-Quads file, or of a log in N-Quads."""
     return (_log_records if _is_log(lines, spec) else nquads.records)(lines, spec, position, elements)
-
-
-def check_is_log(file: InputFile, place: Span | None) -> None:
-    """Check that a TriG or N-Quads file whose input has a `time` predicate is a log; raises
-    `Refused`.
-
-    In a file that is no log, times belong to the graphs.
-    """
-    if file.path != STANDARD_INPUT and not _log_of(file.path).is_log:
-        hint = "Leave time out: in such a file each graph has its prov:generatedAtTime beside it."
-        raise refuse("C204", f"time belongs to logs of RDF messages, and {file.path} is none", place, hint)
 
 
 def _is_log(lines: BinaryIO, spec: InputFile) -> bool:

@@ -14,6 +14,7 @@ from dotr.model.stream import Reason
 from dotr.streams.formats.lines import BOM, DAMAGED, LINE_END, bounded_lines, damage, damage_reason, rest_behind_delimiter, skip_line
 from dotr.streams.formats.rdf.cuts import DELIMITER_LINE
 from dotr.streams.formats.rdf.quads import Statement, assemble, quad_parts, statement
+from dotr.streams.formats.rdf.times import ElementTime
 from dotr.streams.records import InputFile, Position, Record, beginning, limit_reason
 from dotr.syntax.turtle.graphs import error_location, parser_message, too_long_error
 from dotr.syntax.turtle.nesting import TextLimitExceeded, check_nesting
@@ -28,7 +29,7 @@ def records(lines: BinaryIO, spec: InputFile, position: Position, elements: bool
 def _statements(lines: BinaryIO, spec: InputFile, position: Position, rest: list[Record]) -> Iterator[Statement]:
     """Statements of a text; the record from a delimiter of messages on is appended to `rest`."""
     end, line = position.offset, position.line - 1
-    limit, nesting = spec.record, spec.nesting
+    limit, nesting, inside = spec.record, spec.nesting, ElementTime(spec).written
     try:
         for raw in bounded_lines(lines, limit):
             offset, end = end, end + len(raw)
@@ -57,7 +58,7 @@ def _statements(lines: BinaryIO, spec: InputFile, position: Position, rest: list
                 yield Statement(offset, end, line, raw, None, why=str(error), reason=Reason.LIMIT)
             else:
                 if quads:
-                    yield statement(offset, end, line, raw, quads)
+                    yield statement(offset, end, line, raw, quads, inside=inside)
         if broken := damage(lines):
             raise broken
     except DAMAGED as error:

@@ -4,10 +4,12 @@ A stream element).
 Idea: a record is a run of statements about one graph: those in the graph, and those of the default
 graph whose subject is the graph's name. A record is readable if the default graph gives the graph
 one `prov:generatedAtTime`; other statements about the graph are dropped. A time without triples is
-an empty graph. A broken statement makes a graph unreadable if it is between the graph's statements,
-contains the graph's name, or is adjacent to a time without triples; otherwise it is a separate
-record. Statements that may still belong to a graph are buffered up to the limit of a record; a
-larger graph is skipped in memory of that size.
+an empty graph. Where the input names the path of the time, it is in the graph itself, and a
+statement of the default graph is a record of its own, which is empty, unless it is between
+statements of one graph, where it is passed over. A broken statement makes a graph unreadable if it
+is between the graph's statements, contains the graph's name, or is adjacent to a time without
+triples; otherwise it is a separate record. Statements that may still belong to a graph are buffered
+up to the limit of a record; a larger graph is skipped in memory of that size.
 Invariant: records are consecutive, without overlap, and reading from the start of any record gives
 that record and the following ones again.
 """
@@ -16,20 +18,19 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Collection, Generator, Iterable, Iterator, Sequence
+from contextlib import suppress
 from typing import Final, NamedTuple
 
 from pyoxigraph import Quad
 
 from dotr.model.stream import Element, Reason
-from dotr.model.terms import PROV, XSD, Triple, literal_parts
-from dotr.model.time import Micros, Unit
+from dotr.model.terms import Triple
+from dotr.model.time import Micros
+from dotr.streams.formats.rdf.times import GENERATED_AT_TIME, ElementTime
 from dotr.streams.records import SHOWN, InputFile, Record, beginning, limit_reason
-from dotr.streams.times import parse_date_time, parse_time
 from dotr.syntax.turtle.graphs import canonical_triples
 
-GENERATED_AT_TIME: Final = f"<{PROV}generatedAtTime>"
-_INTEGERS: Final = frozenset(XSD + name for name in ("integer", "long", "int", "nonNegativeInteger", "unsignedLong", "unsignedInt"))
-_DATE_TIMES: Final = frozenset((XSD + "dateTime", XSD + "dateTimeStamp"))
+NO_TIME_BESIDE: Final = "no prov:generatedAtTime stands beside it in the default graph"
 
 
 class Statement(NamedTuple):
@@ -39,7 +40,8 @@ class Statement(NamedTuple):
     - `graph`: the graph that contains the statement, or is its subject; None for a broken
       statement.
     - `triples`: those in the graph; `times`: the times of the graph, as terms.
-    - `why`, `reason`: the error of a broken statement, and its kind: LIMIT or UNREADABLE.
+    - `why`, `reason`: the error of a broken statement, and its kind: LIMIT or UNREADABLE; or EMPTY
+      for a statement of the default graph that is passed over.
     - `last`: the last bytes of a statement of which `raw` is only the beginning.
     """
 
@@ -62,7 +64,7 @@ class Statement(NamedTuple):
     def names(self, graph: str) -> bool:
         """True if a broken statement contains the name of a graph."""
         name = graph.encode()
-        return name in self.raw or name in self.last
+        return self.reason is not Reason.EMPTY and (name in self.raw or name in self.last)
 
 
 def quad_parts(quad: Quad) -> tuple[str, Triple]:
@@ -72,11 +74,15 @@ def quad_parts(quad: Quad) -> tuple[str, Triple]:
     return "" if graph == "DEFAULT" else graph, (subject, predicate, value)
 
 
-def statement(offset: int, end: int, line: int, raw: bytes, quads: Sequence[tuple[str, Triple]]) -> Statement:
-    """The statement with these (graph, triple) pairs, which are not empty."""
+def statement(offset: int, end: int, line: int, raw: bytes, quads: Sequence[tuple[str, Triple]], *, inside: bool = False) -> Statement:
+    """The statement with these (graph, triple) pairs, which are not empty; `inside`: times are in
+    the graphs.
+    """
     graph = quads[0][0]
     if graph:
         return Statement(offset, end, line, raw, graph, [triple for _, triple in quads])
+    if inside:
+        return Statement(offset, end, line, raw, None, why="it is in the default graph", reason=Reason.EMPTY)
     times = [triple for _, triple in quads if triple[1] == GENERATED_AT_TIME]
     subjects = dict.fromkeys(subject for subject, _, _ in times)
     if len(subjects) > 1:
@@ -142,7 +148,7 @@ class _Broken:
 
 def assemble(statements: Iterable[Statement], spec: InputFile, elements: bool) -> Iterator[Record]:
     """Records of consecutive statements, in order; `elements`: with their elements."""
-    limit = spec.record
+    limit, times = spec.record, ElementTime(spec)
     before = _Broken()  # before the run; may belong to the next graph
     after = _Broken()  # behind the run; may belong to its graph or the next one
     run: _Run | None = None
@@ -157,11 +163,11 @@ def assemble(statements: Iterable[Statement], spec: InputFile, elements: bool) -
         elif graph is None:
             (before if run is None else after).add(each)
             if run is not None and after.size > limit:
-                before, after, run = _Broken((yield from _closed(before, run, after, spec, elements))), _Broken(), None
+                before, after, run = _Broken((yield from _closed(before, run, after, spec, times, elements))), _Broken(), None
             yield from map(_broken_record, before.beyond(limit))
         else:
             if run is not None:
-                left = yield from _closed(before, run, after, spec, elements)
+                left = yield from _closed(before, run, after, spec, times, elements)
                 if before.statements or after.statements:
                     before, after = _Broken(left), _Broken()
             if not before.statements:
@@ -170,11 +176,13 @@ def assemble(statements: Iterable[Statement], spec: InputFile, elements: bool) -
             waiting = list(before.statements)
             named = next((number for number, broken in enumerate(waiting) if broken.names(graph)), len(waiting))
             before, run = _Broken(waiting[:named]), _Run(graph, [*waiting[named:], each], limit)
-    left = before.statements if run is None else (yield from _closed(before, run, after, spec, elements))
+    left = before.statements if run is None else (yield from _closed(before, run, after, spec, times, elements))
     yield from map(_broken_record, left)
 
 
-def _closed(before: _Broken, run: _Run, after: _Broken, spec: InputFile, elements: bool) -> Generator[Record, None, Collection[Statement]]:
+def _closed(
+    before: _Broken, run: _Run, after: _Broken, spec: InputFile, times: ElementTime, elements: bool
+) -> Generator[Record, None, Collection[Statement]]:
     """Records of a finished run and of the broken statements before it.
 
     Returns the broken statements behind the run that do not belong to it.
@@ -184,7 +192,7 @@ def _closed(before: _Broken, run: _Run, after: _Broken, spec: InputFile, element
         before = after = _Broken()
     for broken in before.statements:
         yield _broken_record(broken)
-    yield _record(run, spec, elements)
+    yield _record(run, spec.record, times, elements)
     return after.statements
 
 
@@ -204,53 +212,22 @@ def _text(run: Iterable[Statement], most: int | None = None) -> bytes:
     return b"".join(parts)
 
 
-def _record(run: _Run, spec: InputFile, elements: bool) -> Record:
+def _record(run: _Run, limit: int, times: ElementTime, elements: bool) -> Record:
     offset, line = run.statements[0].offset, run.statements[0].line
     raw = _text(run.statements) if run.head is None else run.head
-    reason = Reason.UNREADABLE if run.head is None else Reason.LIMIT
+    triples = [triple for each in run.statements for triple in each.triples] if elements or times.written else ()
+    values = times.values(triples) if times.written else list(run.times)
+    broken = next((each for each in run.statements if each.graph is None and each.reason is not Reason.EMPTY), None)
+    why = limit_reason(limit) if run.head is not None else f"line {broken.line} of it cannot be read: {broken.why}" if broken else ""
+    if not why:
+        try:
+            time = times.of(values, "" if times.written else NO_TIME_BESIDE)
+            return Record(offset, run.end, line, time, Element(time, canonical_triples(triples)) if elements else None, raw)
+        except ValueError as error:
+            why = str(error)
+    found, invalid = times.read(values)
+    reason = Reason.LIMIT if run.head is not None else broken.reason if broken and invalid is None else Reason.UNREADABLE
     stamp: Micros | None = None
-    stamps: set[Micros] = set()
-    invalid: ValueError | None = None
-    for value in run.times:
-        try:
-            stamps.add(time_of_term(value, spec.unit))
-        except ValueError as error:
-            invalid = invalid or error
-    try:
-        if len(stamps) == 1:
-            (stamp,) = stamps
-        if invalid is not None:
-            raise invalid
-        if run.head is not None:
-            raise ValueError(limit_reason(spec.record))
-        for each in run.statements:
-            if each.graph is None:
-                reason = each.reason
-                raise ValueError(f"line {each.line} of it cannot be read: {each.why}")
-        if len(stamps) > 1:
-            raise ValueError("it has more than one prov:generatedAtTime")
-        if stamp is None:
-            raise ValueError("no prov:generatedAtTime stands beside it in the default graph")
-        triples = canonical_triples([triple for each in run.statements for triple in each.triples]) if elements else ()
-    except ValueError as error:
-        return Record(offset, run.end, line, None, None, raw, str(error), stamp, reason)
-    return Record(offset, run.end, line, stamp, Element(stamp, triples) if elements else None, raw)
-
-
-def time_of_term(term: str, unit: Unit, predicate: str = "prov:generatedAtTime") -> Micros:
-    """Time (µs since 1970) of a literal, a date-time or an integer of a unit, as the object of a
-    predicate; raises ValueError with the reason.
-
-    >>> time_of_term('"7"^^<http://www.w3.org/2001/XMLSchema#integer>', Unit.SECOND)
-    7000000
-    """
-    if term[0] == '"':
-        text, datatype, _ = literal_parts(term)
-        try:
-            if datatype in _DATE_TIMES:
-                return parse_date_time(text)
-            if datatype in _INTEGERS:
-                return parse_time(text, unit)
-        except ValueError as error:
-            raise ValueError(f"its {predicate} cannot be read: {error}") from None
-    raise ValueError(f"its {predicate} is neither an xsd:dateTime nor an xsd:integer: {term if term[0] != '_' else 'a blank node'}")
+    with suppress(ValueError):
+        stamp = times.chosen(found)
+    return Record(offset, run.end, line, None, None, raw, str(invalid or why), stamp, reason)

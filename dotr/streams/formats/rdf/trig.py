@@ -36,6 +36,7 @@ from dotr.streams.formats.lines import (
 )
 from dotr.streams.formats.rdf.cuts import TextCut
 from dotr.streams.formats.rdf.quads import Statement, assemble, quad_parts, statement
+from dotr.streams.formats.rdf.times import ElementTime
 from dotr.streams.records import InputFile, Position, Record, beginning, limit_reason
 from dotr.syntax.lexemes import COMMENT, DOUBLE, IRI, LONG, OPEN_IRI, SINGLE, STRING
 from dotr.syntax.turtle.graphs import PrefixHeader, error_location, parser_message, too_long_error
@@ -76,7 +77,7 @@ _PIECE: Final = 1 << 16
 def records(lines: BinaryIO, spec: InputFile, position: Position, elements: bool) -> Iterator[Record]:
     """Records from a position on; `elements`: with their elements."""
     declared = _declared(spec.path)
-    reader = _StatementReader(declared, position.offset, spec.nesting)
+    reader = _StatementReader(declared, position.offset, spec)
     if declared.until < position.offset:
         with open_lines(spec.path, Position(declared.until, 1)) as earlier:
             for cut in _cut(earlier, Position(declared.until, 1), spec.record, []):
@@ -135,9 +136,10 @@ def _declarations_of(path: str, *version: int) -> _Declarations:
 class _StatementReader:
     """Parser of consecutive statements, with the prefixes declared so far."""
 
-    def __init__(self, declared: _Declarations, offset: int, nesting: int) -> None:
+    def __init__(self, declared: _Declarations, offset: int, spec: InputFile) -> None:
         self._declared = declared
-        self._nesting = nesting
+        self._nesting = spec.nesting
+        self._inside = ElementTime(spec).written
         self._header = PrefixHeader(*declared.at(offset))
 
     def read(self, cut: TextCut) -> Statement | None:
@@ -162,7 +164,7 @@ class _StatementReader:
                 if cut.directive:
                     self._header.declare(parser.prefixes, parser.base_iri or "")
                     self._declared.add(cut.end, parser.prefixes, parser.base_iri or "")
-                return statement(cut.offset, cut.end, cut.line, cut.raw, quads) if quads else None
+                return statement(cut.offset, cut.end, cut.line, cut.raw, quads, inside=self._inside) if quads else None
             except SyntaxError as error:
                 why = parser_message(error) + error_location(error, skipped, cut.line)
             except UnicodeDecodeError as error:
