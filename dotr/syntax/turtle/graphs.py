@@ -9,10 +9,10 @@ in front of it.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final, TypeAlias, cast
 
-from pyoxigraph import RdfFormat, parse
+from pyoxigraph import Literal, Quad, RdfFormat, parse
 
 from dotr.errors.diagnostics import DotrError
 from dotr.model.terms import Triple, rename_blanks
@@ -172,6 +172,22 @@ def number_blanks(triples: Iterable[Triple]) -> Triples:
             value = rename_blanks(value, number)
         renamed.append((subject, predicate, value))
     return tuple(renamed)
+
+
+def without_directions(quads: Iterable[Quad]) -> Iterator[Quad]:
+    """The quads of a JSON-LD document without the base directions of their texts.
+
+    JSON-LD 1.1 writes a direction only where `rdfDirection` is set (JSON-LD 1.1 API, 8.2.2).
+
+    >>> document = '{"http://e/p": {"@value": "x", "@language": "ar", "@direction": "rtl"}}'
+    >>> [str(quad.object) for quad in without_directions(parse(document, RdfFormat.JSON_LD))]
+    ['"x"@ar']
+    """
+    for quad in quads:
+        value = quad.object
+        if isinstance(value, Literal) and value.direction is not None:
+            quad = Quad(quad.subject, quad.predicate, Literal(value.value, language=value.language), quad.graph_name)
+        yield quad
 
 
 def parser_message(error: Exception) -> str:

@@ -31,12 +31,12 @@ GRAPH: Final = """
   :time "2011-01-10T14:45:13.815-05:00"^^xsd:dateTime ; :utc "2011-01-10T14:45:13.815Z"^^xsd:dateTime ;
   :local "2011-01-10T14:45:13.815"^^xsd:dateTime ; :later "2012-02-29T00:00:00Z"^^xsd:dateTime ; :date "2011-01-10"^^xsd:date ;
   :term <<( :a :p 1 )>> ; :alike <<( :a :p 1.0 )>> ; :deep <<( _:b :p <<( :a :p 1 )>> )>> ; :nans <<( :a :p "NaN"^^xsd:double )>> ;
-  :odd <<( :a :p "x"^^:type )>> ;
+  :odd <<( :a :p "x"^^:type )>> ; :right "salaam"@AR--rtl ; :left "salaam"@ar--ltr ; :plain "salaam"@ar ;
   :day "P1D"^^xsd:dayTimeDuration ; :link <http://example.org/x#y> ; :ill "one"^^xsd:integer ; :of "x"^^:type ; :digits "123" .
 """
 NAMES: Final = (
     *("two", "seven", "minus", "half", "decimal", "double", "float", "nan", "yes", "no", "empty", "foo", "tagged", "caps", "text"),
-    *("term", "alike", "deep", "nans", "odd"),
+    *("term", "alike", "deep", "nans", "odd", "right", "left", "plain"),
     *("time", "utc", "local", "later", "date", "day", "link", "ill", "of", "digits"),
 )
 QUERY: Final = (
@@ -215,6 +215,58 @@ ROWS: Final[list[tuple[str, str | None]]] = [
     ("STRDT($tagged, :type)", None),
     ("STRLANG('chat', 'fr')", "'chat'@fr"),
     ("STRLANG($two, 'fr')", None),
+    # Base directions (SPARQL 1.2, 17.4.2, 17.4.3.1.2): no part of the language, but of the term.
+    ("LANG($right)", "'ar'"),
+    ("LANGDIR($right)", "'rtl'"),
+    ("LANGDIR($left)", "'ltr'"),
+    ("LANGDIR($plain)", "''"),
+    ("LANGDIR($two)", "''"),
+    ("LANGDIR($link)", None),
+    ("LANGDIR($term)", None),
+    ("LANGDIR('s'@ar-EG--ltr)", "'ltr'"),
+    ("LANG('s'@ar-EG--ltr)", "'ar-eg'"),
+    ("DATATYPE($right)", "<http://www.w3.org/1999/02/22-rdf-syntax-ns#dirLangString>"),
+    ("DATATYPE($plain)", "<http://www.w3.org/1999/02/22-rdf-syntax-ns#langString>"),
+    ("LANGMATCHES(LANG($right), 'ar')", "true"),
+    ("hasLANG($right)", "true"),
+    ("hasLANG($plain)", "true"),
+    ("hasLANG($foo)", "false"),
+    ("hasLANG($link)", "false"),
+    ("hasLang($none)", None),
+    ("hasLANGDIR($left)", "true"),
+    ("HASLANGDIR($plain)", "false"),
+    ("hasLANGDIR($foo)", "false"),
+    ("hasLANGDIR($node)", "false"),
+    ("STRLANGDIR('salaam', 'AR', 'rtl')", "'salaam'@ar--rtl"),
+    ("STRLANGDIR('salaam', 'ar', 'ltr') = $left", "true"),
+    ("STRLANGDIR('salaam', 'ar', 'RTL')", None),
+    ("STRLANGDIR('salaam', 'ar', '')", None),
+    ("STRLANGDIR('salaam', '', 'rtl')", None),
+    ("STRLANGDIR('salaam', 'ar--ltr', 'rtl')", None),
+    ("STRLANGDIR('salaam', 'ar', 'rtl'@en)", None),
+    ("STRLANGDIR($two, 'ar', 'rtl')", None),
+    ("STRLANGDIR($right, 'ar', 'rtl')", None),
+    ("STRLANG('salaam', 'ar--rtl')", None),
+    ("STRDT('s', <http://www.w3.org/1999/02/22-rdf-syntax-ns#dirLangString>)", None),
+    ("STRDT('s', <http://www.w3.org/1999/02/22-rdf-syntax-ns#langString>)", None),
+    ("$right = $left", "false"),
+    ("$right != $plain", "true"),
+    ("sameTerm($right, 'salaam'@ar--rtl)", "true"),
+    ("$right IN ('salaam'@ar, 'salaam'@ar--rtl)", "true"),
+    ("STR($right)", "'salaam'"),
+    ("STRLEN($right)", "6"),
+    ("SUBSTR($right, 4)", "'aam'@ar--rtl"),
+    ("UCASE($left)", "'SALAAM'@ar--ltr"),
+    ("CONTAINS($right, 'la')", "true"),
+    ("CONTAINS($right, 'la'@ar--rtl)", "true"),
+    ("CONTAINS($right, 'la'@ar)", None),
+    ("CONTAINS($right, 'la'@ar--ltr)", None),
+    ("STRBEFORE($right, 'aam'@ar--rtl)", "'sal'@ar--rtl"),
+    ("STRAFTER($plain, 'sal'@ar--rtl)", None),
+    ("CONCAT($right, '!'@ar--rtl)", "'salaam!'@ar--rtl"),
+    ("CONCAT($right, '!'@ar--ltr)", "'salaam!'"),
+    ("CONCAT($right, $plain)", "'salaamsalaam'"),
+    ("REPLACE($right, 'a', 'o')", "'soloom'@ar--rtl"),
     # Strings (17.4.3): the examples of the recommendation.
     ("STRLEN('chat')", "4"),
     ("STRLEN($tagged)", "6"),

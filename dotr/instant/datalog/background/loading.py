@@ -25,6 +25,7 @@ from dotr.errors.diagnostics import Diagnostic, Refused, refuse
 from dotr.evaluation.limits import LIMITS
 from dotr.model.places import Document, Span
 from dotr.model.terms import Term, Triple
+from dotr.syntax.turtle.graphs import without_directions
 from dotr.syntax.turtle.nesting import TextLimitExceeded, check_json_nesting, check_nesting
 
 _FORMATS: Final = {
@@ -77,7 +78,8 @@ def read_graph(path: str | Path, number: int = 0, terms: dict[Term, Term] | None
             check_json_nesting(content, LIMITS.nesting)
         elif syntax != RdfFormat.RDF_XML:
             check_nesting(content, LIMITS.nesting)
-        for quad in parse(content, syntax, base_iri=path.absolute().as_uri()):
+        quads = parse(content, syntax, base_iri=path.absolute().as_uri())
+        for quad in without_directions(quads) if syntax == RdfFormat.JSON_LD else quads:
             subject, predicate, value = quad.subject, quad.predicate, quad.object
             if syntax == RdfFormat.N3 and not isinstance(quad.graph_name, DefaultGraph):
                 raise refuse("K106", f"{path}: an N3 formula or rule", hint="Write rules as Datalog, in a .dlog file.")

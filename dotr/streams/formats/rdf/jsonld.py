@@ -23,7 +23,7 @@ from dotr.streams.formats.rdf.jsonld_contexts import context_inliner
 from dotr.streams.formats.rdf.logs import with_offsets
 from dotr.streams.formats.rdf.messages import GraphReader, MessageText
 from dotr.streams.records import START, InputFile, Message, Position, Record, beginning, limit_reason
-from dotr.syntax.turtle.graphs import parser_message, too_long_error
+from dotr.syntax.turtle.graphs import parser_message, too_long_error, without_directions
 from dotr.syntax.turtle.nesting import TextLimitExceeded, check_json_nesting
 
 
@@ -108,7 +108,9 @@ class _JsonDocumentReader:
         try:
             document = text.raw.decode().removeprefix(BOM.decode())
             check_json_nesting(document, self._nesting)
-            return self._graphs.records(parse(self._inlined(document), RdfFormat.JSON_LD), text, elements, sent)
+            inlined = self._inlined(document)  # without escapes, so that every keyword is found
+            quads = parse(inlined, RdfFormat.JSON_LD)
+            return self._graphs.records(without_directions(quads) if '"@direction"' in inlined else quads, text, elements, sent)
         except TextLimitExceeded as error:
             return [text.unreadable(str(error), reason=Reason.LIMIT)]
         except MemoryError:
