@@ -1,5 +1,5 @@
-"""Table of SPARQL's functions (SPARQL 1.1, section 17.4; 1.2 for triple terms and base directions): argument forms,
-result form, implementation.
+"""Table of SPARQL's functions (SPARQL 1.1, section 17.4; 1.2 for triple terms, base directions):
+argument forms, result form, implementation.
 """
 
 from __future__ import annotations
