@@ -106,6 +106,13 @@ ROWS: Final[list[tuple[str, str | None]]] = [
     ("!$nan", "true"),
     ("!$ill", "true"),
     ("!$link", None),
+    ("!!$two", "true"),
+    ("! !$empty", "false"),
+    ("!!!$two", "false"),
+    ("!!$none", None),
+    ("!-$two", "false"),
+    ("!+$two || !!BOUND($none)", "false"),
+    ("!-1 = !!$no", "true"),
     # Forms (17.4.1).
     ("BOUND($two)", "true"),
     ("BOUND($none)", "false"),
