@@ -114,8 +114,10 @@ def refuse(code: str, message: str, span: Span | None = None, hint: str = "") ->
     return Refused([Diagnostic(code, message, span, hint)])
 
 
-def did_you_mean(word: str, known: Sequence[str]) -> str:
+def did_you_mean(word: str, known: Sequence[str], least: float = 0.6) -> str:
     """Return a hint with the known word closest to a misspelt one, or an empty string.
+
+    `least`: the least share of letters that the two have in common, in their order.
 
     The hint is empty for a known word too, since a known word in the wrong place is not misspelt.
 
@@ -126,7 +128,7 @@ def did_you_mean(word: str, known: Sequence[str]) -> str:
     """
     from difflib import get_close_matches  # no command needs it to start
 
-    close = get_close_matches(word, known, n=1)
+    close = get_close_matches(word, known, n=1, cutoff=least)
     return f"Did you mean {close[0]}?" if close and close[0] != word else ""
 
 

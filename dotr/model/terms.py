@@ -5,7 +5,8 @@ A term is a `str`: `<http://example.org/a>`, `"25"^^<http://www.w3.org/2001/XMLS
 times) are in `dotr.evaluation.expressions`.
 
 Invariant: two terms are the same RDF term exactly if their texts are equal. Canonical text has the
-escapes of `escaped` and no others, no `^^xsd:string`, and language tags in lower case. So joins are
+escapes of `escaped` and no others, no `^^xsd:string`, and language tags in lower case, with their
+base direction (RDF 1.2) behind them: `"x"@ar--rtl`. So joins are
 dictionary look-ups, the tie order (semantics.md, section 4) is that of `str`, and state and output
 graphs hold terms unchanged.
 
@@ -114,7 +115,7 @@ def literal(lexical: str, datatype: str = XSD + "string", language: str = "") ->
     """Return the literal term of a lexical form.
 
     - `datatype`: its IRI without brackets; unused with a language.
-    - `language`: its tag, in any case.
+    - `language`: its tag, in any case, with its base direction if it has one: `ar--rtl`.
 
     >>> literal("25", XSD + "integer")
     '"25"^^<http://www.w3.org/2001/XMLSchema#integer>'
@@ -207,20 +208,28 @@ def iri_text(term: Term) -> str:
 def literal_parts(term: Term) -> tuple[str, str, str]:
     """Return lexical form, datatype IRI and language tag (or `""`) of a literal term.
 
+    A base direction belongs to the tag here, as in the text of the term.
+
     >>> literal_parts('"25"^^<http://www.w3.org/2001/XMLSchema#integer>')
     ('25', 'http://www.w3.org/2001/XMLSchema#integer', '')
     >>> literal_parts('"warm"@en')
     ('warm', 'http://www.w3.org/1999/02/22-rdf-syntax-ns#langString', 'en')
+    >>> literal_parts('"x"@ar--rtl')
+    ('x', 'http://www.w3.org/1999/02/22-rdf-syntax-ns#dirLangString', 'ar--rtl')
     """
     end = term.rindex('"')
     lexical, rest = unescaped(term[1:end]), term[end + 1 :]
     if not rest:
         return lexical, XSD + "string", ""
     if rest[0] == "@":
-        return lexical, RDF + "langString", rest[1:]
+        return lexical, LANGUAGE_STRINGS["--" in rest], rest[1:]
     return lexical, rest[3:-1], ""
 
 
+DIRECTIONS: Final = ("ltr", "rtl")
+"""Base directions of a text (RDF 1.2 Concepts, section 3.4)."""
+LANGUAGE_STRINGS: Final = (RDF + "langString", RDF + "dirLangString")
+"""Datatypes of literals with a language tag: without a base direction, and with one."""
 RDF_TYPE: Final = iri(RDF + "type")
 RDF_FIRST: Final = iri(RDF + "first")
 RDF_REST: Final = iri(RDF + "rest")

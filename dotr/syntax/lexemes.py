@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from dotr.model.terms import DIRECTIONS
+
 COMMENT: Final = r"#[^\r\n]*+"
 OPEN_IRI: Final = r"<[^\x00-\x20<>\"{}|^`]*+"
 """An IRI up to its closing bracket."""
@@ -21,3 +23,17 @@ STRING: Final = rf"\"{DOUBLE}\"|'{SINGLE}'"
 LONG: Final = {'"""': r'(?:[^"\\]++|\\.|"(?!""))*+', "'''": r"(?:[^'\\]++|\\.|'(?!''))*+"}
 """Text between long quotes, up to the closing quotes or the end of the text, by the quotes."""
 LONG_STRING: Final = "|".join(quotes + text + quotes for quotes, text in LONG.items())
+LANGUAGE: Final = r"[A-Za-z]+(?:-[A-Za-z0-9]+)*(?:--[A-Za-z]+)?"
+"""A language tag with its base direction (LANG_DIR of Turtle 1.2 without `@`), even a wrong one."""
+
+DIRECTION_HINT: Final = "Write --ltr or --rtl behind the language, in small letters."
+
+
+def wrong_direction(tag: str) -> str:
+    """The base direction of a language tag, if it is neither `ltr` nor `rtl`; else an empty text.
+
+    >>> wrong_direction("ar--RTL"), wrong_direction("ar--rtl"), wrong_direction("en-US")
+    ('RTL', '', '')
+    """
+    direction = tag.partition("--")[2]
+    return "" if direction in ("", *DIRECTIONS) else direction

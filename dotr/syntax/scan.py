@@ -18,7 +18,7 @@ from typing import Final, NamedTuple
 
 from dotr.errors.diagnostics import Diagnostic, Refused
 from dotr.model.places import Document, Span
-from dotr.syntax.lexemes import LONG_STRING, STRING
+from dotr.syntax.lexemes import LANGUAGE, LONG_STRING, STRING
 
 RESERVED: Final = frozenset(
     "rule define query prefix from every and within between if with consuming of as not each last first".split()  # noqa: SIM905
@@ -39,7 +39,9 @@ TOKEN: Final = re.compile(
     | (?P<iri>    < (?: [^<>"{}|^`\\\x00-\x20] | \\u[0-9A-Fa-f]{4} | \\U[0-9A-Fa-f]{8} )* > )
     | (?P<variable> [?$]\w+ )
     | (?P<prefixed> (?: [^\W\d][\w.-]* )? : (?: [\w:%-] | \\. | \.+(?=[\w:%\\-]) )* )
-    | (?P<language> @[A-Za-z]+(?:-[A-Za-z0-9]+)* )
+    | (?P<language> @"""
+    + LANGUAGE
+    + r""" )
     | (?P<word>   [^\W\d]\w* )
     | (?P<number> \d+(?:\.\d+)?(?:[eE][+-]?\d+)? )
     | (?P<open>   [\[({] )

@@ -58,6 +58,7 @@ CONSTRUCTS = (
     "VALUES",
     "BIND",
     "FILTER",
+    "base direction",
     "computed column",
     "MINUS",
     "EXISTS",

@@ -131,6 +131,7 @@ def test_json_has_a_line_for_each_instant(building: Path, capsys: pytest.Capture
             {"triple": "b:Reading rdfs:subClassOf b:Measurement", "origin": "kb/bms.ttl"},
         ],
         "facts": [{"label": "Temp", "attributes": {"room": "b:room101", "v": "20.5"}}],
+        "prefixes": {"b": "http://example.org/bms#", "rdfs": "http://www.w3.org/2000/01/rdf-schema#"},
     }
     assert second["facts"] == []
 

@@ -158,7 +158,8 @@ def read_term(node: object) -> Term:
     if isinstance(node, TripleTerm):
         return f"<<( {' '.join(map(read_term, node))} )>>"
     assert isinstance(node, Literal)
-    return literal(node.value, node.datatype.value, node.language or "")
+    direction = f"--{node.direction}" if node.direction else ""
+    return literal(node.value, node.datatype.value, (node.language or "") + direction)
 
 
 def apart(triples: Iterable[Triple], name: str) -> list[Triple]:

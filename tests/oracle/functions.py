@@ -132,7 +132,15 @@ def function(name: str, terms: list[Term]) -> Term:
         case "LANG":
             if not is_literal(a):
                 raise Err
-            return literal(literal_parts(a)[2])
+            return literal(literal_parts(a)[2].split("--")[0])
+        case "LANGDIR":
+            if not is_literal(a):
+                raise Err
+            return literal("".join(literal_parts(a)[2].split("--")[1:]))
+        case "HASLANG":
+            return boolean(is_literal(a) and literal_parts(a)[2] != "")
+        case "HASLANGDIR":
+            return boolean(is_literal(a) and "--" in literal_parts(a)[2])
         case "DATATYPE":
             if not is_literal(a):
                 raise Err
@@ -140,13 +148,17 @@ def function(name: str, terms: list[Term]) -> Term:
         case "IRI" | "URI":
             return a if is_iri(a) else absolute(plain(a))
         case "STRDT":
-            if not is_iri(terms[1]) or iri_text(terms[1]) == RDF + "langString":
+            if not is_iri(terms[1]) or iri_text(terms[1]) in (RDF + "langString", RDF + "dirLangString"):
                 raise Err
             return literal(plain(a), iri_text(terms[1]))
         case "STRLANG":
             if not re.fullmatch("[a-zA-Z]+(-[a-zA-Z0-9]+)*", plain(terms[1])):
                 raise Err
             return literal(plain(a), RDF + "langString", plain(terms[1]).lower())
+        case "STRLANGDIR":
+            if plain(terms[2]) not in ("ltr", "rtl"):
+                raise Err
+            return literal(plain(a), RDF + "dirLangString", literal_parts(function("STRLANG", terms[:2]))[2] + "--" + plain(terms[2]))
         case "STRLEN":
             return term_of(Number("integer", Fraction(len(text(a)))))
         case "UCASE":

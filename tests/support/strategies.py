@@ -143,6 +143,8 @@ def datalog_rules(draw: st.DrawFn, features: Features) -> str:
         # A count is the object of a property that no other body reads, so that few programs are refused.
         key, function = pick(draw, variables), pick(draw, ["COUNT(?e)", "SUM(?e)", "MAX(DISTINCT ?e)", "COUNT(*)"])
         body.append(f"AGGREGATE({pick(draw, PROPERTIES)}[{key}, ?e] ON {key} BIND {function} AS ?n)")
+        if draw(st.integers(0, 2)) == 0:
+            body.append(f"AGGREGATE({pick(draw, PROPERTIES)}[?e, {key}] ON {key} BIND COUNT(?e) AS ?m), FILTER(?m >= ?n)")
         return f":counted[{key}, ?n] :- {', '.join(draw(st.permutations(body)))} ."
     if draw(st.integers(0, 4)) == 0:
         # A computed value is the object of a property that no body reads: recursion over new values would not end.

@@ -28,6 +28,8 @@ TEXTS = ('"b"', '"ab cB1"', '"B"@en', '"abc"@de', '""', '"1"', '"and ] within # 
 PATTERNS = ('"b"', '"^a.c"', '"[a-b]+1$"', '"B|1"', '"(.)b"', '"\\\\d"')
 REPLACEMENTS = ('"-"', '"x y"', '""')
 TAGS = ('"en"', '"de-AT"', '"no tag"')
+DIRECTIONS = ('"ltr"', '"rtl"', '"RTL"')
+TESTS = ("isIRI", "isURI", "isBlank", "isLiteral", "isNumeric", "isTRIPLE", "hasLANG", "hasLANGDIR")
 RANGES = ('"*"', '"en"', '"DE"')
 DIGESTS = ("MD5", "SHA1", "SHA256", "SHA384", "SHA512")
 CASTS = ("integer", "decimal", "double", "float", "string", "boolean")
@@ -85,6 +87,8 @@ def text(draw: Draw, terms: Terms, depth: int) -> str:
         lambda: f"LANG({operand(draw, terms, below)})",
         lambda: f"TZ({moment(draw, terms, below)})",
         lambda: f"STRLANG({inner()}, {pick(draw, TAGS)})",
+        lambda: f"STRLANGDIR({inner()}, {pick(draw, TAGS)}, {pick(draw, DIRECTIONS)})",
+        lambda: f"LANGDIR({operand(draw, terms, below)})",
         lambda: f"xsd:string({operand(draw, terms, below)})",
     )
 
@@ -176,7 +180,7 @@ def condition(draw: Draw, left: Terms, right: Terms, depth: int = 2) -> str:
         lambda: f'REGEX({text(draw, left, small)}, {pick(draw, PATTERNS)}, "i")',
         lambda: f"{pick(draw, ('CONTAINS', 'STRSTARTS', 'STRENDS'))}({text(draw, left, small)}, {text(draw, right, 0)})",
         lambda: f"LANGMATCHES(LANG({simple(draw, left)}), {pick(draw, RANGES)})",
-        lambda: f"{pick(draw, ('isIRI', 'isURI', 'isBlank', 'isLiteral', 'isNumeric', 'isTRIPLE'))}({operand(draw, left, small)})",
+        lambda: f"{pick(draw, TESTS)}({operand(draw, left, small)})",
         lambda: f"sameTerm({operand(draw, left, small)}, {operand(draw, right, small)})",
         lambda: operand(draw, left, small),
     )

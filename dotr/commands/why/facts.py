@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 
 from dotr.commands.common import Commands
 from dotr.errors.terminal import print_stderr, print_stdout
@@ -40,7 +39,7 @@ def execute(options: argparse.Namespace) -> int:
     """Print the facts; returns the exit code: 1 if there is no such instant, or the query has no
     row.
     """
-    from dotr.commands.why.questions import open_replays, query_of, time_of
+    from dotr.commands.why.questions import json_text, open_replays, query_of, time_of
     from dotr.explanations.facts import FactsReader
     from dotr.explanations.missing.fact import explain_missing_rows
     from dotr.syntax.rendering import TermWriter
@@ -57,7 +56,7 @@ def execute(options: argparse.Namespace) -> int:
         for view in reader.views(at, options.head):
             shown += 1
             if options.format == "json":
-                print_stdout(json.dumps({**({"case": replay.case} if replay.case else {}), **view.to_json()}, ensure_ascii=False))
+                print_stdout(json_text({**({"case": replay.case} if replay.case else {}), **view.to_json()}, replay.prefixes))
             else:
                 print_stdout("\n".join(view.lines(reader.width)))
         if reader.rejected:

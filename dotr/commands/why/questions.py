@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from dotr.commands.test.cases import Case, load_test
@@ -27,6 +28,18 @@ from dotr.temporal.layout.units import StreamUnit, units_by_label
 
 _VARIABLE: Final = re.compile(r"\?(\w+)")
 _BLANK: Final = re.compile(r"(?<![\w:])_:[\w-]+")
+
+
+def json_text(content: Mapping[str, object], prefixes: Prefixes, indent: int | None = None) -> str:
+    """The JSON object of an answer, with the namespaces of all prefixes in its texts beside them.
+
+    >>> json_text({"text": "a :Leak of rdfs:label"}, {"": "http://e/", "b": "http://b/"})
+    '{"text": "a :Leak of rdfs:label", "prefixes": {"rdfs": "http://www.w3.org/2000/01/rdf-schema#", "": "http://e/"}}'
+    """
+    text = json.dumps(content, ensure_ascii=False)
+    known = {**WELL_KNOWN, **prefixes}.items()
+    used = {name: namespace for name, namespace in known if re.search(rf"(?<![\w.:-]){re.escape(name)}:(?=[\w%\\])", text)}
+    return json.dumps({**content, "prefixes": used} if used else content, ensure_ascii=False, indent=indent)
 
 
 def rule_named(replay: Replay, name: str) -> Rule | StreamUnit:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 from typing import TYPE_CHECKING
 
 from dotr.commands.common import Commands
@@ -34,7 +33,7 @@ def add_parser(commands: Commands) -> None:
 
 def execute(options: argparse.Namespace) -> int:
     """Print the reasons; returns the exit code: 0, or 1 where there is no such event or triple."""
-    from dotr.commands.why.questions import open_replays
+    from dotr.commands.why.questions import json_text, open_replays
     from dotr.explanations.why import WhyExplainer
 
     _check(options)
@@ -49,9 +48,10 @@ def execute(options: argparse.Namespace) -> int:
             print_stderr(f"Closing the background once more took {explainer.background_seconds:.1f} s of CPU.")
     match options.format:
         case "json":
-            trees = [{**({"case": case} if case else {}), **tree.to_json()} for case, tree in found]
+            prefixes = replays[0].prefixes
+            trees = [json_text({**({"case": case} if case else {}), **tree.to_json()}, prefixes, 2) for case, tree in found]
             if trees:
-                print_stdout(json.dumps(trees[0] if len(replays) == 1 else trees, ensure_ascii=False, indent=2))
+                print_stdout(trees[0] if len(replays) == 1 else f"[{', '.join(trees)}]")
         case "mermaid":
             for _, tree in found:
                 print_stdout(tree.to_mermaid(options.depth))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -14,6 +13,7 @@ from dotr.errors.terminal import print_stdout
 if TYPE_CHECKING:
     from dotr.engine.replay import Replay
     from dotr.explanations.text.narrative import WhyNot
+    from dotr.model.terms import Prefixes
 
 
 def add_parser(commands: Commands) -> None:
@@ -45,7 +45,7 @@ def execute(options: argparse.Namespace) -> int:
         replays[0], options.rule, options.where, at=options.at, first=options.first, last=options.last, every=options.every
     )
     answers = [why_no_event(replay, options.rule, question) for replay in replays]
-    print_answers(options.format, answers)
+    print_answers(options.format, answers, replays[0].prefixes)
     return 0 if any(answer.fired for answer in answers) else 1
 
 
@@ -60,15 +60,17 @@ def _explain_triple(options: argparse.Namespace, replays: Sequence[Replay]) -> i
     pattern = read_triple(options.triple, replays[0].prefixes)
     first, last = times_of(replays[0], at=options.at, first=options.first, last=options.last)
     answers = [explain_missing_triple(replay, pattern, TermWriter(replay.prefixes), first=first, last=last) for replay in replays]
-    print_answers(options.format, answers)
+    print_answers(options.format, answers, replays[0].prefixes)
     return 0 if any(answer.fired for answer in answers) else 1
 
 
-def print_answers(form: str, answers: Sequence[WhyNot]) -> None:
+def print_answers(form: str, answers: Sequence[WhyNot], prefixes: Prefixes) -> None:
     """Print answers as text or as JSON; of several, each with the name of its case."""
     if form == "json":
+        from dotr.commands.why.questions import json_text
+
         objects = [each.to_json() for each in answers]
-        print_stdout(json.dumps(objects[0] if len(objects) == 1 else {"cases": objects}, ensure_ascii=False, indent=2))
+        print_stdout(json_text(objects[0] if len(objects) == 1 else {"cases": objects}, prefixes, 2))
         return
     for each in answers:
         print_stdout("\n".join([*([f"{each.case}:"] if len(answers) > 1 else []), *each.lines()]))

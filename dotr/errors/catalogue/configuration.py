@@ -250,8 +250,9 @@ CONFIGURATION: tuple[ErrorCode, ...] = (
     ),
     ErrorCode(
         "C226",
-        "A library for a broker or server is not installed",
-        "Kafka, MQTT and HTTP need a Python package each, which is an extra of dotr: `dotr[kafka]`, `dotr[mqtt]`, `dotr[http]`.",
+        "A library for a broker, a server or a comparison is not installed",
+        "Kafka, MQTT, HTTP and `dotr kb compare` need a Python package each, which is an extra of dotr: `dotr[kafka]`, `dotr[mqtt]`, "
+        "`dotr[http]`, `dotr[owlrl]`.",
         "Install the extra that the message names.",
         ShownMessage("C226 HTTP needs the Python package aiohttp, which is not installed\npip install 'dotr[http]'"),
     ),
@@ -342,6 +343,13 @@ CONFIGURATION: tuple[ErrorCode, ...] = (
             "Take the permission to write from others (chmod go-w), or name a folder of your own as XDG_CACHE_HOME or knowledge.cache. A "
             "folder of compiled backgrounds that several users share on purpose needs knowledge.shared: true."
         ),
+    ),
+    ErrorCode(
+        "C267",
+        "Nothing, or too much, to compare",
+        "`dotr kb compare` closes at most 100,000 given triples, and needs an entailment.",
+        "Configure an entailment, or fewer graphs.",
+        ShownMessage("C267 there is nothing to compare: no entailment is configured\nWrite knowledge: { entailment: owl2rl }, or rdfs."),
     ),
     ErrorCode(
         "C301",

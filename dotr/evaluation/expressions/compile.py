@@ -86,6 +86,7 @@ _TEXTS: Final = frozenset(
     (
         *("STR", "LANG", "DATATYPE", "IRI", "STRDT", "STRLANG", "TRIPLE", "SUBJECT", "PREDICATE", "OBJECT", "SUBSTR", "UCASE", "LCASE"),
         *("STRBEFORE", "STRAFTER", "ENCODE_FOR_URI", "CONCAT", "REPLACE", "TZ", "MD5", "SHA1", "SHA256", "SHA384", "SHA512"),
+        *("LANGDIR", "STRLANGDIR"),
         f"<{XSD}string>",
     )
 )

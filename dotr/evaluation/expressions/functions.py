@@ -1,5 +1,5 @@
-"""Table of SPARQL's functions (SPARQL 1.1, section 17.4; 1.2 for triple terms): argument forms,
-result form, implementation.
+"""Table of SPARQL's functions (SPARQL 1.1, section 17.4; 1.2 for triple terms, base directions):
+argument forms, result form, implementation.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ from dotr.evaluation.expressions.values.decimals import EXACT
 from dotr.evaluation.expressions.values.terms import NUMERIC, Iri, Lang, Number, Single, Value
 from dotr.evaluation.limits import fits
 from dotr.model.terms import (
-    RDF,
+    DIRECTIONS,
+    LANGUAGE_STRINGS,
     XSD,
     Term,
     iri,
@@ -70,7 +71,19 @@ def _str(term: Term) -> str | None:
 
 
 def _lang(term: Term) -> str | None:
-    return literal_parts(term)[2] if is_literal(term) else None
+    return literal_parts(term)[2].partition("--")[0] if is_literal(term) else None
+
+
+def _langdir(term: Term) -> str | None:
+    return literal_parts(term)[2].partition("--")[2] if is_literal(term) else None
+
+
+def _has_lang(term: Term) -> bool:
+    return is_literal(term) and literal_parts(term)[1] in LANGUAGE_STRINGS
+
+
+def _has_langdir(term: Term) -> bool:
+    return is_literal(term) and literal_parts(term)[1] == LANGUAGE_STRINGS[1]
 
 
 def _datatype(term: Term) -> Term | None:
@@ -111,7 +124,7 @@ def _is_valid_iri(text: str) -> bool:
 
 
 def _strdt(lexical: Value, datatype: Value) -> Term | None:
-    if type(lexical) is not str or type(datatype) is not Iri or datatype.term == f"<{RDF}langString>" or not fits(lexical):
+    if type(lexical) is not str or type(datatype) is not Iri or datatype.term[1:-1] in LANGUAGE_STRINGS or not fits(lexical):
         return None
     return literal(lexical, datatype.term[1:-1])
 
@@ -123,6 +136,12 @@ def _strlang(lexical: Value, tag: Value) -> Value | None:
     if type(lexical) is not str or type(tag) is not str or not _TAG.fullmatch(tag) or not fits(lexical):
         return None
     return Lang(lexical, tag.lower())
+
+
+def _strlangdir(lexical: Value, tag: Value, direction: Value) -> Value | None:
+    """STRLANGDIR: a text with a language and a base direction, `ltr` or `rtl` in small letters."""
+    made = _strlang(lexical, tag)
+    return Lang(made.text, f"{made.tag}--{direction}") if isinstance(made, Lang) and direction in DIRECTIONS else None
 
 
 def _same_term(a: Term, b: Term) -> bool:
@@ -227,6 +246,10 @@ FUNCTIONS: Final[dict[str, Function]] = {
     "IRI": _function(_iri, (_T,), _T, 2),
     "STRDT": _function(_strdt, (_V, _V), _T),
     "STRLANG": _function(_strlang, (_V, _V), _V),
+    "LANGDIR": _function(_langdir, (_T,), _V),
+    "HASLANG": _function(_has_lang, (_T,), _B),
+    "HASLANGDIR": _function(_has_langdir, (_T,), _B),
+    "STRLANGDIR": _function(_strlangdir, (_V, _V, _V), _V),
     "SAMETERM": _function(_same_term, (_T, _T), _B),
     "ISIRI": _function(is_iri, (_T,), _B),
     "ISBLANK": _function(is_blank, (_T,), _B),

@@ -77,10 +77,10 @@ _TRIPLE: Final = frozenset({TermKind.TRIPLE})
 _RESULTS: Final[Mapping[str, TermKinds]] = {
     **dict.fromkeys(("=", "!=", "<", "<=", ">", ">=", "&&", "||", "!", "IN", "NOT IN", "BOUND", "REGEX"), _BOOLEAN),
     **dict.fromkeys(("SAMETERM", "ISIRI", "ISBLANK", "ISLITERAL", "ISNUMERIC", "ISTRIPLE", "LANGMATCHES"), _BOOLEAN),
-    **dict.fromkeys(("STRSTARTS", "STRENDS", "CONTAINS"), _BOOLEAN),
+    **dict.fromkeys(("STRSTARTS", "STRENDS", "CONTAINS", "HASLANG", "HASLANGDIR"), _BOOLEAN),
     **dict.fromkeys(("+", "-", "*", "/", "UNARY-", "UNARY+"), _QUANTITY),
     **dict.fromkeys(("STRLEN", "ABS", "CEIL", "FLOOR", "ROUND", "YEAR", "MONTH", "DAY", "HOURS", "MINUTES", "SECONDS"), _NUMBER),
-    **dict.fromkeys(("STR", "LANG", "ENCODE_FOR_URI", "TZ", "MD5", "SHA1", "SHA256", "SHA384", "SHA512"), _STRING),
+    **dict.fromkeys(("STR", "LANG", "LANGDIR", "ENCODE_FOR_URI", "TZ", "MD5", "SHA1", "SHA256", "SHA384", "SHA512"), _STRING),
     **dict.fromkeys(("UCASE", "LCASE", "SUBSTR", "STRBEFORE", "STRAFTER", "CONCAT", "REPLACE"), _TEXT),
     **dict.fromkeys(("IRI", "DATATYPE", "PREDICATE"), _IRI),
     "SUBJECT": _NODE,

@@ -384,7 +384,7 @@ class Settings(Section):
     )
     time: TimeSection = Field(default=TimeSection(), description="integer times")
     knowledge: KnowledgeSection = Field(default=KnowledgeSection(), description="background knowledge")
-    rules: list[str] = Field(min_length=1, description="rule files of any language (.dotr, .rspql, .lars, .epsparql); globs")
+    rules: list[str] = Field(min_length=1, description="rule and query files of any language (.dotr, .rspql, .lars, .epsparql); globs")
     windows: WindowsSection = Field(default=WindowsSection(), description="windows of continuous queries")
     limits: LimitsSection = Field(default=LimitsSection(), description="limits of an instant and of a record")
     input: list[InputSection] = Field(min_length=1, description="input streams, merged by time")
@@ -428,7 +428,7 @@ def schema_problems(error: ValidationError, tree: Tree, model: type[BaseModel]) 
             case "extra_forbidden":
                 key = str(location[-1])
                 known = keys_of(model, location[:-1])
-                hint = did_you_mean(key, known) or f"Known here: {', '.join(known)}."
+                hint = _key_hint(key, known) or f"Known here: {', '.join(known)}."
                 problems.append(Diagnostic("C201", f"unknown key {key}", tree.key_span(location), hint))
             case "missing":
                 problems.append(Diagnostic("C202", f"{key_path} is missing", tree.span(location[:-1]), "Add it."))
@@ -451,10 +451,39 @@ def _message_and_hint(kind: str, message: str, value: object, context: Mapping[s
     return _TYPE_MESSAGES.get(kind, (f"cannot be used: {message[:1].lower()}{message[1:]}", ""))
 
 
-def keys_of(model: type[BaseModel], location: Location) -> list[str]:
-    """The keys of the section at a location of the schema; empty where there is no section.
+def _key_hint(key: str, known: Mapping[str, str]) -> str:
+    """A hint for an unknown key; `known`: the descriptions of the keys that may stand there.
 
-    >>> keys_of(Settings, ("output", 0))
+    It is, in this order: a key of which it is the beginning; the key whose name or description has
+    most of its words, and the earliest, first one whose name it holds; a misspelt key, of which
+    three letters in four are right.
+
+    >>> known = {"path": "a file or a glob", "pace": "seconds of event time", "delimiter": "the separator of columns"}
+    >>> [_key_hint(key, known) for key in ("delim", "files", "separator", "pth", "base")]
+    ['Did you mean delimiter?', 'Did you mean path?', 'Did you mean delimiter?', 'Did you mean path?', '']
+    """
+
+    def words(text: str) -> list[str]:
+        return [re.sub("ies$", "y", word).removesuffix("s") for word in re.findall("[a-z]+", text.lower())]
+
+    letters = "".join(words(key))
+    begun = [name for name in known if len(letters) > 2 and "".join(words(name)).startswith(letters)]
+    found = []
+    for number, (name, text) in enumerate(known.items()):
+        told = [*words(name), *words(re.sub("^(?!the )[^:]{,50}: ", "", text))]  # "csv: the separator" is about a separator
+        places = [told.index(word) for word in {word for word in words(key) if len(word) > 3} if word in told]
+        if places:
+            found.append((-len(places), "".join(words(name)) not in letters, min(places), number, name))
+    close = [*begun, *(name for *_, name in sorted(found))]
+    return f"Did you mean {close[0]}?" if close else did_you_mean(key, list(known), 0.75)
+
+
+def keys_of(model: type[BaseModel], location: Location) -> dict[str, str]:
+    """The keys of the section at a location of the schema with their descriptions.
+
+    It is empty where there is no section.
+
+    >>> list(keys_of(Settings, ("output", 0)))
     ['format', 'path', 'kafka', 'mqtt', 'http']
     """
     current: object = model
@@ -464,7 +493,8 @@ def keys_of(model: type[BaseModel], location: Location) -> list[str]:
         field = current.model_fields.get(part)
         in_list = isinstance(location[number + 1] if number + 1 < len(location) else None, int)
         current = _section_of(field.annotation if field else None, in_list=in_list)
-    return list(current.model_fields) if isinstance(current, type) and issubclass(current, BaseModel) else []
+    fields = current.model_fields if isinstance(current, type) and issubclass(current, BaseModel) else {}
+    return {field.alias or name: field.description or "" for name, field in fields.items()}
 
 
 def _section_of(annotation: object, *, in_list: bool) -> object:

@@ -29,7 +29,7 @@ from dotr.model.terms import (
     unescaped,
 )
 from dotr.syntax.datalog.tokens import DatalogToken, DatalogTokenKind
-from dotr.syntax.lexemes import STRING
+from dotr.syntax.lexemes import DIRECTION_HINT, STRING, wrong_direction
 
 TYPE: Final = Const(RDF_TYPE)
 
@@ -120,6 +120,8 @@ class StatementReader:
         following = self._tokens[index + 1]
         if following[0] == DatalogTokenKind.TAG:
             self._index = index + 1
+            if wrong := wrong_direction(following[1]):
+                self._report(self._syntax_code, f"{wrong} is no base direction", following, DIRECTION_HINT)
             return Const(literal(lexical, language=following[1][1:]))
         if following[1] == "^^":
             self._index = index + 2

@@ -20,6 +20,8 @@ from collections.abc import Iterator
 from enum import IntEnum
 from typing import Final, TypeAlias
 
+from dotr.syntax.lexemes import LANGUAGE
+
 DatalogToken: TypeAlias = tuple[int, str, int]
 """Kind (a `DatalogTokenKind` as a plain int: the index of the regex group), text and offset."""
 
@@ -69,7 +71,7 @@ _TOKEN: Final = re.compile(
     | ([+-]?(?:\d+\.\d*[eE][+-]?\d+|\d*\.\d+(?:[eE][+-]?\d+)?|\d+(?:[eE][+-]?\d+)?))
     | (_:\w(?:[\w.-]*[\w-])?)
     | ([^\W\d]\w*)
-    | (@[A-Za-z]+(?:-[A-Za-z0-9]+)*)
+    | (@{LANGUAGE})
     | (["'])
     | (\^\^|&&|\|\||[!<>]=|\S)
     | \Z)""",

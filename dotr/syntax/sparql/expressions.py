@@ -271,7 +271,7 @@ class ExpressionReader:
         if token.kind is SparqlTokenKind.WORD:
             word = token.text.upper()
             if len(arguments) != FUNCTIONS[word].least or node.distinct:
-                count = "three arguments" if word == "TRIPLE" else "one argument"
+                count = "three arguments" if FUNCTIONS[word].least == 3 else "one argument"
                 self.problem("Q115", f"{token.text} takes {count}, and no DISTINCT", token.span)
             return Call(word, arguments)
         function = self.leaf_value(node.iri)

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from functools import lru_cache
 from typing import Any, Final, TypeAlias
 
-from pyparsing import Keyword, Literal, ParseBaseException, ParserElement
+from pyparsing import Forward, Keyword, Literal, MatchFirst, ParseBaseException, ParserElement
 from rdflib.plugins.sparql import parser as rdflib_parser
 
 from dotr.errors.diagnostics import DotrError
@@ -36,6 +36,12 @@ rdflib_parser.PrimaryExpression.exprs = [  # type: ignore[attr-defined]
     rdflib_parser.BuiltInCall,
     rdflib_parser.BooleanLiteral,
 ]
+
+# SPARQL 1.2 has `!` before every unary expression (`!!?x`, `!-?x`), 1.1 before a primary one only.
+_negation: ParseNode = rdflib_parser.UnaryExpression
+while isinstance(_negation, MatchFirst):
+    _negation = _negation.exprs[0]
+_negation.expr.exprs[1].expr = Forward() << rdflib_parser.UnaryExpression  # behind "!", in place of a primary expression
 
 _RECURSION_LIMIT: Final = 60_000
 

@@ -23,9 +23,9 @@ from dotr.errors.diagnostics import Diagnostic, did_you_mean
 from dotr.model.algebra import Attribute, Const, TimeOf, Var
 from dotr.model.places import Span
 from dotr.model.terms import ESCAPE_HINT, WELL_KNOWN, XSD, invalid_escape, iri, literal, unescaped
-from dotr.syntax.lexemes import LONG_STRING, STRING
+from dotr.syntax.lexemes import DIRECTION_HINT, LANGUAGE, LONG_STRING, STRING, wrong_direction
 from dotr.syntax.names import NameCharacters, name_characters
-from dotr.syntax.sparql.keywords import SELECT_QUERIES, TRIPLE_FUNCTIONS, Dialect
+from dotr.syntax.sparql.keywords import NEW_FUNCTIONS, SELECT_QUERIES, Dialect
 
 
 class SparqlTokenKind(Enum):
@@ -120,7 +120,7 @@ def _lexer(characters: NameCharacters) -> re.Pattern[str]:
     |(?P<variable>[?$]{name})
     |(?P<number>(?:[0-9]+\.[0-9]*|\.[0-9]+|[0-9]+)[eE][+-]?[0-9]+|[0-9]*\.[0-9]+|[0-9]+)
     |(?P<word>[{letters}_][{letters}_0-9]*)
-    |(?P<tag>@[a-zA-Z]+(?:-[a-zA-Z0-9]+)*)
+    |(?P<tag>@{LANGUAGE})
     |(?P<mark>\^\^|&&|\|\||!=|<=|>=|[{{}}()\[\];,.=<>!|/^*+?\-])""",
         re.VERBOSE,
     )
@@ -246,6 +246,8 @@ def _read_token(result: TokenScan, lexemes: list[Lexeme], position: int) -> int:
             lexical, datatype, language, length = unescaped(lexeme.text[width:-width]), XSD + "string", "", 1
             if following.group == "tag":
                 language, length = following.text[1:], 2
+                if wrong := wrong_direction(following.text):
+                    result.report("Q101", f"{wrong} is no base direction", following.start, following.end, DIRECTION_HINT)
             elif following.text == "^^" and third.group in ("iri", "pname"):
                 datatype, length = resolve_name(result, third), 3
             full_span = result.span_at(lexeme.start, lexemes[position + length - 1].end)
@@ -420,7 +422,7 @@ def placeholder_text(tokens: list[Token]) -> tuple[str, list[int]]:
     length = 0
     for number, token in enumerate(tokens):
         match token.kind:
-            case SparqlTokenKind.WORD if token.text.upper() in TRIPLE_FUNCTIONS:
+            case SparqlTokenKind.WORD if token.text.upper() in NEW_FUNCTIONS:
                 text = f" <t{number}>"
             case SparqlTokenKind.WORD if token.text.upper() == "WINDOW":
                 text = " GRAPH"

@@ -19,7 +19,7 @@ from itertools import islice
 from typing import Any, Final, NoReturn
 from urllib.parse import urljoin
 
-from pyoxigraph import Quad, RdfFormat, parse
+from pyoxigraph import Literal, Quad, RdfFormat, parse
 
 _NOT_AN_OBJECT: Final = re.compile(rb'"@context"\s*+:\s*+(?![{n])|"@import"|"@base"\s*+:\s*+n|\\u00[0-7]')
 """A context that may be remote, a base that is null, or an escape, which may spell one."""
@@ -54,13 +54,18 @@ def parse_jsonld(document: str, base: str = "") -> Iterator[Quad]:
     """Quads of a document whose contexts are inlined; the iteration raises SyntaxError for what is
     no JSON-LD, and ValueError for a relative IRI without a base (empty: none).
 
+    JSON-LD 1.1 writes a base direction only where `rdfDirection` is set (JSON-LD 1.1 API, 8.2.2), so
+    the direction of a text is left out.
+
     >>> [str(quad) for quad in parse_jsonld('{"@id": "pump/7", "http://e/p": 1}', "http://e/")]
     ['<http://e/pump/7> <http://e/p> "1"^^<http://www.w3.org/2001/XMLSchema#integer>']
     >>> list(parse_jsonld('{"@id": "pump/7", "http://e/p": 1}'))
     Traceback (most recent call last):
     ValueError: it has the relative IRI <pump/7> and no base: write @base in its context, or declare it (base)
     """
-    parser = parse(document, RdfFormat.JSON_LD, base_iri=base or f"{_NO_BASE}/")
+    parser: Iterator[Quad] = parse(document, RdfFormat.JSON_LD, base_iri=base or f"{_NO_BASE}/")
+    if "@direction" in document:
+        parser = map(_without_direction, parser)
     while quads := list(islice(parser, 1000)):
         if _NO_BASE in str(quads):
             for quad in quads:
@@ -68,6 +73,19 @@ def parse_jsonld(document: str, base: str = "") -> Iterator[Quad]:
                     why = f"it has the relative IRI <{relative[1][:200]}> and no base"
                     raise ValueError(f"{why}: write @base in its context, or declare it (base)")
         yield from quads
+
+
+def _without_direction(quad: Quad) -> Quad:
+    """A quad without the base direction of its text.
+
+    >>> document = '{"http://e/p": {"@value": "x", "@language": "ar", "@direction": "rtl"}}'
+    >>> [str(_without_direction(quad).object) for quad in parse(document, RdfFormat.JSON_LD)]
+    ['"x"@ar']
+    """
+    value = quad.object
+    if not isinstance(value, Literal) or value.direction is None:
+        return quad
+    return Quad(quad.subject, quad.predicate, Literal(value.value, language=value.language), quad.graph_name)
 
 
 @lru_cache(64)

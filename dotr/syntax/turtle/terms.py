@@ -17,7 +17,8 @@ from dotr.errors.diagnostics import Diagnostic, DotrError, did_you_mean
 from dotr.model.algebra import Const, Var
 from dotr.model.places import Span
 from dotr.model.templates import Blank, Cell, CellIri, CellLiteral, Fresh, TemplateSlot
-from dotr.model.terms import RDF, WELL_KNOWN, XSD, Prefixes, iri, literal, unescaped
+from dotr.model.terms import LANGUAGE_STRINGS, RDF, WELL_KNOWN, XSD, Prefixes, iri, literal, unescaped
+from dotr.syntax.lexemes import DIRECTION_HINT, wrong_direction
 from dotr.syntax.names import name_characters
 from dotr.syntax.turtle import tokens
 
@@ -221,7 +222,9 @@ class TermReader:
             self._skip_space()
             datatype = self._datatype()
         elif tag := self._match(tokens.LANGUAGE):
-            datatype, language = RDF + "langString", tag[1].lower()
+            datatype, language = LANGUAGE_STRINGS["--" in tag[1]], tag[1].lower()
+            if wrong := wrong_direction(tag[1]):
+                self._problem("T101", f"{wrong} is no base direction", tag.start(), self._at, DIRECTION_HINT)
         if any(isinstance(part, Cell) for part in parts):
             return CellLiteral(parts, datatype, language)
         return Const(literal("".join(part for part in parts if isinstance(part, str)), datatype, language))
@@ -235,8 +238,9 @@ class TermReader:
             self._problem("T105", "a datatype with a cell in it", start, self._at, "Only the text may have cells.")
             return XSD + "string"
         datatype = slot.term[1:-1]
-        if datatype == RDF + "langString":
-            self._problem("T106", "rdf:langString needs a language", start, self._at, 'Write the language instead: "text"@en.')
+        if datatype in LANGUAGE_STRINGS:
+            hint = 'Write the language instead, and with it the direction: "text"@en, "text"@ar--rtl.'
+            self._problem("T106", f"rdf:{datatype.removeprefix(RDF)} needs a language", start, self._at, hint)
         return datatype
 
     def _quoted_text(self, text: str, at: int) -> str:

@@ -10,6 +10,7 @@ import re
 from functools import cache
 from typing import Final, NamedTuple
 
+from dotr.syntax import lexemes
 from dotr.syntax.names import NameCharacters
 
 _CELL: Final = r"\{[^{}\r\n]+\}"
@@ -28,7 +29,7 @@ STRING: Final = re.compile(
     r"|'(?P<d>(?:[^'\\\r\n]|\\[^\r\n])*)'",
     re.DOTALL,
 )
-LANGUAGE: Final = re.compile(r"@([A-Za-z]+(?:-[A-Za-z0-9]+)*)")
+LANGUAGE: Final = re.compile(f"@({lexemes.LANGUAGE})")
 CELL: Final = re.compile(r"\{([^{}\r\n]+)\}")
 ESCAPE: Final = re.compile(r"\\(?:u(?P<u>[0-9A-Fa-f]{4})|U(?P<U>[0-9A-Fa-f]{8})|(?P<c>[tbnrf\"'\\])|)")
 NAME_ESCAPE: Final = re.compile(r"\\(.)")

@@ -232,6 +232,27 @@ def test_unsafe_variables_of_an_aggregate_are_refused() -> None:
     assert "K301" in refused(":n(?r, ?m) :- AGGREGATE(:in(?x, ?r) ON ?r BIND COUNT(?x) AS ?n) .")
 
 
+def test_aggregates_of_one_body_may_share_local_names() -> None:
+    """What is local to one AGGREGATE is no variable of the body, so the same name in another is another variable."""
+    counts = "AGGREGATE(:in(?x, ?r), :is(?x, ?y) ON ?r BIND COUNT(?x) AS ?n), AGGREGATE(:door(?x, ?r) ON ?r BIND COUNT(?x) AS ?m)"
+    text = f":more(?r, ?n) :- {counts},"
+    program = rules(f"{text} FILTER(?n > ?m) .")
+    background = [
+        t(each) for each in ("a in hall", "a is open", "b in hall", "b is open", "x door hall", "c in attic", "c is open", "y door attic")
+    ]
+    knowledge = Knowledge.load(background, program)
+
+    def more(*new: str) -> set[str]:
+        closure = knowledge.close([t(each) for each in new])
+        return {each[0] for each in [*closure.background, *closure.delta] if each[1] == n("more")}
+
+    assert more("q p q") == {n("hall")}
+    assert more("z door hall") == set()
+    assert more("d in attic", "d is open") == {n("hall"), n("attic")}
+    assert "?x belongs to an AGGREGATE alone" in refused(f"{text} NOT :C(?x) .")
+    assert "?n belongs to an AGGREGATE alone" in refused(f"{text} AGGREGATE(:of(?r, ?n) ON ?r BIND SUM(?n) AS ?s) .")
+
+
 def test_contradiction_by_not_is_found_at_the_instant() -> None:
     knowledge = Knowledge.load([t("x a A"), t("y a A"), t("y a B")], rules("false :- :A(?x), NOT :B(?x) . :B(?x) :- :C(?x), NOT :D(?x) ."))
     assert [found.triples for found in knowledge.contradictions] == [(t("x a A"),)]

@@ -60,6 +60,14 @@ def test_literals_are_canonical_text_and_keep_their_lexical_form(tmp_path: Path)
     ]
 
 
+def test_base_direction_is_kept_in_turtle_and_left_out_in_json_ld(tmp_path: Path) -> None:
+    """JSON-LD writes it to RDF only where `rdfDirection` is set (JSON-LD 1.1 API, 8.2.2)."""
+    turtle, json_ld = tmp_path / "g.ttl", tmp_path / "g.jsonld"
+    turtle.write_text('<http://e/a> <http://e/p> "x"@AR--rtl .')
+    json_ld.write_text('{"@id": "http://e/a", "http://e/p": {"@value": "x", "@language": "ar", "@\\u0064irection": "rtl"}}')
+    assert load_graphs([turtle, json_ld]) == [(A, P, '"x"@ar--rtl'), (A, P, '"x"@ar')]
+
+
 def refusal(*paths: Path) -> list[Diagnostic]:
     with pytest.raises(Refused) as refused:
         load_graphs(paths)

@@ -11,6 +11,7 @@ import os
 import random
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from unittest.mock import patch
 
@@ -97,6 +98,10 @@ class Author:
                 body.clear()
             body.append(aggregate)
             numbers = [name for name, _ in aggregate.results]
+            if self.chance(0.3):  # the two may share names of their local variables
+                other = self.aggregate(stratum - 1)
+                body.append(replace(other, results=tuple((f"{name}2", call) for name, call in other.results)))
+                numbers.append("n2")
             if self.chance(0.3):
                 body.append(FilterItem(Call(self.random.choice([">", "<", "="]), (Var("n"), Const(NUMBERS[1])))))
         if stratum and (not numbers or self.chance(0.2)):

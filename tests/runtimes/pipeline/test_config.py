@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from pydantic import ValidationError
 
 import dotr.runtimes.pipeline
 from dotr.engine.spec import ProgramSpec
@@ -12,8 +13,8 @@ from dotr.errors.diagnostics import Refused
 from dotr.languages.registry import RuleLanguage, of_language
 from dotr.model.places import Document
 from dotr.runtimes.pipeline.config import Config, read_config
-from dotr.runtimes.pipeline.sections import schema
-from dotr.syntax.yaml import read_tree
+from dotr.runtimes.pipeline.sections import Settings, keys_of, schema, schema_problems
+from dotr.syntax.yaml import Location, read_tree
 
 pytestmark = pytest.mark.core
 
@@ -185,3 +186,41 @@ def test_file_of_another_extension_is_refused_at_its_place(tmp_path: Path, name:
     assert why in str(problem)
     assert problem.span is not None
     assert problem.span.text == name
+
+
+@pytest.mark.parametrize(
+    ("section", "key", "meant"),
+    [
+        # what begins so, whatever other key has the same letters
+        (("input", 0), "late", "lateness"),
+        (("input", 0), "max", "max_bytes"),
+        (("input", 0), "timezone", "time_zone"),
+        ((), "rule", "rules"),
+        # what the description speaks of
+        (("input", 0), "file", "path"),
+        (("input", 0), "separator", "delimiter"),
+        (("input", 0), "time_column", "time"),
+        (("input", 0), "timestamp", "time"),
+        (("input", 0), "delay", "lateness"),
+        (("input", 0), "template", "map"),
+        (("output", 0), "topic", "kafka"),
+        (("spark",), "cores", "buckets"),
+        ((), "queries", "rules"),
+        # what is misspelt
+        (("input", 0), "formt", "format"),
+        (("input", 0), "pth", "path"),
+        ((), "engin", "engine"),
+        # a few letters of another word are no misspelling
+        *[(("input", 0), key, "") for key in ("base", "id", "title", "wait", "timeout", "type")],
+    ],
+)
+def test_hint_for_an_unknown_key_is_what_it_means(section: Location, key: str, meant: str) -> None:
+    known = keys_of(Settings, section)
+    text = f"{{ {key}: x }}"
+    for name in reversed(section):
+        text = f"[ {text} ]" if isinstance(name, int) else f"{{ {name}: {text} }}"
+    tree = read_tree(Document("c.yaml", text))
+    with pytest.raises(ValidationError) as failed:
+        Settings.model_validate(tree.data)
+    (problem,) = (each for each in schema_problems(failed.value, tree, Settings) if each.code == "C201")
+    assert problem.hint == (f"Did you mean {meant}?" if meant else f"Known here: {', '.join(known)}.")

@@ -64,6 +64,17 @@ def test_document_is_an_element() -> None:
     assert decoded({})[0].reason is decoded([])[0].reason is Reason.EMPTY
 
 
+@pytest.mark.parametrize("key", ["@direction", "@\\u0064irection", "d"])
+def test_base_direction_is_left_out(key: str) -> None:
+    """It is written to RDF only where `rdfDirection` is set (JSON-LD 1.1 API, 8.2.2), for one text and for all of a context."""
+    alias = ', "d": "@direction"' if key == "d" else ""
+    context = f'{{"@vocab": "http://e/", "@language": "ar", "@direction": "rtl", "at": {{"@id": "{AT}"}}{alias}}}'
+    document = (
+        f'{{"@context": {context}, "@id": "http://e/a", "at": 5, "p": "x", "q": {{"@value": "y", "@language": "en", "{key}": "ltr"}}}}'
+    )
+    assert triples(document.encode()) == {("a", "p", '"x"@ar'), ("a", "q", '"y"@en')}
+
+
 def test_named_graphs_with_times_are_elements() -> None:
     graphs = [{"id": f"http://e/g{n}", "at": n, "@graph": [{"id": "http://e/a", "p": n}, {"id": "http://e/b", "p": n}]} for n in (4, 5)]
     records = decoded({"@context": LOCAL, "@graph": graphs})

@@ -105,6 +105,7 @@ def test_fact_is_rule_without_body(text: str) -> None:
         ("'a'", literal("a")),
         ('"""two\n"lines\\""""', literal('two\n"lines"')),
         ('"a"@EN-gb', literal("a", language="en-gb")),
+        ('"a"@AR--rtl', '"a"@ar--rtl'),
         ('"a"^^xsd:string', literal("a")),
         ('"5" ^^ xsd:integer', literal("5", XSD + "integer")),
         ('"5"^^<http://example.org/t>', literal("5", "http://example.org/t")),

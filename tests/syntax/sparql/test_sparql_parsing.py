@@ -98,6 +98,8 @@ class TestTerms:
             ("true", TRUE),
             ('"025"^^xsd:integer', literal("025", XSD + "integer")),
             ('"warm"@EN-gb', '"warm"@en-gb'),
+            ('"salaam"@AR-eg--rtl', '"salaam"@ar-eg--rtl'),
+            ("'x'@en--ltr", '"x"@en--ltr'),
             ('"a"^^xsd:string', '"a"'),
             (r"'say \"hi\"\n'", '"say \\"hi\\"\\n"'),
             ('"""two\nlines "quoted" """', '"two\\nlines \\"quoted\\" "'),

@@ -11,7 +11,7 @@ from dotr.errors.diagnostics import Diagnostic, Refused
 from dotr.model.algebra import Const, Var
 from dotr.model.places import Document, Span
 from dotr.model.templates import Blank, Cell, CellIri, CellLiteral, Fresh, Template, TemplateSlot
-from dotr.model.terms import RDF_TYPE, XSD, literal
+from dotr.model.terms import RDF, RDF_TYPE, XSD, literal
 from dotr.syntax.turtle.parser import parse_template
 
 pytestmark = pytest.mark.core
@@ -96,7 +96,7 @@ def test_template_without_variables_is_equal_to_turtle(text: str) -> None:
 _NAMES = st.sampled_from([":a", "<http://x/y>", "rdf:type", ":b.c", "_:n", "_:m1"])
 _LITERALS = st.one_of(
     st.integers().map(str),
-    st.sampled_from(["true", "1.50", "1e3", "'q'@en", '"x\\n"^^xsd:byte']),
+    st.sampled_from(["true", "1.50", "1e3", "'q'@en", "'q'@AR-eg--rtl", '"x\\n"^^xsd:byte']),
     st.text(st.characters(exclude_categories=["Cs"], exclude_characters='"\\\r\n\x00')).map(lambda text: f'"{text}"'),
 )
 _OBJECTS = st.recursive(
@@ -164,6 +164,11 @@ def test_cells_at_every_position_are_parsed() -> None:
     ]
 
 
+def test_cell_with_base_direction() -> None:
+    value = CellLiteral((Cell("x"),), f"{RDF}dirLangString", "ar--rtl")
+    assert template(":a :b '{x}'@AR--rtl", cells=True).triples[0][2] == value
+
+
 def test_escaped_brace_is_text() -> None:
     assert template(r':a :p "\u007Bx}{y}"', cells=True).triples[0][2] == CellLiteral(("{x}", Cell("y")), XSD + "string", "")
     assert template(':a :p "{x}"').triples[0][2] == Const('"{x}"')
@@ -185,6 +190,8 @@ def test_escaped_brace_is_text() -> None:
         (r':a :b "x\uD800"', "T102", r"\uD800"),
         ("sensr:x :b :c", "T103", "sensr:"),
         ("<fire> :b :c", "T104", "<fire>"),
+        (":a :b 'x'@ar--RTL", "T101", "@ar--RTL"),
+        (":a :b 'x'^^rdf:dirLangString", "T106", "rdf:dirLangString"),
         ("'x' :b :c", "T106", "'x'"),
         (":a 1 :c", "T106", "1"),
         (":a _:b :c", "T106", "_:b"),

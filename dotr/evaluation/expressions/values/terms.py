@@ -43,7 +43,10 @@ class Single(float):
 
 @dataclass(frozen=True, slots=True)
 class Lang:
-    """An rdf:langString; `tag` in lower case."""
+    """An rdf:langString or rdf:dirLangString; `tag` in lower case, with its base direction.
+
+    So texts of one language and two directions are incompatible, as SPARQL 1.2 has it.
+    """
 
     text: str
     tag: str

@@ -80,7 +80,7 @@ def _not_local(rule: DatalogRule, aggregate: GroupAggregate, inner: set[Variable
     outside = {name for head in rule.head for name in free_variables(head)}
     for item in rule.body:
         if item is not aggregate:
-            outside |= _variables_of(item)
+            outside |= _visible_variables(item)
     own = inner - set(aggregate.keys)
     for name in sorted(own & outside):
         text = f"rule {rule.name}: ?{name} belongs to an AGGREGATE alone, and occurs outside of it"
@@ -91,18 +91,11 @@ def _not_local(rule: DatalogRule, aggregate: GroupAggregate, inner: set[Variable
             yield Diagnostic("K306", text, rule.span, "Give the result a name of its own.")
 
 
-def _variables_of(item: BodyItem) -> set[Variable]:
-    """All variables of an item, bound ones included."""
-    variables: set[Variable] = set()
-    for node in walk(item):
-        match node:
-            case Var(name) | Bind(_, name):
-                variables.add(name)
-            case GroupAggregate(_, keys, results):
-                variables.update(keys, (name for name, _ in results))
-            case _:
-                pass
-    return variables
+def _visible_variables(item: BodyItem) -> set[Variable]:
+    """All variables of an item, bound ones included; of an AGGREGATE its keys and results."""
+    if isinstance(item, GroupAggregate):
+        return {*item.keys, *(name for name, _ in item.results)}
+    return {node.name if isinstance(node, Var) else node.variable for node in walk(item) if isinstance(node, Var | Bind)}
 
 
 def bound_by(body: Sequence[BodyItem]) -> set[Variable]:

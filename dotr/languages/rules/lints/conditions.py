@@ -348,13 +348,13 @@ ACCEPTED_KINDS: Final[Mapping[str, tuple[TermKinds, ...]]] = {
     "SUBSTR": (_PLAIN_TEXT, _NUMBER),
     **dict.fromkeys(("ABS", "CEIL", "FLOOR", "ROUND"), (_NUMBER,)),
     **dict.fromkeys(("YEAR", "MONTH", "DAY", "HOURS", "MINUTES", "SECONDS", "TIMEZONE", "TZ"), (_MOMENT,)),
-    **dict.fromkeys(("LANG", "DATATYPE"), (_PLAIN_LITERALS,)),
+    **dict.fromkeys(("LANG", "LANGDIR", "DATATYPE"), (_PLAIN_LITERALS,)),
     "STR": (ANYTHING - _NO_TEXT,),
     **dict.fromkeys(("SUBJECT", "PREDICATE", "OBJECT"), (_TRIPLE,)),
     "TRIPLE": (_PLAIN_NODES, _IRI, ANYTHING),
     "IRI": (_IRI | _PLAIN_TEXT,),
     "STRDT": (_PLAIN_TEXT, _IRI),
-    "STRLANG": (_PLAIN_TEXT,),
+    **dict.fromkeys(("STRLANG", "STRLANGDIR"), (_PLAIN_TEXT,)),
     **{name: (_PLAIN_LITERALS if name != f"<{XSD}string>" else ANYTHING - _NO_TEXT,) for name in CASTS},
 }
 """The kinds that each function accepts by argument; the last entry is for all further ones."""

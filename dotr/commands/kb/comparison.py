@@ -1,0 +1,210 @@
+"""`dotr kb compare`: a closure, computed by owlrl as well, and the differences with their reasons.
+
+Idea: what the Datalog adds is given to both, so that the rule set alone is judged, without its
+axiomatic triples. Literals of one value count as one. A difference has the reason of the row of
+`differences.py` that explains it, or from whose triples dotr derives it, too.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from decimal import Decimal
+from functools import lru_cache
+from typing import Any, Final, NamedTuple
+from urllib.parse import quote
+
+from dotr.commands.kb.differences import DOTR, KNOWN, OWLRL
+from dotr.commands.why.questions import time_of
+from dotr.errors.diagnostics import refuse
+from dotr.evaluation.expressions.values.terms import read, write
+from dotr.evaluation.triples.index import is_hidden
+from dotr.instant.datalog.background.knowledge import Knowledge
+from dotr.instant.datalog.background.loading import load_graphs
+from dotr.instant.datalog.entailment import Entailment, rule_set
+from dotr.instant.instants import merge
+from dotr.model.algebra import TriplePattern, Var
+from dotr.model.datalog import DatalogRule
+from dotr.model.terms import Term, Triple, is_blank, is_iri, is_literal, literal_parts
+from dotr.runtimes.pipeline.config import read_config
+from dotr.runtimes.pipeline.replay import replay_of_config
+from dotr.syntax.datalog import parse_datalog
+from dotr.syntax.rendering import TermWriter
+
+MOST: Final = 100_000
+"""Most given triples that are compared: owlrl takes hours for them, and gigabytes."""
+
+
+class Difference(NamedTuple):
+    """What only one of the two derives: a triple, or (empty) a contradiction.
+
+    - `by`: `dotr` or `owlrl`.
+    - `row`: the row of `docs/entailment.md` that says why; empty if nothing does.
+    """
+
+    by: str
+    row: str
+    triple: tuple[Term, ...]
+
+
+def compare_configuration(config: str, options: Sequence[str], at: str | None) -> tuple[list[Difference], TermWriter]:
+    """Compare the background of a configuration, or its closure with the instant of a time.
+
+    Raises `Refused`: the program has problems, owlrl is not installed, there is no entailment or no
+    such instant, or there are too many triples.
+    """
+    settings = read_config(config, options)
+    spec = settings.program()
+    if spec.entailment is Entailment.NONE:
+        hint = "Write knowledge: { entailment: owl2rl }, or rdfs."
+        raise refuse("C267", "there is nothing to compare: no entailment is configured", None, hint)
+    instant: tuple[Triple, ...] = ()
+    prefixes = spec.prefixes
+    if at is not None:
+        replay = replay_of_config(settings)
+        time, prefixes = time_of(replay, at, "--at"), replay.prefixes
+        found = next((each for each in replay.instants(lambda _: None) if each.time == time), None)
+        if found is None:
+            raise refuse("C219", f"there is no instant at {at}", None, "dotr facts lists the instants.")
+        instant = merge(time, found.graphs).triples
+    triples = load_graphs(spec.graphs)
+    if (number := len({*triples, *instant})) > MOST:
+        raise refuse("C267", f"{number:,} triples are too many to compare: owlrl takes at most {MOST:,}", None, "Compare a part of them.")
+    datalog = [rule for document in spec.datalog for rule in parse_datalog(document, spec.prefixes)]
+    return compare(triples, instant, datalog, spec.entailment), TermWriter(prefixes)
+
+
+def report_lines(differences: Iterable[Difference], terms: TermWriter, most: int | None) -> Iterator[str]:
+    """Lines of a report: at most `most` triples of each reason, and all without one, at the end."""
+    order = [*(each.row for each in KNOWN), ""]
+    groups: dict[tuple[int, str], list[str]] = defaultdict(list)
+    for by, row, triple in sorted(differences):
+        groups[order.index(row), by].append(terms.triple((triple[0], triple[1], triple[2])) if triple else "a contradiction")
+    for (number, by), found in sorted(groups.items()):
+        yield f"only {by}, {len(found):,}: {order[number] or 'nothing says why'}"
+        shown = found[:most] if order[number] else found
+        yield from (f"  {text}" for text in shown)
+        if len(shown) < len(found):
+            yield f"  … {len(found) - len(shown):,} more"
+    if not groups:
+        yield "Both derive the same."
+
+
+def compare(
+    triples: Sequence[Triple], instant: Sequence[Triple], datalog: Sequence[DatalogRule], entailment: Entailment
+) -> list[Difference]:
+    """Compare the closure of given triples under a rule set with owlrl's.
+
+    - `instant`: those of an instant; `triples` are the background.
+    - `datalog`: rules of the program beside the rule set.
+
+    >>> below = "<http://www.w3.org/2000/01/rdf-schema#subClassOf>"
+    >>> differences = compare([("<A>", below, "<B>"), ("<B>", below, "<C>")], [], [], Entailment.RDFS)
+    >>> {each.row for each in differences if "<A>" in each.triple}
+    {'rdfs1, rdfs4a, rdfs4b, rdfs8, rdfs12, rdfs13 under RDFS'}
+    """
+    rules = rule_set(entailment)
+    ours, is_wrong = _closed(triples, instant, [*rules, *datalog])
+    new = ours.keys() - _closed(triples, instant, rules)[0].keys() if datalog else ()
+    added = [t for t in new if any(_may_conclude(head, t) for rule in datalog for head in rule.head)]
+    given = [*triples, *instant, *added]
+    theirs, is_wrong_there = _closed_by_owlrl(given, entailment)
+    terms = {term for triple in given for term in triple}
+    reasons: dict[tuple[str, Triple], str] = dict.fromkeys(
+        [(by, t) for by, own, other in ((OWLRL, theirs, ours), (DOTR, ours, theirs)) for t in own.keys() - other.keys()], ""
+    )
+    for row in reversed(KNOWN):  # of several rows the first one counts
+        reasons |= {(by, t): row.row for by, t in reasons if by == row.by and row.explains(t, terms)}
+    for row in reversed(KNOWN):  # what follows from conclusions with literals follows from other rows' triples with them, too
+        explained = [t for (_, t), reason in reasons.items() if reason == row.row]
+        if row.by == OWLRL and explained and "" in reasons.values():
+            name = _names(explained)
+            following = _closed(map(name, [*ours, *explained]), (), rules)[0]
+            reasons |= {(by, t): row.row for (by, t), reason in reasons.items() if by == OWLRL and not reason and name(t) in following}
+    found = [Difference(by, reason, (theirs if by == OWLRL else ours)[t]) for (by, t), reason in reasons.items()]
+    if is_wrong != is_wrong_there:
+        by = DOTR if is_wrong else OWLRL
+        found.append(Difference(by, next((row.row for row in KNOWN if row.by == by and row.contradicts(terms)), ""), ()))
+    return found
+
+
+def _may_conclude(head: TriplePattern, triple: Triple) -> bool:
+    slots = (head.subject, head.predicate, head.object)
+    return all(isinstance(slot, Var) or slot.term == term for slot, term in zip(slots, triple, strict=True))
+
+
+def _names(explained: Iterable[Triple]) -> Callable[[Triple], Triple]:
+    """Function that puts IRIs in place of the literals that are subjects in `explained`.
+
+    So dotr, which has no literal as a subject, derives what follows from these. Cardinalities stay.
+
+        "a" a :C . :x :p "a" .     <urn:dotr:%22a%22> a :C . :x :p <urn:dotr:%22a%22> .
+    """
+    subjects = {t[0] for t in explained if is_literal(t[0])}
+
+    def name(triple: Triple) -> Triple:
+        s, p, o = triple
+        return _name(s) if s in subjects else s, p, _name(o) if o in subjects and not p.endswith("ardinality>") else o
+
+    return name
+
+
+def _name(term: Term) -> Term:
+    return f"<urn:dotr:{quote(term)}>"
+
+
+def _closed(triples: Iterable[Triple], instant: Sequence[Triple], rules: Sequence[DatalogRule]) -> tuple[dict[Triple, Triple], bool]:
+    """Dotr's closure without hidden triples, by the form of values; whether it is inconsistent."""
+    knowledge = Knowledge.load(triples, rules)
+    closure = knowledge.close(instant)
+    known = {_by_value(t): t for index in (closure.background, closure.delta) for t in index if not is_hidden(t[1])}
+    return known, bool(knowledge.contradictions or closure.contradictions)
+
+
+def _closed_by_owlrl(triples: Iterable[Triple], by: Entailment) -> tuple[dict[Triple, Triple], bool]:
+    """Owlrl's closure in the same form, without what it says about contradictions."""
+    try:
+        import owlrl
+        import rdflib
+        from owlrl.Namespaces import ERRNS
+    except ImportError:
+        reason = "kb compare needs the Python package owlrl, which is not installed"
+        raise refuse("C226", reason, None, "pip install 'dotr[owlrl]'") from None
+    terms: dict[Any, Term] = {}
+
+    def node(term: Term) -> Any:
+        if is_literal(term) and "--" not in (parts := literal_parts(term))[2]:
+            lexical, datatype, language = parts
+            made: Any = rdflib.Literal(lexical, lang=language or None, datatype=None if language else datatype, normalize=False)
+        else:  # rdflib has no triple terms and no base directions: any name will do
+            made = rdflib.BNode(term[2:]) if is_blank(term) else rdflib.URIRef((term if is_iri(term) else _name(term))[1:-1])
+        terms[made] = term
+        return made
+
+    graph = rdflib.Graph()
+    for triple in triples:
+        graph.add(tuple(map(node, triple)))
+    (owlrl.OWLRL_Semantics if by is Entailment.OWL2RL else owlrl.RDFS_Semantics)(graph, False, False).closure()
+    errors = set(graph.subjects(None, ERRNS.ErrorMessage))
+    own = {*errors, ERRNS.ErrorMessage, ERRNS.error, *graph.objects(None, ERRNS.error)}
+    closed = (tuple(terms.get(n) or n.n3() for n in triple) for triple in graph if own.isdisjoint(triple))
+    return {_by_value((s, p, o)): (s, p, o) for s, p, o in closed}, bool(errors)
+
+
+def _by_value(triple: Triple) -> Triple:
+    subject, predicate, value = triple
+    return value_form(subject), predicate, value_form(value)
+
+
+@lru_cache(1 << 16)
+def value_form(term: Term) -> Term:
+    """One text for all literals of one value of OWL: integers are decimals, doubles are not.
+
+    >>> from dotr.model.terms import XSD
+    >>> value_form(f'"05"^^<{XSD}byte>') == value_form(f'"5.0"^^<{XSD}decimal>') != value_form(f'"5e0"^^<{XSD}double>')
+    True
+    """
+    if not is_literal(term):
+        return term
+    value = read(term)
+    return write(Decimal(value) if type(value) is int else value) or term
