@@ -68,6 +68,13 @@ class ChoosingWriter(JoinWriter):
         left = list(items)
         for step in self._ordered(items):
             item = step[0] if isinstance(step, tuple) else step
+            if self.in_bulk and isinstance(item, TriplePattern) and self.name_of(item.predicate) is None:
+                known = [each for each in left if isinstance(each, TriplePattern) and self._is_met(each)]
+                if known:  # a predicate that is not bound yet needs tables of all triples
+                    first = cast("tuple[TriplePattern, Side]", self._ordered(known)[0])[0]
+                    self.write_pattern(first, Side.BOTH)
+                    self.write_chosen([each for each in left if each is not first], conclude, leaves)
+                    return
             if isinstance(item, TriplePattern) and (rivals := self._rivals(item, left, leaves)):
                 if len(names := self._free(item)) == 1 and names == self._free(rivals[0]):
                     self._loop_over_least([item, *rivals])
@@ -111,6 +118,10 @@ class ChoosingWriter(JoinWriter):
         if len(names) == 1 and (same := [each for each in found if self._free(each) == names]):
             return same
         return [cast("tuple[TriplePattern, Side]", self._ordered(found)[0])[0]] if found and can_branch else []
+
+    def _is_met(self, pattern: TriplePattern) -> bool:
+        """True for a pattern with a known predicate and a bound variable."""
+        return self.name_of(pattern.predicate) is not None and any(name in self.names for name in free_variables(pattern))
 
     def _can_count(self, pattern: TriplePattern) -> bool:
         if self.name_of(pattern.predicate) is None or pattern.subject == pattern.object:
