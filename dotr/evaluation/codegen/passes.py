@@ -2,12 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import replace
 from itertools import count
 from typing import Final
 
-from dotr.evaluation.codegen.tree import AddWork, Assign, Block, CodeNode, ForEach, Fork, GeneratedFunction, Outlined, Require, SkipIf
+from dotr.evaluation.codegen.tree import (
+    AddWork,
+    Assign,
+    Block,
+    CodeNode,
+    ForEach,
+    Fork,
+    GeneratedFunction,
+    IfElse,
+    Outlined,
+    Require,
+    SkipIf,
+)
 
 
 def optimized(function: GeneratedFunction) -> GeneratedFunction:
@@ -76,9 +88,16 @@ def _count_block(block: Block, names: Iterator[str], *, inner: bool, outermost: 
                 statements.append(replace(each, body=[AddWork("1"), *body] if is_counted else body))
         elif isinstance(each, Fork):
             statements.append(Fork([_count_block(branch, names, inner=inner) for branch in each.branches]))
+        elif isinstance(each, IfElse):
+            statements.append(_in_cases(each, lambda case: _count_block(case, names, inner=inner)))
         else:
             statements.append(each)
     return statements
+
+
+def _in_cases(choice: IfElse, change: Callable[[Block], Block]) -> IfElse:
+    """The choice with each of its blocks changed."""
+    return IfElse([(condition, change(block)) for condition, block in choice.cases], change(choice.otherwise))
 
 
 def _counts_every_turn(body: Block) -> bool:
@@ -87,7 +106,7 @@ def _counts_every_turn(body: Block) -> bool:
     Of three nested loops the innermost and the outermost count: the middle one may have no turn.
     """
     for each in body:
-        if isinstance(each, SkipIf | Require | Fork):
+        if isinstance(each, SkipIf | Require | Fork | IfElse):
             return False
         if isinstance(each, ForEach):
             return each.counted and not _counts_every_turn(each.body)
@@ -188,6 +207,8 @@ def _split(block: Block, depth: int, most: int, assigned: str) -> Block:
             statements.append(Outlined("rest", [loop], assigned) if depth == most else loop)
         elif isinstance(each, Fork):
             statements.append(Fork([_split(branch, depth, most, assigned) for branch in each.branches]))
+        elif isinstance(each, IfElse):
+            statements.append(_in_cases(each, lambda case: _split(case, depth, most, assigned)))
         else:
             statements.append(each)
     return statements

@@ -388,17 +388,21 @@ class JoinWriter(LoopBuilder):
             b1.get(v_c, NO_TERMS) if d2 is None else b1.get(v_c, NO_TERMS) + d2.get(v_c, NO_TERMS)
         ):
         """
+        items = self._other_ends(access, predicate, end, side, fixed, fixed_end)
+        is_constant = fixed is not None and side is Side.BACKGROUND and self.index is not None and fixed_end is not None
+        self._loop([other], items, looked_up=not is_constant)
+
+    def _other_ends(self, access: str, predicate: str, end: str, side: Side, fixed: Term | None, fixed_end: Term | None) -> str:
+        """The expression of the list of a loop of `_loop_ends`."""
         if fixed is None:
-            self._loop([other], self._lookup(side, f"{{}}.{access}.get({predicate}, NO_ENDS).get({end}, NO_TERMS)"), looked_up=True)
-        elif side is Side.BACKGROUND:
-            background = self._background_list(access, predicate, end, fixed, fixed_end)
-            self._loop([other], background, looked_up=self.index is None or fixed_end is None)
-        elif side is Side.DELTA:
-            self._loop([other], f"{self._delta_table(access, predicate, needed=True)}.get({end}, NO_TERMS)", looked_up=True)
-        else:
-            background = self._background_list(access, predicate, end, fixed, fixed_end)
-            delta = self._delta_table(access, predicate, needed=False)
-            self._loop([other], f"({background} if {delta} is None else {background} + {delta}.get({end}, NO_TERMS))", looked_up=True)
+            return self._lookup(side, f"{{}}.{access}.get({predicate}, NO_ENDS).get({end}, NO_TERMS)")
+        if side is Side.BACKGROUND:
+            return self._background_list(access, predicate, end, fixed, fixed_end)
+        if side is Side.DELTA:
+            return f"{self._delta_table(access, predicate, needed=True)}.get({end}, NO_TERMS)"
+        background = self._background_list(access, predicate, end, fixed, fixed_end)
+        delta = self._delta_table(access, predicate, needed=False)
+        return f"({background} if {delta} is None else {background} + {delta}.get({end}, NO_TERMS))"
 
     def _loop_pairs(self, predicate: str, pattern: TriplePattern, side: Side, fixed: Term | None) -> None:
         """Writes loops over both ends of the triples with a predicate.

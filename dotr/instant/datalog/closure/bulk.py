@@ -42,6 +42,7 @@ from dotr.instant.datalog.closure.delta_rules import (
 from dotr.instant.datalog.closure.derivations import ConstraintViolation, Push
 from dotr.instant.datalog.closure.instant import BackgroundDispatch, RuleDispatch
 from dotr.instant.datalog.closure.lower_strata import LowerModel
+from dotr.model.algebra import Const
 from dotr.model.terms import Term, Triple
 
 BulkDeltaFunction: TypeAlias = "Callable[[Sequence[Triple], TripleIndex, Push, list[object], list[ConstraintViolation]], None]"
@@ -226,8 +227,9 @@ class BulkCloser:
                 applications += self._applications(predicate, run)
         for each, triples in applications:
             self._apply(each, triples)
-        for each in self._general.values():
-            for runs in delta.values():
+        for position, each in self._general.items():
+            fixed = position.pattern.predicate
+            for runs in [delta.get(fixed.term, [])] if isinstance(fixed, Const) else delta.values():
                 for run in runs:
                     self._apply(each, run.triples)
 

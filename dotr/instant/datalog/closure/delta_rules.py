@@ -61,7 +61,7 @@ def schema_rows(schema: Sequence[JoinItem], bound: dict[Variable, Term], project
 def general_delta_rule(position: DeltaPosition, index: TripleIndex, *, bulk: bool = False) -> DeltaRule:
     """Delta rule for any triple; the generated code checks the whole pattern."""
     writer = _matching_writer(position, index, routed=False, bulk=bulk)
-    return _finish(writer, position.rule, position.others(), index)
+    return _finish(writer, position.rule, position.others())
 
 
 def routed_delta_rule(position: DeltaPosition, index: TripleIndex, *, bulk: bool = False) -> DeltaRule:
@@ -85,7 +85,7 @@ def routed_delta_rule(position: DeltaPosition, index: TripleIndex, *, bulk: bool
     [('<a>', '<in>', '<b>')]
     """
     writer = _matching_writer(position, index, routed=True, bulk=bulk)
-    return _finish(writer, position.rule, position.others(), index)
+    return _finish(writer, position.rule, position.others())
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +137,7 @@ def keyed_delta_rule(position: DeltaPosition, bindings: SchemaBindings, index: T
     else:
         rest = _test_early(writer, bindings.rest, index)
         writer.loop_over_rows(bindings.names, bindings.rows)
-    return _finish(writer, position.rule, rest, index)
+    return _finish(writer, position.rule, rest)
 
 
 def subject_conclusions(position: DeltaPosition, bindings: SchemaBindings) -> tuple[SubjectConclusions, bool]:
@@ -190,6 +190,7 @@ def _test_early(writer: RuleWriter, items: Sequence[JoinItem], index: TripleInde
 
 def _writer(position: DeltaPosition, index: TripleIndex, bulk: bool) -> RuleWriter:
     writer = RuleWriter("delta_rule", position.rule, position.stratum, index=index)
+    writer.in_bulk = bulk
     writer.begin(_BULK_ARGUMENTS if bulk else _ARGUMENTS)
     if bulk:
         writer.loop("s, p, o", "triples")
@@ -221,9 +222,8 @@ def _match(writer: RuleWriter, pattern: TriplePattern, *, routed: bool) -> None:
             writer.skip_if(f"{argument} != {bound}")
 
 
-def _finish(writer: RuleWriter, rule: DatalogRule, rest: Sequence[JoinItem], index: TripleIndex) -> DeltaRule:
-    writer.write_steps(ordered(rest, writer.names, Side.BOTH, index))
-    writer.conclude(rule)
+def _finish(writer: RuleWriter, rule: DatalogRule, rest: Sequence[JoinItem]) -> DeltaRule:
+    writer.write_chosen(rest, lambda: writer.conclude(rule))
     writer.end()
     function: DeltaRule = writer.function()
     return function

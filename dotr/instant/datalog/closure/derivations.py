@@ -17,8 +17,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TypeAlias
 
 from dotr.evaluation.codegen.tree import Emit, IfElse, Return
-from dotr.evaluation.joins.compile import JoinWriter
-from dotr.evaluation.joins.order import Side, ordered
+from dotr.evaluation.joins.choices import ChoosingWriter
 from dotr.evaluation.triples.index import TripleIndex
 from dotr.instant.datalog.closure.lower_strata import LowerModel, exists, groups
 from dotr.model.algebra import Const, TriplePattern, Var
@@ -43,7 +42,7 @@ class StratumDelta(TripleIndex):
         self.models = models
 
 
-class RuleWriter(JoinWriter):
+class RuleWriter(ChoosingWriter):
     """Generator of a rule's body; variable predicates match hidden ones in a rule set."""
 
     def __init__(self, name: str, rule: DatalogRule, stratum: int, *, index: TripleIndex | None = None) -> None:
@@ -148,10 +147,10 @@ def derivation(rule: DatalogRule, stratum: int, bound: tuple[Variable, ...], ski
     <BLANKLINE>
     """
     writer = RuleWriter("derive", rule, stratum)
+    writer.in_bulk = not bound
     writer.begin(["background", "delta", "push", "alarms", *map(writer.bind, bound)])
     rest = [item for number, item in enumerate(rule.body) if number != skip]
-    writer.write_steps(ordered(rest, bound, Side.BOTH, None))
-    writer.conclude(rule)
+    writer.write_chosen(rest, lambda: writer.conclude(rule))
     writer.end()
     return writer.function()
 
@@ -160,9 +159,12 @@ def support(rule: DatalogRule, stratum: int, bound: tuple[Variable, ...]) -> Der
     """The function that pushes True once if a rule has a match with these variables bound."""
     writer = RuleWriter("derive", rule, stratum)
     writer.begin(["background", "delta", "push", *map(writer.bind, bound)])
-    writer.write_steps(ordered(rule.body, bound, Side.BOTH, None))
-    writer.emit("push", "True")
-    writer.add(Return())
+
+    def found() -> None:
+        writer.emit("push", "True")
+        writer.add(Return())
+
+    writer.write_chosen(rule.body, found)
     writer.end()
     return writer.function()
 
