@@ -127,6 +127,7 @@ class JoinWriter(LoopBuilder):
         super().__init__(name, leave=leave, count=count)
         self.index = index
         self.hidden = hidden
+        self._visible: set[Variable] = set()  # variables bound as a predicate, so never to a hidden one
 
     def function(self) -> Callable[..., Any]:
         """Compiles the source. Its type is that of the arguments given to `begin` and of the
@@ -239,6 +240,7 @@ class JoinWriter(LoopBuilder):
         `?x`        for v_y in d0.get(v_x, NO_TERMS):
         neither     for v_x, w0 in d0.items(): for v_y in w0:
         """
+        self.skip_blank_predicate(pattern)
         subject, predicate, object = (self.name_of(slot) for slot in (pattern.subject, pattern.predicate, pattern.object))
         fixed = self.known_term(pattern.predicate)
         if side is Side.BOTH and fixed is not None and self.index is not None and fixed not in self.index.by_subject:
@@ -264,6 +266,20 @@ class JoinWriter(LoopBuilder):
             sides = [Side.BACKGROUND, Side.DELTA] if side is Side.BOTH else [side]
             triples = ", ".join(self._index_name(each) + ("" if self.hidden else ".visible()") for each in sides)
             self._loop([pattern.subject, pattern.predicate, pattern.object], f"chain({triples})", sized=False)
+
+    def skip_blank_predicate(self, pattern: TriplePattern) -> None:
+        """Writes the test that a predicate bound by a node is no blank node, unless hidden
+        predicates match: `?r <onProperty> ?p . ?x ?p ?y` is
+
+            for v_p in d0.get(v_r, NO_TERMS):
+                if v_p[0] == '_': continue
+        """
+        slot = pattern.predicate
+        if self.hidden or not isinstance(slot, Var) or slot.name in self._visible:
+            return
+        if slot.name in self.names:
+            self.skip_if(f"{self.name_of(slot)}[0] == '_'")
+        self._visible.add(slot.name)
 
     def _lookup(self, side: Side, lookup: str) -> str:
         """The expression of a list that is looked up in one index, or in both and concatenated."""

@@ -26,7 +26,7 @@ from typing import Final, NamedTuple, TypeAlias, assert_never
 from dotr.engine.program import CompiledProgram
 from dotr.engine.replay import ElementPlace, ReplayedInstant, StatedPlace
 from dotr.evaluation.limits import BOUNDS
-from dotr.evaluation.triples.index import is_hidden
+from dotr.evaluation.triples.index import is_auxiliary, is_hidden
 from dotr.explanations.evidence.rounds import RoundsClosure, close_in_rounds
 from dotr.explanations.evidence.rule_matches import Bindings, ProvingRules, RuleMatch, background_rules, instance
 from dotr.instant.datalog.closure.lower_strata import LowerModel, matches
@@ -260,14 +260,14 @@ class ProofBuilder:
     def _visible(self, match: RuleMatch) -> tuple[tuple[Triple, ...], tuple[RuleCondition, ...]]:
         """The premises of a match, and its conditions.
 
-        A hidden premise is replaced by the premises that derive it. Conditions of rule sets, which
+        A premise of an auxiliary relation is replaced by the premises that derive it. Conditions of rule sets, which
         only compare names, are left out.
         """
         premises: dict[Triple, None] = {}
         pending = list(reversed(match.premises))
         while pending:
             triple = pending.pop()
-            if not is_hidden(triple[1]):
+            if not is_auxiliary(triple[1]):
                 premises[triple] = None
             elif (hidden := self._closed.derivations.get(triple)) is not None:
                 pending += reversed(hidden.premises)

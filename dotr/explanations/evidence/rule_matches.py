@@ -32,7 +32,7 @@ from dotr.instant.datalog.entailment import rule_set
 from dotr.instant.datalog.strata.stratification import AtomKey, is_nonmonotonic, key_of, strata
 from dotr.model.algebra import Const, Slot, TriplePattern
 from dotr.model.datalog import Bind, DatalogRule, GroupAggregate
-from dotr.model.terms import Term, Triple, Variable, can_be_subject, is_iri
+from dotr.model.terms import Term, Triple, Variable, can_be_subject, is_blank, is_iri
 from dotr.model.traverse import free_variables
 from dotr.syntax.datalog import parse_datalog
 
@@ -64,10 +64,11 @@ class RuleMatch(NamedTuple):
         return self.rule.number, self.premises
 
     def conclusions(self) -> Iterator[Triple]:
-        """The conclusions that are RDF triples, in the order of the heads."""
+        """The conclusions, in the order of the heads: RDF triples, and generalised ones of a rule
+        set."""
         for head in self.rule.rule.head:
             triple = instance(head, self.bindings)
-            if triple is not None and is_iri(triple[1]) and can_be_subject(triple[0]):
+            if triple is not None and can_be_subject(triple[0]) and (is_iri(triple[1]) or (self.rule.rule.of_rule_set and is_blank(triple[1]))):
                 yield triple
 
 

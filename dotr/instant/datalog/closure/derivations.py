@@ -86,7 +86,7 @@ class RuleWriter(JoinWriter):
 
     def _push(self, rule: DatalogRule, head: TriplePattern) -> None:
         """Emits a head; terms that would not be RDF derive nothing (a literal or triple term as
-        subject, a predicate that is no IRI).
+        subject, a predicate that is no IRI). The rows of a rule set conclude blank predicates, too.
 
         `[?o, <of>, ?s]`, with `?o` bound only as an object:
 
@@ -103,7 +103,7 @@ class RuleWriter(JoinWriter):
         checks = []
         for slot, known_valid, is_valid, check in (
             (head.subject, subjects | predicates, can_be_subject, "{0} >= '<='"),
-            (head.predicate, predicates, is_iri, "{0}[0] == '<' != {0}[1]"),
+            (head.predicate, predicates, *((can_be_subject, "{0} >= '<='") if rule.of_rule_set else (is_iri, "{0}[0] == '<' != {0}[1]"))),
         ):
             term = self.known_term(slot)
             if term is not None:

@@ -6,7 +6,7 @@ from collections.abc import Collection
 from enum import Enum
 from typing import Final, NamedTuple
 
-from dotr.evaluation.triples.index import is_hidden
+from dotr.evaluation.triples.index import is_auxiliary
 from dotr.instant.datalog.closure.closed_instant import Closure, Contradiction
 from dotr.model.terms import Triple
 
@@ -69,4 +69,4 @@ def visible_premises(contradiction: Contradiction) -> list[Triple]:
     >>> visible_premises(Contradiction("r", (hidden, ("<x>", "<p>", "<x>"))))
     [('<x>', '<p>', '<x>')]
     """
-    return [triple for triple in contradiction.triples if not is_hidden(triple[1])]
+    return [triple for triple in contradiction.triples if not is_auxiliary(triple[1])]

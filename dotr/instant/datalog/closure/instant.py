@@ -77,35 +77,19 @@ class RuleDispatch:
     """Rules by their delta positions, independent of the background.
 
     `fixed`: positions with a fixed predicate, by route. `free`: the other positions.
-    `concludes_hidden`: the names of rules that may conclude hidden triples.
-
     `strata` has the stratum of each rule.
     """
 
     def __init__(self, rules: Iterable[DatalogRule], strata: Iterable[int] = repeat(0)) -> None:
         self.fixed: DispatchTable = {}
         self.free: list[DeltaPosition] = []
-        self.concludes_hidden: set[str] = set()
         for rule, stratum in zip(rules, strata, strict=False):
-            if rule.of_rule_set and any(_may_conclude_hidden(head, rule) for head in rule.head):
-                self.concludes_hidden.add(rule.name)
             for position in delta_positions(rule, stratum):
                 predicate = position.pattern.predicate
                 if position.key is None and isinstance(predicate, Const):
                     _register(self.fixed, predicate.term, _constant(position.pattern.object), Dispatch(position))
                 else:
                     self.free.append(position)
-
-
-def _may_conclude_hidden(head: TriplePattern, rule: DatalogRule) -> bool:
-    """True where the head's predicate is hidden, or a variable that only premises' predicates bind
-    (eq-rep-s).
-    """
-    if isinstance(head.predicate, Const):
-        return is_hidden(head.predicate.term)
-    patterns = [item for item in rule.body if isinstance(item, TriplePattern)]
-    named = any(head.predicate in (item.subject, item.object) for item in patterns)
-    return not named and any(head.predicate == item.predicate for item in patterns)
 
 
 def _register(table: DispatchTable, predicate: Term, object: Term | None, dispatch: Dispatch) -> None:
@@ -152,6 +136,8 @@ class BackgroundDispatch:
             key = row[0]
             assert key is not None
             predicate = key if isinstance(pattern.predicate, Var) else pattern.predicate.term
+            if is_hidden(predicate) and not position.rule.of_rule_set:
+                continue
             _register(self.routed, predicate, key if pattern.object == Var(name) else _constant(pattern.object), Dispatch(position, key))
 
     def _add_dormant(self, pattern: TriplePattern, position: DeltaPosition) -> None:

@@ -18,7 +18,7 @@ from dotr.engine.program import CompiledProgram
 from dotr.engine.replay import StatedPlace, WindowElement
 from dotr.evaluation.expressions.values.times import time_term
 from dotr.evaluation.limits import BOUNDS
-from dotr.evaluation.triples.index import TripleIndex, is_hidden
+from dotr.evaluation.triples.index import TripleIndex, is_auxiliary, is_hidden
 from dotr.explanations.evidence.proofs import (
     BackgroundTriple,
     DerivedTriple,
@@ -436,8 +436,8 @@ class ContentProofs:
     def _visible(self, triple: Triple, match: RuleMatch, *, by_content: bool) -> Sequence[tuple[Triple, bool]]:
         """The premises of a match, each with True if its proof uses the content.
 
-        Such a premise has a lesser height in V than its conclusion. Hidden premises are replaced by
-        the premises that derive them.
+        Such a premise has a lesser height in V than its conclusion. Premises of auxiliary relations
+        are replaced by the premises that derive them.
         """
         premises: dict[tuple[Triple, bool], None] = {}
         limit = self._heights[triple] if by_content else 0
@@ -445,8 +445,8 @@ class ContentProofs:
         while pending:
             each, uses_content = pending.pop()
             hidden = self._match(each, by_content=uses_content)
-            if not is_hidden(each[1]) or hidden is None:
-                if not is_hidden(each[1]):
+            if not is_auxiliary(each[1]) or hidden is None:
+                if not is_auxiliary(each[1]):
                     premises[each, uses_content] = None
                 continue
             below = self._heights[each] if uses_content else 0
