@@ -21,6 +21,7 @@ from dotr.evaluation.expressions.values.datetimes import Date, DateTime, DayTime
 from dotr.evaluation.expressions.values.decimals import EXACT
 from dotr.evaluation.expressions.values.terms import NUMERIC, Iri, Lang, Number, Single, Value
 from dotr.evaluation.limits import fits
+from dotr.evaluation.triples.generalised import property_of_literals
 from dotr.model.terms import (
     RDF,
     XSD,
@@ -268,6 +269,7 @@ FUNCTIONS: Final[dict[str, Function]] = {
     "SHA512": _function(strings.sha512, (_V,), _V),
     **{name: _function(cast, (_V,), _V) for name, cast in CASTS.items()},
     # Functions of the rule sets alone (`*.dlog` beside the entailment).
+    "<urn:dotr:hidden:property>": _function(property_of_literals, (_T,), _T),
     "<urn:dotr:hidden:encoded>": _function(identity.encoded, (_T,), _V),
     "<urn:dotr:hidden:canonical>": _function(identity.canonical, (_T,), _T),
     "<urn:dotr:hidden:isDatatype>": _function(identity.is_datatype, (_T,), _B),

@@ -21,7 +21,7 @@ from urllib.parse import quote
 from dotr.evaluation.expressions.values.datetimes import DateTime
 from dotr.evaluation.expressions.values.terms import NUMERIC_READERS, READERS, Single, read
 from dotr.evaluation.limits import fits
-from dotr.model.terms import RDF, RDFS, XSD, Term, iri, is_literal, literal, literal_parts
+from dotr.model.terms import RDF, RDFS, XSD, Term, is_literal, literal, literal_parts
 
 Identity: TypeAlias = tuple[object, ...]
 
@@ -148,7 +148,7 @@ def has_type(term: Term, datatype: Term) -> bool:
     if name == written or name == RDFS + "Literal":
         return True
     kind = value[0]
-    if name == _PLAIN or name == _TAGGED:
+    if name in (_PLAIN, _TAGGED):
         return kind == "text" and (name == _PLAIN or len(value) == 3)
     if name in _TEXTS:
         return kind == "text" and len(value) == 2 and _TEXTS[name].fullmatch(str(value[1])) is not None

@@ -57,7 +57,7 @@ def is_hidden(predicate: Term) -> bool:
 
 
 def is_auxiliary(predicate: Term) -> bool:
-    """True for the predicate of an auxiliary relation, whose triples no explanation names."""
+    """True for the predicate of an auxiliary relation, those of literals as subjects included."""
     return predicate.startswith(HIDDEN)
 
 

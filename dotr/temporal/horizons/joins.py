@@ -47,7 +47,7 @@ from dotr.model.algebra import Slot, TriplePattern, Var
 from dotr.model.datalog import DatalogRule, GroupAggregate, Not, RelationAtom
 from dotr.model.terms import Term, Variable
 from dotr.temporal.horizons.facts import NEVER_CELL, STATIC_CELL, STEP, HeldFacts, HorizonCell, StaticFacts
-from dotr.temporal.horizons.rules import STATIC, Atom, WindowFact, WindowRule
+from dotr.temporal.horizons.rules import STATIC, Atom, WindowFact, WindowRule, contradiction_head
 
 HorizonJoin: TypeAlias = Callable[[Iterable[WindowFact], int, int, int, int, "Conclusions"], None]
 
@@ -373,9 +373,13 @@ class HorizonWriter(RuleWriter):
             else:
                 self.add(Emit(f"{self._sink}[{self._least}]", self._fact(head)))
 
-    def conclusion(self, head: TriplePattern) -> Emit:
-        """The call that passes on a head with the minimum horizon of the premises."""
-        return Emit(f"{self._sink}[{self._least}]", self._fact(head))
+    def conclusion(self, triple: str) -> Emit:
+        """The call that passes on a triple with the minimum horizon of the premises."""
+        return Emit(f"{self._sink}[{self._least}]", triple)
+
+    def contradiction(self, row: str, rule: DatalogRule) -> Emit:
+        """The call that passes on a contradiction with the minimum horizon of the premises."""
+        return Emit(f"{self._sink}[{self._least}]", self._fact(contradiction_head(row, rule.body)))
 
     def _fact(self, atom: Atom) -> str:
         if isinstance(atom, TriplePattern):

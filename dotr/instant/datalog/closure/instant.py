@@ -31,6 +31,7 @@ from typing import Final, TypeAlias
 
 from dotr.evaluation.joins.order import JoinItem
 from dotr.evaluation.limits import LIMITS, LimitExceeded
+from dotr.evaluation.triples.generalised import OF_LITERALS
 from dotr.evaluation.triples.index import NO_ENDS, TripleIndex, is_hidden
 from dotr.instant.datalog.closure.closed_instant import Closure, InstantCloser, contradictions
 from dotr.instant.datalog.closure.delta_rules import (
@@ -115,6 +116,10 @@ class BackgroundDispatch:
 
     def _add(self, position: DeltaPosition, background: TripleIndex) -> None:
         predicate = position.pattern.predicate
+        for item in position.others() if position.rule.of_rule_set else ():  # rules about literals mostly end here, without a split
+            if isinstance(item, TriplePattern) and _constant(item.predicate) in OF_LITERALS and _is_missing(item, background):
+                self._add_dormant(item, position)
+                return
         parts = split_schema(position, background)
         missing = next((atom for atom in (*parts.schema, *parts.rest) if _is_missing(atom, background)), None)
         if isinstance(missing, TriplePattern):
