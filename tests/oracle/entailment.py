@@ -84,8 +84,8 @@ scm-avf2: ?c owl:allValuesFrom ?y . ?c owl:onProperty ?p . ?d owl:allValuesFrom 
 def slot(word: str) -> Slot:
     if word.startswith("?"):
         return Var(word[1:])
-    if word == "=1":
-        return Const('"1"^^<http://www.w3.org/2001/XMLSchema#nonNegativeInteger>')
+    if word[0] == "=":
+        return Const(f'"{word[1:]}"^^<http://www.w3.org/2001/XMLSchema#nonNegativeInteger>')
     prefix, _, name = "rdf:type".partition(":") if word == "a" else word.partition(":")
     return Const(iri({"rdf": RDF, "rdfs": RDFS, "owl": OWL}[prefix] + name))
 
