@@ -12,7 +12,23 @@ from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
 
 from dotr.model.algebra import Const, Slot, TriplePattern
-from dotr.model.terms import OWL, RDF_FIRST, RDF_NIL, RDF_REST, RDF_TYPE, RDFS, XSD, Term, Triple, iri, is_literal, is_triple, literal_parts
+from dotr.model.terms import (
+    OWL,
+    RDF_FIRST,
+    RDF_NIL,
+    RDF_REST,
+    RDF_TYPE,
+    RDFS,
+    XSD,
+    Term,
+    Triple,
+    can_be_subject,
+    iri,
+    is_iri,
+    is_literal,
+    is_triple,
+    literal_parts,
+)
 from tests.oracle.entailment import REFLEXIVE, TABLES, patterns
 from tests.oracle.values import BOUNDS, Number, value_of
 
@@ -158,6 +174,11 @@ def model(rule_set: str, given: Iterable[Triple]) -> tuple[set[Triple], bool]:
                 values.setdefault(s, set()).add(key(o))
         false = false or any(len(each) > 1 for each in values.values())
     return known.triples, false
+
+
+def entailed(rule_set: str, known: Iterable[Triple]) -> set[Triple]:
+    """The RDF triples among all that the rows of a rule set derive."""
+    return set() if rule_set == "none" else {t for t in model(rule_set, known)[0] if can_be_subject(t[0]) and is_iri(t[1])}
 
 
 def _changed(body: Sequence[TriplePattern], head: TriplePattern, bound: dict[str, Term]) -> list[Term]:

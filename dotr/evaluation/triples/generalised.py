@@ -16,7 +16,7 @@ LITERAL_TYPE: Final = f"{HIDDEN}literalType>"
 OF: Final = f"{HIDDEN}of>"
 READ: Final = f"{HIDDEN}read>"
 SAME_VALUE: Final = f"{HIDDEN}sameValue>"
-OF_LITERALS: Final = frozenset((LITERAL_TYPE, OF, READ, SAME_VALUE, f"{HIDDEN}compared>", f"{HIDDEN}typed>"))
+OF_LITERALS: Final = frozenset((LITERAL_TYPE, OF, READ, SAME_VALUE, *(f"{HIDDEN}{name}>" for name in ("compared", "typed", "typedAll"))))
 """The auxiliary relations about literals."""
 _PREFIX: Final = f"{HIDDEN}of/"
 

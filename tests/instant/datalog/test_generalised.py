@@ -57,7 +57,8 @@ VALUES = {
     "an enumeration": (":E owl:oneOf ( 1 2 ) . :C owl:onProperty :p ; owl:someValuesFrom :E . :x :p '02'^^xsd:byte . :y :p 2e0", ":x a :C"),
     "hasValue": (":C owl:onProperty :p ; owl:hasValue 3.50 . :x :p 3.5 . :y :p 3.5e0", ":x a :C ; :p 3.50"),
     "a data range of two": (
-        ":E owl:intersectionOf ( xsd:integer :Low ) . :p rdfs:range :Low . :C owl:onProperty :p ; owl:someValuesFrom :E . :x :p 4 . :y :p 4.5",
+        ":E owl:intersectionOf ( xsd:integer :Low ) . :p rdfs:range :Low . :C owl:onProperty :p ; owl:someValuesFrom :E . "
+        ":x :p 4 . :y :p 4.5",
         ":x a :C",
     ),
     "a key": (":K owl:hasKey ( :nr ) . :a a :K ; :nr 8 . :b a :K ; :nr '8'^^xsd:long . :c a :K ; :nr 8e0", ":a owl:sameAs :b"),

@@ -44,7 +44,7 @@ SHAPES = """
     R owl:onProperty P ; owl:maxCardinality 0
     R owl:onProperty P ; owl:maxQualifiedCardinality 1 ; owl:onClass C | R owl:onProperty P ; owl:maxQualifiedCardinality 0 ; owl:onClass C
     S owl:onProperty P ; owl:someValuesFrom C | S owl:onProperty P ; owl:allValuesFrom C | S owl:onProperty P ; owl:hasValue V
-    A owl:intersectionOf ( C C ) | C owl:intersectionOf ( C C C C ) | B owl:unionOf ( C C C ) | B owl:oneOf ( V V )
+    A owl:intersectionOf ( C C ) | B owl:intersectionOf ( C C C C ) | B owl:unionOf ( C C C ) | B owl:oneOf ( V V )
     P owl:propertyChainAxiom ( P P ) | P owl:propertyChainAxiom ( P P P ) | C owl:hasKey ( P ) | C owl:hasKey ( P P )
     X a owl:AllDisjointClasses ; owl:members ( C C C ) | X a owl:AllDifferent ; owl:members ( V V V )
     X a owl:AllDisjointProperties ; owl:members ( P P )

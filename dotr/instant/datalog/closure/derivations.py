@@ -20,7 +20,7 @@ from dotr.evaluation.codegen.tree import Emit, IfElse, Return
 from dotr.evaluation.expressions.identity import is_different
 from dotr.evaluation.joins.compile import JoinWriter
 from dotr.evaluation.joins.order import Side, ordered
-from dotr.evaluation.triples.generalised import OF, property_of_literals
+from dotr.evaluation.triples.generalised import LITERAL_TYPE, OF, READ, property_of_literals
 from dotr.evaluation.triples.index import HIDDEN, TripleIndex
 from dotr.instant.datalog.closure.lower_strata import LowerModel, exists, groups
 from dotr.instant.datalog.entailment.literal_rules import is_of_literals
@@ -30,6 +30,7 @@ from dotr.model.terms import OWL, Term, Triple, Variable, can_be_subject, iri, i
 from dotr.model.traverse import free_variables
 
 TURNING_ROWS: Final = frozenset(("prp-symp", "prp-inv1", "prp-inv2"))
+TYPING_ROWS: Final = frozenset(("prp-rng", "cls-avf", "cls-oo"))
 SAME_AS: Final = Const(iri(OWL + "sameAs"))
 
 ConstraintViolation: TypeAlias = tuple[str, tuple[Triple, ...]]
@@ -99,8 +100,9 @@ class RuleWriter(JoinWriter):
                 push((v_o, k0, v_s))
 
         The rows of a rule set conclude blank predicates, too. Where a row turns a triple round, a
-        literal `v_o` is the subject of a hidden predicate; where it makes two literals of
-        different values the same (`v_o` and `v_s`), that is a contradiction:
+        literal `v_o` is the subject of a hidden predicate, and has a hidden type where the background
+        reads the class; where it makes two literals of different values the same (`v_o` and
+        `v_s`), that is a contradiction:
 
             elif v_o[0] == '"':
                 push((v_o, k1, v_s))
@@ -137,6 +139,12 @@ class RuleWriter(JoinWriter):
             of = self.constant(property_of_literals(known)) if known else f"{self.parameter('f', property_of_literals)}({predicate})"
             of_literals = [self.conclusion(f"({subject}, {of}, {object})"), self.conclusion(f"({predicate}, {self.constant(OF)}, {of})")]
             cases.append((f"""{subject}[0] == '"'""", of_literals))
+        elif rule.of_rule_set and rule.name in TYPING_ROWS and self.index is not None and READ in self.index.by_subject:
+            known, read = self.known_term(head.object), self.index.by_subject[READ]
+            if known is None or known in read:
+                test = "" if known is not None else f" and {object} in {self.parameter('r', read)}"
+                of_literal = self.conclusion(f"({subject}, {self.constant(LITERAL_TYPE)}, {object})")
+                cases.append((f"""{subject}[0] == '"'{test}""", [of_literal]))
         elif rule.of_rule_set and head.predicate == SAME_AS and not rule.name.startswith("eq-"):
             test = f"{subject} < {object} and {self.parameter('f', is_different)}({subject}, {object})"
             cases.append((test, [self.contradiction("dt-diff", rule)]))

@@ -31,7 +31,7 @@ from typing import Final, TypeAlias
 
 from dotr.evaluation.joins.order import JoinItem
 from dotr.evaluation.limits import LIMITS, LimitExceeded
-from dotr.evaluation.triples.generalised import OF_LITERALS
+from dotr.evaluation.triples.generalised import OF_LITERALS, READ
 from dotr.evaluation.triples.index import NO_ENDS, TripleIndex, is_hidden
 from dotr.instant.datalog.closure.closed_instant import Closure, InstantCloser, contradictions
 from dotr.instant.datalog.closure.delta_rules import (
@@ -128,7 +128,8 @@ class BackgroundDispatch:
             for item in parts.schema:
                 if isinstance(item, TriplePattern):
                     self._add_dormant(item, position)
-            self._add_keys(position, parts, background)
+            if Const(READ) not in [item.predicate for item in parts.schema if isinstance(item, TriplePattern)]:
+                self._add_keys(position, parts, background)  # for classes that the background reads, the row itself types literals
         elif isinstance(predicate, Const):
             _register(self.routed, predicate.term, None, Dispatch(position))
         else:
