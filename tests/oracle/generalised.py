@@ -92,7 +92,7 @@ def is_of(term: Term, datatype: Term) -> bool:
         return name == "decimal" or (name in BOUNDS and whole and (low is None or value[1] >= low) and (high is None or value[1] <= high))
     if value[0] == "text":
         return len(value) == 2 and name in STRING_TYPES and re.fullmatch(STRING_TYPES[name], value[1], re.DOTALL) is not None
-    return name == value[0]
+    return bool(name == value[0])
 
 
 class Model:
@@ -150,10 +150,11 @@ def model(rule_set: str, given: Iterable[Triple]) -> tuple[set[Triple], bool]:
             is_replacing = any(p.predicate == Const(SAME) for p in body.patterns)  # type: ignore[union-attr]
             for bound in list(known.match(body.patterns, {})):  # type: ignore[arg-type]
                 for head in heads:
-                    triple = tuple(term_of(slot, bound) for slot in (head.subject, head.predicate, head.object))
+                    s, p, o = (term_of(slot, bound) for slot in (head.subject, head.predicate, head.object))
                     if is_replacing and any(is_literal(t) for t in _changed(body.patterns, head, bound)):  # type: ignore[arg-type]
                         continue
-                    found.add(triple)  # type: ignore[arg-type]
+                    assert s is not None and p is not None and o is not None  # noqa: PT018
+                    found.add((s, p, o))
         if rule_set == "owl2rl":
             more, clash = with_lists(known)
             found |= more

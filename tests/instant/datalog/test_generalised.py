@@ -100,7 +100,7 @@ def closures(triples: set[Triple]) -> list[tuple[str, set[Triple], set[str]]]:
         window.advance(0)
         held = [fact for fact, _ in window.facts()]
         clashes = {each.rule for each in knowledge.contradictions} | {fact[1][0] for fact in held if fact[0] == CONTRADICTION}
-        found.append((f"window, {place}", {*closure.background, *(fact for fact in held if len(fact) == 3)}, clashes))  # type: ignore[misc]
+        found.append((f"window, {place}", {*closure.background, *(fact for fact in held if len(fact) == 3)}, clashes))
     return [(place, {t for t in known if not is_hidden(t[1])}, false) for place, known, false in found]
 
 

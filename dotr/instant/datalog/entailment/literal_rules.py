@@ -25,7 +25,7 @@ from typing import Final
 
 from dotr.evaluation.triples.generalised import LITERAL_TYPE, OF, READ, SAME_VALUE
 from dotr.evaluation.triples.index import HIDDEN
-from dotr.model.algebra import Call, Const, TriplePattern, Var
+from dotr.model.algebra import Call, Const, Slot, TriplePattern, Var
 from dotr.model.datalog import Bind, BodyItem, DatalogRule, FilterItem
 from dotr.model.terms import OWL, RDF_NIL, RDF_TYPE, Variable, iri
 
@@ -55,7 +55,7 @@ def literal_rules(rules: Sequence[DatalogRule]) -> Iterator[DatalogRule]:
             yield from (_by_value(each, some) for some in _choices(_compared(each)))
 
 
-def is_of_literals(predicate: Const | Var) -> bool:
+def is_of_literals(predicate: Slot) -> bool:
     """True for the predicate of a pattern or head whose subject is a literal."""
     return predicate == _LITERAL_TYPE or (isinstance(predicate, Var) and predicate.name.startswith("of_"))
 
@@ -91,8 +91,9 @@ def _over_literals(rule: DatalogRule, some: Sequence[Variable]) -> DatalogRule:
     schema: dict[BodyItem, None] = {}
     heads: list[TriplePattern] = []
     known = set[Variable]()  # those that a pattern of literals binds
+    chosen: set[Slot] = set(map(Var, some))
     for item in rule.body:
-        if isinstance(item, TriplePattern) and _is_of_individuals(item) and item.subject in map(Var, some) and item.predicate != _ALL:
+        if isinstance(item, TriplePattern) and _is_of_individuals(item) and item.subject in chosen and item.predicate != _ALL:
             known.update(name for name in some if Var(name) == item.subject)
             if item.predicate == _TYPE:
                 item = replace(item, predicate=_LITERAL_TYPE)
@@ -103,7 +104,7 @@ def _over_literals(rule: DatalogRule, some: Sequence[Variable]) -> DatalogRule:
                 item = replace(item, predicate=of)
         body.append(item)
     for head in rule.head:
-        if head.subject not in map(Var, some) or head.predicate == _SAME or head.predicate == _ALL:
+        if head.subject not in chosen or head.predicate == _SAME or head.predicate == _ALL:
             heads.append(head)
         elif head.predicate == _TYPE:
             heads.append(replace(head, predicate=_LITERAL_TYPE))
