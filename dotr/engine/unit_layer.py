@@ -17,7 +17,7 @@ from typing import NamedTuple, TypeAlias
 
 from dotr.engine.gaps import gaps_of
 from dotr.engine.unit_runs import UnitContext, UnitResult, UnitRun, engine_unit
-from dotr.evaluation.triples.index import is_hidden
+from dotr.evaluation.triples.generalised import as_told
 from dotr.model.event_order import AttributeValues, sort_by_tie, tie_key
 from dotr.model.rules import EventSource
 from dotr.model.stream import DeadLetter, Firing
@@ -166,7 +166,7 @@ class UnitPort:
         if not result.contradictions:
             return None
         rule, triples = result.contradictions[0]
-        premises = ", ".join(" ".join(triple) for triple in triples if not is_hidden(triple[1]))
+        premises = ", ".join(" ".join(told) for triple in triples if (told := as_told(triple)) is not None)
         return ContradictedReport(time, f"in a window of {self.unit.name}: {rule}: {premises}")
 
 

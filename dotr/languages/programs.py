@@ -50,6 +50,7 @@ def compile_program(spec: ProgramSpec, keeping: CachePolicy | StoreFile | None =
     """
     from dotr.languages.allowances import allowances, without_allowed
     from dotr.languages.declarations import nothing_said
+    from dotr.languages.literal_warnings import literal_warnings
     from dotr.syntax.datalog import parse_datalog
 
     BOUNDS.start(LONGEST_TEXT, MOST_TEXT_OF_BACKGROUND)
@@ -80,7 +81,7 @@ def compile_program(spec: ProgramSpec, keeping: CachePolicy | StoreFile | None =
         static_queries = _static_queries(program, static)
     except StaticLimitExceeded as over:
         raise Refused([*problems, _over_background(spec, ruleset, units, over)]) from None
-    further = [*static_queries, *_idle_ticks(program), *_spread_warnings(program), *_unit_warnings(program)]
+    further = [*static_queries, *_idle_ticks(program), *_spread_warnings(program), *_unit_warnings(program), *literal_warnings(program)]
     shared = {query.label: query.span for query in ruleset.queries}
     queries = {role.span: shared[role.origin] for rule in ruleset.rules for role in roles(rule) if role.origin in shared}
     kept, further_silenced = without_allowed(further, allowed, queries)

@@ -8,8 +8,8 @@ from dotr.model.algebra import Bgp, Const, Expression, TriplePattern, Var
 from dotr.model.datalog import Bind, BodyItem, DatalogRule, FilterItem, GroupAggregate, Not
 from dotr.model.terms import Term, Triple, Variable
 from tests.oracle.algebra import Solution, aggregated, agree, scope, solutions
-from tests.oracle.entailment import entailed
 from tests.oracle.expressions import computed, holds
+from tests.oracle.generalised import entailed
 from tests.oracle.triple_terms import whole
 
 

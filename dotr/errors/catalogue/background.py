@@ -213,6 +213,31 @@ DATALOG: tuple[ErrorCode, ...] = (
         ),
     ),
     ErrorCode(
+        "K403",
+        "Windows merge the values of a functional property",
+        "Under `owl2rl` a window is closed as one graph. Two different values of a functional property of data that one subject has "
+        "within it are a contradiction (row dt-diff), though each instant has one value.",
+        "Take the axiom out of the background, or give each reading a subject of its own. It is a warning: the contradictions are "
+        "reported, and the events are those of what was derived.",
+        ShownMessage(
+            "K403 warning: <http://example.org/#value> is functional, and the windows of query Mean merge its values of several instants\n"
+            "Two different values of one subject in a window are a contradiction (dt-diff): take the axiom out of the background, or give "
+            "each reading a subject of its own."
+        ),
+    ),
+    ErrorCode(
+        "K404",
+        "A literal outside the range of its property",
+        "The background has a literal that is not of the datatype which `rdfs:range` names. By the tables that is a contradiction "
+        "(dt-not-type); here it is a warning, once a property.",
+        "Mend the value or the range.",
+        ShownMessage(
+            'K404 warning: <http://example.org/#value> has the value "high", which is not in its range '
+            "<http://www.w3.org/2001/XMLSchema#integer>\n"
+            "dt-not-type does not count: nothing contradicts. Mend the value, or the range; further values are not told."
+        ),
+    ),
+    ErrorCode(
         "K501",
         "The compiled background cannot be used",
         "The file is damaged, truncated, of another format, or not one of dotr's. The background is read and closed again, and the file "

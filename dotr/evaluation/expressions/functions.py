@@ -15,12 +15,13 @@ from urllib.parse import urljoin
 
 from pyoxigraph import NamedNode
 
-from dotr.evaluation.expressions import regexes, strings
+from dotr.evaluation.expressions import identity, regexes, strings
 from dotr.evaluation.expressions.casts import CASTS
 from dotr.evaluation.expressions.values.datetimes import Date, DateTime, DayTime, Time, zone_name
 from dotr.evaluation.expressions.values.decimals import EXACT
 from dotr.evaluation.expressions.values.terms import NUMERIC, Iri, Lang, Number, Single, Value
 from dotr.evaluation.limits import fits
+from dotr.evaluation.triples.generalised import property_of_literals
 from dotr.model.terms import (
     DIRECTIONS,
     LANGUAGE_STRINGS,
@@ -290,6 +291,14 @@ FUNCTIONS: Final[dict[str, Function]] = {
     "SHA384": _function(strings.sha384, (_V,), _V),
     "SHA512": _function(strings.sha512, (_V,), _V),
     **{name: _function(cast, (_V,), _V) for name, cast in CASTS.items()},
+    # Functions of the rule sets alone (`*.dlog` beside the entailment).
+    "<urn:dotr:hidden:property>": _function(property_of_literals, (_T,), _T),
+    "<urn:dotr:hidden:encoded>": _function(identity.encoded, (_T,), _V),
+    "<urn:dotr:hidden:canonical>": _function(identity.canonical, (_T,), _T),
+    "<urn:dotr:hidden:isDatatype>": _function(identity.is_datatype, (_T,), _B),
+    "<urn:dotr:hidden:hasType>": _function(identity.has_type, (_T, _T), _B),
+    "<urn:dotr:hidden:equal>": _function(identity.is_equal, (_T, _T), _B),
+    "<urn:dotr:hidden:different>": _function(identity.is_different, (_T, _T), _B),
 }
 """All functions except those of `compile.py`, which do not evaluate all arguments: `&&`, `||`, `!`,
 IF, COALESCE, IN, BOUND.

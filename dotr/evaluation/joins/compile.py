@@ -26,12 +26,14 @@ triple is found exactly once. Cost: a call costs its matches.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import cached_property, lru_cache, partial
 from itertools import chain
 from typing import Any, Final, TypeAlias, assert_never
 
 from dotr.evaluation.codegen import LoopBuilder, WorkCount, define
+from dotr.evaluation.codegen.tree import Block
 from dotr.evaluation.expressions import condition, evaluator
 from dotr.evaluation.joins.order import JoinItem, JoinStep, SelectivePath, Side, Sides, ordered
 from dotr.evaluation.joins.paths import NOT_SPENT, added_pairs, counting, path_ends, path_test, uncounted
@@ -129,6 +131,7 @@ class JoinWriter(LoopBuilder):
         self.index = index
         self.hidden = hidden
         self.spent = NOT_SPENT
+        self._visible: set[Variable] = set()  # variables bound as a predicate, so never to a hidden one
 
     def function(self) -> Callable[..., Any]:
         """Compiles the source. Its type is that of the arguments given to `begin` and of the
@@ -243,6 +246,7 @@ class JoinWriter(LoopBuilder):
         `?x`        for v_y in d0.get(v_x, NO_TERMS):
         neither     for v_x, w0 in d0.items(): for v_y in w0:
         """
+        self.skip_blank_predicate(pattern)
         subject, predicate, object = (self.name_of(slot) for slot in (pattern.subject, pattern.predicate, pattern.object))
         fixed = self.known_term(pattern.predicate)
         if side is Side.BOTH and fixed is not None and self.index is not None and fixed not in self.index.by_subject:
@@ -312,6 +316,28 @@ class JoinWriter(LoopBuilder):
         if self._count is None:
             return self.parameter("p", uncounted)
         return self.table("spend", f"{self.parameter('p', counting(self._count))}(rows, {self.spent})")
+
+    @contextmanager
+    def branch(self, fork: list[Block]) -> Iterator[None]:
+        """Opens a branch of a fork; what it tests is not tested in others."""
+        visible = set(self._visible)
+        with super().branch(fork):
+            yield
+        self._visible = visible
+
+    def skip_blank_predicate(self, pattern: TriplePattern) -> None:
+        """Writes the test that a predicate bound by a node is no blank node, unless hidden
+        predicates match: `?r <onProperty> ?p . ?x ?p ?y` is
+
+            for v_p in d0.get(v_r, NO_TERMS):
+                if v_p[0] == '_': continue
+        """
+        slot = pattern.predicate
+        if self.hidden or not isinstance(slot, Var) or slot.name in self._visible:
+            return
+        if slot.name in self.names:
+            self.skip_if(f"{self.name_of(slot)}[0] == '_'")
+        self._visible.add(slot.name)
 
     def _lookup(self, side: Side, lookup: str) -> str:
         """The expression of a list that is looked up in one index, or in both and concatenated."""

@@ -29,7 +29,10 @@ from typing import Final, TypeAlias
 from dotr.model.terms import Term, Triple
 
 HIDDEN: Final = "<urn:dotr:hidden:"
-"""Prefix of every hidden predicate."""
+"""Prefix of the predicate of every auxiliary relation."""
+
+UNSEEN: Final = (HIDDEN, "_")
+"""Prefixes of the hidden predicates: auxiliary relations, and blank nodes (generalised triples)."""
 
 Ends: TypeAlias = dict[Term, list[Term]]
 """The triples of one predicate: one end to the other ends."""
@@ -44,11 +47,17 @@ NO_EDGES: Final[list[tuple[Term, Term]]] = []
 
 
 def is_hidden(predicate: Term) -> bool:
-    """True for the predicate of an auxiliary relation of entailment.
+    """True for a predicate that only the rows of a rule set see: an auxiliary relation of
+    entailment, or a blank node.
 
-    >>> is_hidden("<urn:dotr:hidden:member>"), is_hidden("<http://example.org/member>")
-    (True, False)
+    >>> [is_hidden(each) for each in ("<urn:dotr:hidden:member>", "_:b", "<http://example.org/member>")]
+    [True, True, False]
     """
+    return predicate.startswith(UNSEEN)
+
+
+def is_auxiliary(predicate: Term) -> bool:
+    """True for the predicate of an auxiliary relation, those of literals as subjects included."""
     return predicate.startswith(HIDDEN)
 
 
@@ -121,7 +130,7 @@ class TripleIndex:
     def extend_edges(self, triple: Triple) -> None:
         """Adds a triple to the access by variable predicate; call only with `has_edges`."""
         subject, predicate, object = triple
-        hidden = predicate.startswith(HIDDEN)
+        hidden = predicate.startswith(UNSEEN)
         (self._hidden_from if hidden else self._from).setdefault(subject, []).append((predicate, object))
         (self._hidden_to if hidden else self._to).setdefault(object, []).append((subject, predicate))
 
@@ -165,7 +174,7 @@ class TripleIndex:
 
     def predicates(self) -> Iterator[Term]:
         """The visible predicates."""
-        return (predicate for predicate in self.by_subject if not predicate.startswith(HIDDEN))
+        return (predicate for predicate in self.by_subject if not predicate.startswith(UNSEEN))
 
     def visible_count(self) -> int:
         """Number of triples without those of hidden predicates.

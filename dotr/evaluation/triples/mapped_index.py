@@ -24,7 +24,7 @@ from typing import Final, TypeVar, cast, overload
 from dotr.evaluation.triples.columns import ColumnDirection, Columns, PredicateColumns, read_predicates
 from dotr.evaluation.triples.dictionary import Dictionary
 from dotr.evaluation.triples.file import MappedFile, UnusableFile
-from dotr.evaluation.triples.index import HIDDEN, NO_EDGES, NO_TERMS, Edges, Ends, TripleIndex
+from dotr.evaluation.triples.index import NO_EDGES, NO_TERMS, UNSEEN, Edges, Ends, TripleIndex
 from dotr.evaluation.triples.lazy_sequences import LazySequence
 from dotr.model.terms import Term, Triple
 
@@ -304,7 +304,7 @@ class MappedIndex(TripleIndex):
         return [predicate for predicate in self.by_subject if (subject, predicate, object) in self.triples]
 
     def links(self, subject: Term, object: Term) -> list[Term]:
-        return [predicate for predicate in self.all_links(subject, object) if not predicate.startswith(HIDDEN)]
+        return [predicate for predicate in self.all_links(subject, object) if not predicate.startswith(UNSEEN)]
 
 
 def mapped_strata(file: MappedFile) -> tuple[MappedIndex, ...]:
@@ -361,7 +361,7 @@ class _VisibleEdges:
 
     def get(self, term: Term, default: list[tuple[Term, Term]] = NO_EDGES) -> list[tuple[Term, Term]]:
         slot = self._slot
-        return [edge for edge in self._edges(term) if not edge[slot].startswith(HIDDEN)] or default
+        return [edge for edge in self._edges(term) if not edge[slot].startswith(UNSEEN)] or default
 
     def __getitem__(self, term: Term) -> list[tuple[Term, Term]]:
         found = self.get(term, NO_EDGES)

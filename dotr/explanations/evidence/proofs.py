@@ -26,6 +26,7 @@ from typing import Final, NamedTuple, TypeAlias, assert_never
 from dotr.engine.program import CompiledProgram
 from dotr.engine.replay import ElementPlace, ReplayedInstant, StatedPlace
 from dotr.evaluation.limits import BOUNDS
+from dotr.evaluation.triples.generalised import as_told
 from dotr.evaluation.triples.index import is_hidden
 from dotr.explanations.evidence.rounds import RoundsClosure, close_in_rounds
 from dotr.explanations.evidence.rule_matches import Bindings, ProvingRules, RuleMatch, background_rules, instance
@@ -204,7 +205,7 @@ class InstantProofs:
             return max((heights.get(premise, 0) for premise in match.premises), default=0)
 
         found = sorted(self.closed.contradictions, key=lambda match: (height(match), match.tie_order))
-        return [ContradictionProof(match.rule.rule, *self._builder.parts(match)) for match in found]
+        return [ContradictionProof(match.contradicted or match.rule.rule, *self._builder.parts(match)) for match in found]
 
     @cached_property
     def _builder(self) -> ProofBuilder:
@@ -253,21 +254,21 @@ class ProofBuilder:
             return StatedTriple(triple, place)
         match = self._closed.derivations.get(triple)
         if match is None:
-            return BackgroundTriple(triple)
+            return BackgroundTriple(as_told(triple) or triple)
         premises, conditions = self._visible(match)
-        return DerivedTriple(triple, match.rule.rule, tuple(self._built[premise] for premise in premises), conditions)
+        return DerivedTriple(as_told(triple) or triple, match.rule.rule, tuple(self._built[premise] for premise in premises), conditions)
 
     def _visible(self, match: RuleMatch) -> tuple[tuple[Triple, ...], tuple[RuleCondition, ...]]:
         """The premises of a match, and its conditions.
 
-        A hidden premise is replaced by the premises that derive it. Conditions of rule sets, which
-        only compare names, are left out.
+        A premise of an auxiliary relation is replaced by the premises that derive it. Conditions of
+        rule sets, which only compare names and values, are left out.
         """
         premises: dict[Triple, None] = {}
         pending = list(reversed(match.premises))
         while pending:
             triple = pending.pop()
-            if not is_hidden(triple[1]):
+            if as_told(triple) is not None:
                 premises[triple] = None
             elif (hidden := self._closed.derivations.get(triple)) is not None:
                 pending += reversed(hidden.premises)

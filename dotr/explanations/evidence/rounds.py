@@ -94,7 +94,7 @@ def close_in_rounds(
         height += 1
         found: dict[Triple, RuleMatch] = {}
         for match in chain(of_background, (match for triple in newest for match in rules.matches_with(triple, background, delta))):
-            if not match.rule.rule.head:
+            if match.contradicted is not None:
                 contradictions.setdefault(match.tie_order, match)
             for triple in match.conclusions():
                 if triple not in background.triples and triple not in delta.triples:

@@ -19,20 +19,22 @@ Cost: about 0.3 ms to generate a function; rules of one form share the compilati
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import NamedTuple, TypeAlias
 
 from dotr.engine.spec import ProgramSpec
+from dotr.evaluation.expressions.identity import is_different
 from dotr.evaluation.joins.compile import Row
 from dotr.evaluation.joins.order import Side, ordered
-from dotr.evaluation.triples.index import NO_ENDS, TripleIndex, is_hidden
-from dotr.instant.datalog.closure.derivations import RuleWriter, StratumDelta, bindings_of
+from dotr.evaluation.triples.generalised import OF, property_of_literals
+from dotr.evaluation.triples.index import NO_ENDS, TripleIndex, is_auxiliary, is_hidden
+from dotr.instant.datalog.closure.derivations import SAME_AS, TURNING_ROWS, RuleWriter, StratumDelta, bindings_of
 from dotr.instant.datalog.entailment import rule_set
 from dotr.instant.datalog.strata.stratification import AtomKey, is_nonmonotonic, key_of, strata
 from dotr.model.algebra import Const, Slot, TriplePattern
 from dotr.model.datalog import Bind, DatalogRule, GroupAggregate
-from dotr.model.terms import Term, Triple, Variable, can_be_subject, is_iri
+from dotr.model.terms import Term, Triple, Variable, can_be_subject, is_blank, is_iri, is_literal
 from dotr.model.traverse import free_variables
 from dotr.syntax.datalog import parse_datalog
 
@@ -64,11 +66,32 @@ class RuleMatch(NamedTuple):
         return self.rule.number, self.premises
 
     def conclusions(self) -> Iterator[Triple]:
-        """The conclusions that are RDF triples, in the order of the heads."""
-        for head in self.rule.rule.head:
+        """The conclusions, in the order of the heads: RDF triples, and generalised ones of a rule
+        set."""
+        rule = self.rule.rule
+        for head in rule.head:
             triple = instance(head, self.bindings)
-            if triple is not None and is_iri(triple[1]) and can_be_subject(triple[0]):
+            if triple is None:
+                continue
+            is_rdf = can_be_subject(triple[0]) and is_iri(triple[1])
+            if is_rdf or (rule.of_rule_set and (is_auxiliary(triple[1]) or (can_be_subject(triple[0]) and is_blank(triple[1])))):
                 yield triple
+            elif rule.name in TURNING_ROWS and is_literal(triple[0]):
+                of = property_of_literals(triple[1])
+                yield from ((triple[0], of, triple[2]), (triple[1], OF, of))
+
+    @property
+    def contradicted(self) -> DatalogRule | None:
+        """The rule that concludes `false`, dt-diff where the match would make two different
+        literals the same; None for another match."""
+        rule = self.rule.rule
+        if not rule.head:
+            return rule
+        if rule.of_rule_set and rule.head[0].predicate == SAME_AS:
+            triple = instance(rule.head[0], self.bindings)
+            if triple is not None and triple[0] < triple[2] and is_different(triple[0], triple[2]):
+                return replace(rule, name="dt-diff", head=())
+        return None
 
 
 def instance(pattern: TriplePattern, bindings: Bindings) -> Triple | None:

@@ -33,7 +33,7 @@ from dotr.model.algebra import (
     Var,
     slots_of,
 )
-from dotr.model.terms import Term, Variable, is_triple, triple_parts, triple_term
+from dotr.model.terms import Term, Variable, is_blank, is_triple, triple_parts, triple_term
 
 Solution: TypeAlias = dict[Variable, Term]
 Bindings: TypeAlias = Mapping[Variable, Term]
@@ -108,6 +108,8 @@ def _triple_matches(graph: Graph, pattern: TriplePattern, solution: Solution) ->
     slots = slots_of(pattern)
     values = [_value(slot, solution) for slot in slots]
     free = [(position, slot.name) for position, slot in enumerate(slots) if isinstance(slot, Var) and values[position] is None]
+    if values[1] is not None and is_blank(values[1]):
+        return
     repeated = len({name for _, name in free}) < len(free)
     for triple in graph.match(*values):
         graph.budget -= 1

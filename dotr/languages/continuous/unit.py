@@ -55,6 +55,11 @@ class QueryUnit(StreamQuery, ExplainedUnit):
         return "query"
 
     @property
+    def merges_instants(self) -> bool:
+        """True: its windows are closed as one graph."""
+        return True
+
+    @property
     def key(self) -> UnitKey:
         """The key of the query (continuous.md, section 9)."""
         return query_key(self.query)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 from collections import Counter
 from typing import Final
 
@@ -17,6 +18,10 @@ LOG: Final = logging.getLogger("dotr")
 
 WARNINGS_PER_KIND: Final = 3
 
+_EQUALITY_ROW: Final = re.compile("(?:^|: )(dt-diff|eq-diff[123]): ")
+_DATA_PROPERTY: Final = re.compile(r'(<[^>]*>) "')
+"""The predicate of the first premise of a contradiction whose object is a literal."""
+
 
 class WarningLimiter:
     """Logger of the first warnings of each kind; one more warning states that others are only
@@ -29,6 +34,7 @@ class WarningLimiter:
         self._limit = limit
         self._seen: Counter[tuple[str, Reason]] = Counter()
         self._inconsistent = 0
+        self._equalities: set[tuple[str, str]] = set()
         self._fallbacks: set[tuple[object, str]] = set()
 
     def report_dead_letter(self, dead_letter: DeadLetter) -> None:
@@ -54,8 +60,19 @@ class WarningLimiter:
     def report_inconsistency(self, time: Micros, contradiction: str, clock: Clock) -> None:
         """Log an inconsistent instant that is processed nevertheless (K402).
 
-        `time` is in µs since 1970, `contradiction` is a text, `clock` is the pipeline's.
+        `time` is in µs since 1970, `contradiction` is a text, `clock` is the pipeline's. Of eq-diff
+        and dt-diff, the first of each row and property is logged, beyond the limit too.
         """
+        row = _EQUALITY_ROW.search(contradiction)
+        if row is not None:
+            data = _DATA_PROPERTY.search(contradiction)
+            kind = row[1], data[1] if data is not None else ""
+            if kind not in self._equalities:
+                self._equalities.add(kind)
+                message = f"the instant {format_time(time, clock)} is inconsistent ({contradiction})"
+                hint = "Its facts are those of what was derived; others by this row and property are only counted here."
+                LOG.warning("%s", Diagnostic("K402", message, None, hint, Severity.WARNING))
+            return
         self._inconsistent += 1
         if self._inconsistent <= WARNINGS_PER_KIND:
             message = f"the instant {format_time(time, clock)} is inconsistent ({contradiction})"

@@ -276,10 +276,10 @@ class ExpressionReader:
             return Call(word, arguments)
         function = self.leaf_value(node.iri)
         name = function.term if isinstance(function, Const) else ""
-        if name not in CASTS:
+        if name not in FUNCTIONS:
             hint = _cast_hint(name, token.text) or "Functions with an IRI are the casts, such as xsd:integer(?x)."
             self.problem("Q115", f"unknown function {token.text}", token.span, hint)
-        elif len(arguments) != 1 or node.distinct:
+        elif len(arguments) != FUNCTIONS[name].least or node.distinct:
             self.problem("Q115", f"{token.text} takes one argument, and no DISTINCT", token.span)
         return Call(name, arguments)
 

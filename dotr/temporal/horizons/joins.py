@@ -41,13 +41,13 @@ from dotr.evaluation.codegen import define
 from dotr.evaluation.codegen.tree import Emit, Return
 from dotr.evaluation.joins.compile import Row as JoinRow
 from dotr.evaluation.joins.order import JoinItem, Side, ordered
-from dotr.evaluation.triples.index import HIDDEN, NO_EDGES, NO_ENDS, NO_TERMS
+from dotr.evaluation.triples.index import NO_EDGES, NO_ENDS, NO_TERMS, UNSEEN
 from dotr.instant.datalog.closure.derivations import RuleWriter
 from dotr.model.algebra import Slot, TriplePattern, Var
 from dotr.model.datalog import DatalogRule, GroupAggregate, Not, RelationAtom
 from dotr.model.terms import Term, Variable
 from dotr.temporal.horizons.facts import NEVER_CELL, STATIC_CELL, STEP, HeldFacts, HorizonCell, StaticFacts
-from dotr.temporal.horizons.rules import STATIC, Atom, WindowFact, WindowRule
+from dotr.temporal.horizons.rules import STATIC, Atom, WindowFact, WindowRule, contradiction_head
 
 HorizonJoin: TypeAlias = Callable[[Iterable[WindowFact], int, int, int, int, "Conclusions"], None]
 
@@ -124,7 +124,7 @@ class HorizonWriter(RuleWriter):
         if isinstance(atom, TriplePattern):
             self.loop("s, p, o", "facts", sized=False)
             if not self.hidden and self.known_term(atom.predicate) is None:
-                self.skip_if(f"p.startswith({self.parameter('h', HIDDEN)})")
+                self.skip_if(f"p.startswith({self.parameter('h', UNSEEN)})")
             self._bind_slots(zip((atom.subject, atom.predicate, atom.object), "spo", strict=True))
         else:
             columns = [f"c{number}" for number in range(len(atom.slots))]
@@ -149,6 +149,7 @@ class HorizonWriter(RuleWriter):
             for v_z, w0 in t0.get(v_y, NOTHING).items():
             w0 = STATIC_CELL if (v_y, k1, v_z) in s2 else f3((v_y, k1, v_z), NEVER_CELL)
         """
+        self.skip_blank_predicate(pattern)
         subject, predicate, object = (self.name_of(slot) for slot in (pattern.subject, pattern.predicate, pattern.object))
         known, static = self.known_term(pattern.predicate), self._static.triples
         in_static = known is None or known in static.by_subject
@@ -219,7 +220,7 @@ class HorizonWriter(RuleWriter):
 
     def _skip_hidden(self, pattern: TriplePattern) -> None:
         if not self.hidden:
-            self.skip_if(f"{self.name_of(pattern.predicate)}.startswith({self.parameter('h', HIDDEN)})")
+            self.skip_if(f"{self.name_of(pattern.predicate)}.startswith({self.parameter('h', UNSEEN)})")
 
     def write_relation(self, atom: RelationAtom) -> None:
         """Writes the matches of an atom of a relation, by the columns that are bound.
@@ -372,9 +373,13 @@ class HorizonWriter(RuleWriter):
             else:
                 self.add(Emit(f"{self._sink}[{self._least}]", self._fact(head)))
 
-    def conclusion(self, head: TriplePattern) -> Emit:
-        """The call that passes on a head with the minimum horizon of the premises."""
-        return Emit(f"{self._sink}[{self._least}]", self._fact(head))
+    def conclusion(self, triple: str) -> Emit:
+        """The call that passes on a triple with the minimum horizon of the premises."""
+        return Emit(f"{self._sink}[{self._least}]", triple)
+
+    def contradiction(self, row: str, rule: DatalogRule) -> Emit:
+        """The call that passes on a contradiction with the minimum horizon of the premises."""
+        return Emit(f"{self._sink}[{self._least}]", self._fact(contradiction_head(row, rule.body)))
 
     def _fact(self, atom: Atom) -> str:
         if isinstance(atom, TriplePattern):

@@ -22,17 +22,19 @@ from functools import partial
 from typing import Final, NamedTuple, TypeAlias, cast
 
 from dotr.evaluation.joins.order import JoinItem
+from dotr.evaluation.triples.index import HIDDEN
 from dotr.instant.datalog.closure.delta_rules import DeltaPosition, Dispatch, bind_schema
+from dotr.instant.datalog.closure.derivations import SAME_AS
 from dotr.instant.datalog.closure.instant import BackgroundDispatch, RuleDispatch
 from dotr.instant.datalog.closure.transitive import is_first, transitive_predicate
 from dotr.instant.datalog.strata.stratification import key_of
-from dotr.model.algebra import Const, Slot, TriplePattern, Var
-from dotr.model.datalog import DatalogRule, Not, RelationAtom
+from dotr.model.algebra import Call, Const, Slot, TriplePattern, Var
+from dotr.model.datalog import DatalogRule, FilterItem, Not, RelationAtom
 from dotr.model.terms import Term, Variable
 from dotr.model.traverse import free_variables
 from dotr.temporal.horizons.facts import NOW, HeldFacts, StaticFacts
 from dotr.temporal.horizons.joins import Conclusions, HorizonJoin, HorizonWriter, write_join
-from dotr.temporal.horizons.rules import STATIC, Atom, RelationFact, WindowFact, WindowRule
+from dotr.temporal.horizons.rules import CONTRADICTION, STATIC, Atom, RelationFact, WindowFact, WindowRule, contradiction_head
 
 AtomIndexKey: TypeAlias = "tuple[Term | None, Term | None] | str"
 
@@ -113,6 +115,10 @@ class RuleRoutes:
         for rule in (*self._of_text.values(), *rules):
             for head in rule.head:
                 self._heads.setdefault(_key(head), []).append((rule, head))
+                if rule.of_rule_set and isinstance(head, TriplePattern) and head.predicate == SAME_AS:
+                    different = FilterItem(Call(f"{HIDDEN}different>", (head.subject, head.object)))
+                    false = WindowRule("dt-diff", (contradiction_head("dt-diff", rule.body),), (*rule.body, different), True)
+                    self._heads.setdefault(CONTRADICTION, []).append((false, false.head[0]))
         self._routes: dict[str, FactRoute] = {}
         self._compiled: dict[object, HorizonJoin] = {}
 

@@ -37,6 +37,11 @@ CONTRADICTION: Final = "dotr:contradiction"
 predicate and object of each matched triple."""
 
 
+def contradiction_head(row: str, body: Sequence[object]) -> RelationAtom:
+    """The head of a rule whose matches are contradictions."""
+    return RelationAtom(CONTRADICTION, (Const(row), *(slot for item in body if isinstance(item, TriplePattern) for slot in slots_of(item))))
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class WindowRule:
     """`head, … :- body` over triples and relations.
@@ -53,8 +58,7 @@ class WindowRule:
     @classmethod
     def of(cls, rule: DatalogRule) -> WindowRule:
         """A rule of a `.dlog` file or a rule set; without a head it concludes a `CONTRADICTION`."""
-        slots = [slot for item in rule.body if isinstance(item, TriplePattern) for slot in slots_of(item)]
-        head: tuple[Atom, ...] = rule.head or (RelationAtom(CONTRADICTION, (Const(rule.name), *slots)),)
+        head: tuple[Atom, ...] = rule.head or (contradiction_head(rule.name, rule.body),)
         return cls(rule.name, head, rule.body, rule.of_rule_set)
 
     @property

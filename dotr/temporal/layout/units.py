@@ -93,6 +93,11 @@ class StreamUnit(ABC):
         return ()
 
     @property
+    def merges_instants(self) -> bool:
+        """True for a unit that closes triples of several instants together."""
+        return False
+
+    @property
     def acts_alone(self) -> bool:
         """True for a unit that may make events at a time without arrivals."""
         return True

@@ -17,7 +17,7 @@ from dotr.model.datalog import DatalogRule
 from dotr.model.terms import OWL, RDF, RDFS, XSD, Triple
 
 PROLOGUE = f"@prefix : <http://e/> . @prefix rdf: <{RDF}> . @prefix rdfs: <{RDFS}> . @prefix owl: <{OWL}> . @prefix xsd: <{XSD}> ."
-AUXILIARY = ("list-", "reflexive")
+AUXILIARY = ("list-", "reflexive", "literals")
 
 
 def graph(turtle: str) -> set[Triple]:
@@ -560,6 +560,31 @@ def test_rdfs10() -> None:
     reflexive_row("rdfs10", ":C a rdfs:Class", ":C rdfs:subClassOf :C")
 
 
+def by_value(premises: str) -> tuple[set[Triple], set[str]]:
+    """What the whole rule set concludes of some premises, and the rows that derive `false`."""
+    given = graph(premises)
+    closure = whole(Entailment.OWL2RL).close(given)
+    return {t for t in closure.delta if not is_hidden(t[1])} - given, {each.rule for each in closure.contradictions}
+
+
+def test_dt_type2() -> None:
+    given = ":C owl:onProperty :p ; owl:someValuesFrom {} . :x :p 300"
+    assert by_value(given.format("xsd:decimal")) == (graph(":x a :C"), set())
+    assert by_value(given.format("xsd:byte")) == (set(), set())
+
+
+def test_dt_eq() -> None:
+    given = ":C owl:onProperty :p ; owl:hasValue 7 . :x :p {}"
+    assert by_value(given.format("'07'^^xsd:long")) == (graph(":x a :C ; :p 7"), set())
+    assert by_value(given.format("7e0")) == (set(), set())
+
+
+def test_dt_diff() -> None:
+    given = ":p a owl:FunctionalProperty . :x :p 7, {}"
+    assert by_value(given.format("8")) == (set(), {"dt-diff"})
+    assert by_value(given.format("7.0")) == (set(), set())
+
+
 def test_prp_ap() -> None:
     names = "rdfs:label rdfs:comment rdfs:seeAlso rdfs:isDefinedBy owl:deprecated owl:versionInfo owl:priorVersion"
     names += " owl:backwardCompatibleWith owl:incompatibleWith"
@@ -581,10 +606,11 @@ prp-inv1 prp-inv2 prp-key prp-npa1 prp-npa2
 cls-thing cls-nothing1 cls-nothing2 cls-int1 cls-int2 cls-uni cls-com cls-svf1 cls-svf2 cls-avf cls-hv1 cls-hv2
 cls-maxc1 cls-maxc2 cls-maxqc1 cls-maxqc2 cls-maxqc3 cls-maxqc4 cls-oo
 cax-sco cax-eqc1 cax-eqc2 cax-dw cax-adc
+dt-type2 dt-eq dt-diff
 scm-cls scm-sco scm-eqc1 scm-eqc2 scm-op scm-dp scm-spo scm-eqp1 scm-eqp2 scm-dom1 scm-dom2 scm-rng1 scm-rng2
 scm-hv scm-svf1 scm-svf2 scm-avf1 scm-avf2 scm-int scm-uni
 """
-"""Tables 4 to 7 and 9 of the recommendation, but eq-ref."""
+"""Tables 4 to 9 of the recommendation, but eq-ref, dt-type1 and dt-not-type."""
 
 
 def test_rule_set_has_every_row_of_the_tables() -> None:

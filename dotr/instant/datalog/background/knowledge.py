@@ -231,7 +231,7 @@ class ClosedTriples:
 
 def problems_of(rules: Sequence[DatalogRule]) -> list[Diagnostic]:
     """Diagnostics of all unsafe rules, and of recursion through NOT or AGGREGATE."""
-    problems = [problem for rule in rules for problem in check_safety(rule)]
+    problems = [problem for rule in rules if not rule.of_rule_set for problem in check_safety(rule)]
     try:
         strata([rule for rule in rules if not rule.of_rule_set])
     except Refused as refused:

@@ -183,7 +183,6 @@ class BulkCloser:
         self._delta: dict[Term, list[DeltaRun]] = {}
         self._uncollected = 0
         self._fixed = rules.fixed
-        self._concludes_hidden = rules.concludes_hidden
         self._background_dispatch = BackgroundDispatch(rules.free, background)
         self._compiled: dict[Dispatch, BulkDeltaRule] = {}
         self._general: dict[DeltaPosition, BulkDeltaRule] = {}
@@ -198,17 +197,8 @@ class BulkCloser:
         background = self.background
         in_background = {triple for triple in loaded if triple[1] in background.by_subject and triple in background.triples}
         new_triples = self._register(loaded)
-        self._enqueue(new_triples, NO_CONCLUSIONS)
-        if rule:
-            self._count(rule, new_triples)
+        self._enqueue(new_triples, NO_CONCLUSIONS, rule)
         return len(new_triples) + len(in_background)
-
-    def _count(self, rule: str, triples: Sequence[Triple]) -> None:
-        """Counts triples by rule; only rules that may conclude hidden triples need the test."""
-        hidden = sum(is_hidden(triple[1]) for triple in triples) if rule in self._concludes_hidden else 0
-        self.derived[rule] += len(triples) - hidden
-        if hidden:
-            self.derived[HIDDEN_TRIPLES] += hidden
 
     def close(self) -> None:
         """Closes the added triples; `index` then holds all triples beyond the background."""
@@ -264,8 +254,7 @@ class BulkCloser:
             new_triples = self._register(concluded)
             del concluded
             if new_triples:
-                self._count(delta_rule.rule, new_triples)
-                self._enqueue(new_triples, delta_rule.conclusions)
+                self._enqueue(new_triples, delta_rule.conclusions, delta_rule.rule)
                 if len(self.index.triples) > self._limit:
                     raise LimitExceeded(self._limit)
 
@@ -277,9 +266,12 @@ class BulkCloser:
         known.update(new_triples)
         return new_triples if len(known) - before == len(new_triples) else list(dict.fromkeys(new_triples))
 
-    def _enqueue(self, triples: list[Triple], conclusions: SubjectConclusions) -> None:
-        """Adds triples to the next delta."""
+    def _enqueue(self, triples: list[Triple], conclusions: SubjectConclusions, rule: str) -> None:
+        """Adds triples to the next delta, and counts them for the rule that concluded them, if
+        any."""
         for predicate, group in _grouped(triples, 1).items():
+            if rule:
+                self.derived[HIDDEN_TRIPLES if is_hidden(predicate) else rule] += len(group)
             runs = self._delta.setdefault(predicate, [])
             if runs and runs[-1].conclusions is conclusions:
                 runs[-1].triples.extend(group)

@@ -32,7 +32,7 @@ from typing import Final, TypeAlias
 
 from dotr.evaluation.joins.compile import Row, compile_join
 from dotr.evaluation.joins.order import JoinItem, Side, ordered
-from dotr.evaluation.triples.index import HIDDEN, TripleIndex
+from dotr.evaluation.triples.index import HIDDEN, UNSEEN, TripleIndex
 from dotr.instant.datalog.closure.derivations import ConstraintViolation, Push, RuleWriter
 from dotr.model.algebra import Const, PathPattern, TermPattern, TriplePattern, Var
 from dotr.model.datalog import Bind, DatalogRule, FilterItem, GroupAggregate, Not, RelationAtom
@@ -211,7 +211,7 @@ def _match(writer: RuleWriter, pattern: TriplePattern, *, routed: bool) -> None:
     """
     is_routed = routed and writer.known_term(pattern.predicate) is not None
     if not writer.hidden and writer.name_of(pattern.predicate) is None:
-        writer.skip_if(f"p.startswith({writer.parameter('h', HIDDEN)})")
+        writer.skip_if(f"p.startswith({writer.parameter('h', UNSEEN)})")
     free: set[Variable] = set()
     for argument, slot in (("p", pattern.predicate), ("o", pattern.object), ("s", pattern.subject)):
         bound = writer.name_of(slot)

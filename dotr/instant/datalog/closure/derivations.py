@@ -14,16 +14,23 @@ Cost: about 50 µs to generate; rules of one shape share the compilation.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from dotr.evaluation.codegen.tree import Emit, IfElse, Return
+from dotr.evaluation.expressions.identity import is_different
 from dotr.evaluation.joins.choices import ChoosingWriter
-from dotr.evaluation.triples.index import TripleIndex
+from dotr.evaluation.triples.generalised import LITERAL_TYPE, OF, READ, property_of_literals
+from dotr.evaluation.triples.index import HIDDEN, TripleIndex
 from dotr.instant.datalog.closure.lower_strata import LowerModel, exists, groups
+from dotr.instant.datalog.entailment.literal_rules import is_of_literals
 from dotr.model.algebra import Const, TriplePattern, Var
 from dotr.model.datalog import DatalogRule, GroupAggregate, Not
-from dotr.model.terms import Term, Triple, Variable, can_be_subject, is_iri
+from dotr.model.terms import OWL, Term, Triple, Variable, can_be_subject, iri, is_iri
 from dotr.model.traverse import free_variables
+
+TURNING_ROWS: Final = frozenset(("prp-symp", "prp-inv1", "prp-inv2"))
+TYPING_ROWS: Final = frozenset(("prp-rng", "cls-avf", "cls-oo"))
+SAME_AS: Final = Const(iri(OWL + "sameAs"))
 
 ConstraintViolation: TypeAlias = tuple[str, tuple[Triple, ...]]
 Push: TypeAlias = Callable[[Triple], None]
@@ -80,8 +87,7 @@ class RuleWriter(ChoosingWriter):
         for head in rule.head:
             self._push(rule, head)
         if not rule.head:
-            premises = "".join(f"{self._triple(item)}, " for item in rule.body if isinstance(item, TriplePattern))
-            self.emit("alarms.append", f"({self.parameter('c', rule.name)}, ({premises}))")
+            self.add(self.contradiction(rule.name, rule))
 
     def _push(self, rule: DatalogRule, head: TriplePattern) -> None:
         """Emits a head; terms that would not be RDF derive nothing (a literal or triple term as
@@ -91,18 +97,33 @@ class RuleWriter(ChoosingWriter):
 
             if v_o >= '<=':
                 push((v_o, k0, v_s))
+
+        The rows of a rule set conclude blank predicates, too. Where a row turns a triple round, a
+        literal `v_o` is the subject of a hidden predicate, and has a hidden type where the background
+        reads the class; where it makes two literals of different values the same (`v_o` and
+        `v_s`), that is a contradiction:
+
+            elif v_o[0] == '"':
+                push((v_o, k1, v_s))
+                push((k0, k2, k1))
+            elif v_o < v_s and f3(v_o, v_s):
+                alarms.append((k4, (…)))
         """
+        subject, predicate, object = (self.name_of(slot) for slot in (head.subject, head.predicate, head.object))
+        if rule.of_rule_set and (is_of_literals(head.predicate) or (self.known_term(head.predicate) or "").startswith(HIDDEN)):
+            self.add(self.conclusion(f"({subject}, {predicate}, {object})"))
+            return
         subjects, predicates = set[Variable](), set[Variable]()
         for item in rule.body:
             if isinstance(item, TriplePattern):
-                if isinstance(item.subject, Var):
+                if isinstance(item.subject, Var) and not is_of_literals(item.predicate):
                     subjects.add(item.subject.name)
                 if isinstance(item.predicate, Var):
                     predicates.add(item.predicate.name)
         checks = []
         for slot, known_valid, is_valid, check in (
             (head.subject, subjects | predicates, can_be_subject, "{0} >= '<='"),
-            (head.predicate, predicates, is_iri, "{0}[0] == '<' != {0}[1]"),
+            (head.predicate, predicates, *((can_be_subject, "{0} >= '<='") if rule.of_rule_set else (is_iri, "{0}[0] == '<' != {0}[1]"))),
         ):
             term = self.known_term(slot)
             if term is not None:
@@ -110,12 +131,33 @@ class RuleWriter(ChoosingWriter):
                     return
             elif isinstance(slot, Var) and slot.name not in known_valid:
                 checks.append(check.format(self.name_of(slot)))
-        push = self.conclusion(head)
-        self.add(IfElse([(" and ".join(checks), [push])]) if checks else push)
+        push = self.conclusion(f"({subject}, {predicate}, {object})")
+        cases: list[tuple[str, list[Emit]]] = [(" and ".join(checks), [push])]
+        if rule.of_rule_set and rule.name in TURNING_ROWS:
+            known = self.known_term(head.predicate)
+            of = self.constant(property_of_literals(known)) if known else f"{self.parameter('f', property_of_literals)}({predicate})"
+            of_literals = [self.conclusion(f"({subject}, {of}, {object})"), self.conclusion(f"({predicate}, {self.constant(OF)}, {of})")]
+            cases.append((f"""{subject}[0] == '"'""", of_literals))
+        elif rule.of_rule_set and rule.name in TYPING_ROWS and self.index is not None and READ in self.index.by_subject:
+            known, read = self.known_term(head.object), self.index.by_subject[READ]
+            if known is None or known in read:
+                test = "" if known is not None else f" and {object} in {self.parameter('r', read)}"
+                of_literal = self.conclusion(f"({subject}, {self.constant(LITERAL_TYPE)}, {object})")
+                cases.append((f"""{subject}[0] == '"'{test}""", [of_literal]))
+        elif rule.of_rule_set and head.predicate == SAME_AS and not rule.name.startswith("eq-"):
+            test = f"{subject} < {object} and {self.parameter('f', is_different)}({subject}, {object})"
+            cases.append((test, [self.contradiction("dt-diff", rule)]))
+        self.add(IfElse(cases) if checks else push)
 
-    def conclusion(self, head: TriplePattern) -> Emit:
-        """The statement that concludes a head."""
-        return Emit("push", self._triple(head))
+    def conclusion(self, triple: str) -> Emit:
+        """The statement that concludes a triple."""
+        return Emit("push", triple)
+
+    def contradiction(self, row: str, rule: DatalogRule) -> Emit:
+        """The statement that concludes `false` from the premises of a rule, under the name of a
+        row."""
+        premises = "".join(f"{self._triple(item)}, " for item in rule.body if isinstance(item, TriplePattern))
+        return Emit("alarms.append", f"({self.parameter('c', row)}, ({premises}))")
 
     def _triple(self, pattern: TriplePattern) -> str:
         return f"({self.name_of(pattern.subject)}, {self.name_of(pattern.predicate)}, {self.name_of(pattern.object)})"

@@ -6,7 +6,7 @@ from collections.abc import Collection
 from enum import Enum
 from typing import Final, NamedTuple
 
-from dotr.evaluation.triples.index import is_hidden
+from dotr.evaluation.triples.generalised import as_told
 from dotr.instant.datalog.closure.closed_instant import Closure, Contradiction
 from dotr.model.terms import Triple
 
@@ -63,10 +63,10 @@ def inconsistencies(closure: Closure, stated: Collection[Triple]) -> tuple[Incon
 
 
 def visible_premises(contradiction: Contradiction) -> list[Triple]:
-    """Premises of a contradiction without hidden triples.
+    """Premises of a contradiction without triples of auxiliary relations.
 
     >>> hidden = ("<c>", "<urn:dotr:hidden:ends>", "<nil>")
     >>> visible_premises(Contradiction("r", (hidden, ("<x>", "<p>", "<x>"))))
     [('<x>', '<p>', '<x>')]
     """
-    return [triple for triple in contradiction.triples if not is_hidden(triple[1])]
+    return [told for triple in contradiction.triples if (told := as_told(triple)) is not None]

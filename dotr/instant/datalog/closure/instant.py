@@ -31,6 +31,7 @@ from typing import Final, TypeAlias
 
 from dotr.evaluation.joins.order import JoinItem
 from dotr.evaluation.limits import LIMITS, LimitExceeded
+from dotr.evaluation.triples.generalised import OF_LITERALS, READ
 from dotr.evaluation.triples.index import NO_ENDS, TripleIndex, is_hidden
 from dotr.instant.datalog.closure.closed_instant import Closure, InstantCloser, contradictions
 from dotr.instant.datalog.closure.delta_rules import (
@@ -77,35 +78,19 @@ class RuleDispatch:
     """Rules by their delta positions, independent of the background.
 
     `fixed`: positions with a fixed predicate, by route. `free`: the other positions.
-    `concludes_hidden`: the names of rules that may conclude hidden triples.
-
     `strata` has the stratum of each rule.
     """
 
     def __init__(self, rules: Iterable[DatalogRule], strata: Iterable[int] = repeat(0)) -> None:
         self.fixed: DispatchTable = {}
         self.free: list[DeltaPosition] = []
-        self.concludes_hidden: set[str] = set()
         for rule, stratum in zip(rules, strata, strict=False):
-            if rule.of_rule_set and any(_may_conclude_hidden(head, rule) for head in rule.head):
-                self.concludes_hidden.add(rule.name)
             for position in delta_positions(rule, stratum):
                 predicate = position.pattern.predicate
                 if position.key is None and isinstance(predicate, Const):
                     _register(self.fixed, predicate.term, _constant(position.pattern.object), Dispatch(position))
                 else:
                     self.free.append(position)
-
-
-def _may_conclude_hidden(head: TriplePattern, rule: DatalogRule) -> bool:
-    """True where the head's predicate is hidden, or a variable that only premises' predicates bind
-    (eq-rep-s).
-    """
-    if isinstance(head.predicate, Const):
-        return is_hidden(head.predicate.term)
-    patterns = [item for item in rule.body if isinstance(item, TriplePattern)]
-    named = any(head.predicate in (item.subject, item.object) for item in patterns)
-    return not named and any(head.predicate == item.predicate for item in patterns)
 
 
 def _register(table: DispatchTable, predicate: Term, object: Term | None, dispatch: Dispatch) -> None:
@@ -131,6 +116,10 @@ class BackgroundDispatch:
 
     def _add(self, position: DeltaPosition, background: TripleIndex) -> None:
         predicate = position.pattern.predicate
+        for item in position.others() if position.rule.of_rule_set else ():  # rules about literals mostly end here, without a split
+            if isinstance(item, TriplePattern) and _constant(item.predicate) in OF_LITERALS and _is_missing(item, background):
+                self._add_dormant(item, position)
+                return
         parts = split_schema(position, background)
         missing = next((atom for atom in (*parts.schema, *parts.rest) if _is_missing(atom, background)), None)
         if isinstance(missing, TriplePattern):
@@ -139,7 +128,8 @@ class BackgroundDispatch:
             for item in parts.schema:
                 if isinstance(item, TriplePattern):
                     self._add_dormant(item, position)
-            self._add_keys(position, parts, background)
+            if Const(READ) not in [item.predicate for item in parts.schema if isinstance(item, TriplePattern)]:
+                self._add_keys(position, parts, background)  # for classes that the background reads, the row itself types literals
         elif isinstance(predicate, Const):
             _register(self.routed, predicate.term, None, Dispatch(position))
         else:
@@ -152,6 +142,8 @@ class BackgroundDispatch:
             key = row[0]
             assert key is not None
             predicate = key if isinstance(pattern.predicate, Var) else pattern.predicate.term
+            if is_hidden(predicate) and not position.rule.of_rule_set:
+                continue
             _register(self.routed, predicate, key if pattern.object == Var(name) else _constant(pattern.object), Dispatch(position, key))
 
     def _add_dormant(self, pattern: TriplePattern, position: DeltaPosition) -> None:

@@ -17,6 +17,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Final, assert_never
 
+from dotr.instant.datalog.entailment.literal_rules import is_of_literals, literal_rules
 from dotr.model.algebra import Call, Const, Expression, TriplePattern, Var
 from dotr.model.datalog import DatalogRule, FilterItem
 from dotr.model.places import Document
@@ -53,9 +54,10 @@ def rule_set(entailment: Entailment, *, axiomatic: bool = False) -> tuple[Datalo
         case Entailment.NONE:
             return ()
         case Entailment.RDFS | Entailment.OWL2RL:
-            if axiomatic:
-                return _read(f"{entailment.value}.dlog") + _read(f"{entailment.value}_axioms.dlog")
-            return irreflexive(_read(f"{entailment.value}.dlog"))
+            rows = _read(f"{entailment.value}.dlog")
+            if entailment is Entailment.OWL2RL:
+                rows += tuple(literal_rules(rows))
+            return rows + _read(f"{entailment.value}_axioms.dlog") if axiomatic else irreflexive(rows)
         case _:
             assert_never(entailment)
 
@@ -134,6 +136,8 @@ def _guarded(rule: DatalogRule) -> Iterator[DatalogRule]:
 
 def _may_be_reflexive(head: TriplePattern, rule: DatalogRule) -> bool:
     match head:
+        case TriplePattern(_, predicate, _) if is_of_literals(predicate):
+            return False
         case TriplePattern(Const(subject), _, Const(object_)) if subject != object_:
             return False
         case TriplePattern(subject, predicate, object_) if TriplePattern(object_, predicate, subject) in rule.body:

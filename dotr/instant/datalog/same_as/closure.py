@@ -20,7 +20,8 @@ instant without equal names.
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import cache
 from typing import Final, Generic, Protocol, TypeVar
 
 from dotr.evaluation.triples.index import HIDDEN, NO_ENDS, NO_TERMS, TripleIndex
@@ -68,17 +69,14 @@ class SameAsRules:
         """
         if not _REPLACED_ROWS.issubset(rule.name for rule in rules if rule.of_rule_set):
             return None  # the tables need not be read
-        tables = frozenset(rule_set(Entailment.OWL2RL))
-        if not tables.issubset(rule for rule in rules if rule.of_rule_set):
+        tables = _tables()
+        of_tables = {id(rule): rule for rule in rules if rule.of_rule_set and rule in tables}
+        if len(set(of_tables.values())) < len(tables):
             return None
-        own = [rule for rule in rules if not (rule.of_rule_set and rule in tables)]
+        own = [rule for rule in rules if id(rule) not in of_tables]
         if not all(map(_is_name_blind, own)):
             return None
-        rewritten = [
-            _over_representatives(rule) if rule in tables else rule
-            for rule in rules
-            if rule not in tables or rule.name not in _REPLACED_ROWS
-        ]
+        rewritten = [rule for rule in rules if id(rule) not in of_tables or not _is_replaced(rule)]
         constants = {slot.term for rule in rules for slot in _slots(rule) if isinstance(slot, Const)}
         derives_reflexive = any(head.predicate == Const(SAME) or isinstance(head.predicate, Var) for rule in own for head in rule.head)
         return SameAsRules(tuple(rewritten), frozenset(constants), derives_reflexive)
@@ -92,18 +90,16 @@ class SameAsRules:
         )
 
 
-def _over_representatives(rule: DatalogRule) -> DatalogRule:
-    """eq-diff2 and eq-diff3 over representatives: two positions of a list hold the same name."""
-    if rule.name not in LIST_ROWS:
-        return rule
-    same = next(item for item in rule.body if isinstance(item, TriplePattern) and item.predicate == Const(SAME))
-    one, other = same.subject, same.object
-    body = [
-        replace(item, object=one) if isinstance(item, TriplePattern) and item.object == other else item
-        for item in rule.body
-        if item is not same
-    ]
-    return replace(rule, body=tuple(body))
+@cache
+def _tables() -> frozenset[DatalogRule]:
+    return frozenset(rule_set(Entailment.OWL2RL))
+
+
+def _is_replaced(rule: DatalogRule) -> bool:
+    """True for a rule that needs no place over representatives: of eq-diff2 and eq-diff3 those of
+    two names, since a representative is listed twice then.
+    """
+    return rule.name in _REPLACED_ROWS or (rule.name in LIST_ROWS and any(slot == Const(SAME) for slot in _slots(rule)))
 
 
 def _slots(rule: DatalogRule) -> Iterator[Const | Var]:
@@ -214,15 +210,8 @@ def close_by_representatives(
         if not equality.are_individuals(names, index) or _has_same_as_schema(index):
             return None
     reflexive = _derived_reflexive(closed.by_predicate.get(SAME, ()), classes) | set(map(classes.representative, stated_reflexive))
-    equal = {*reflexive, *classes.merged()}
     contradictions = set(closed.contradictions)
-    differing = closed.by_predicate.get(DIFFERENT, ())
-    listed = {o for rule, triples in contradictions if rule in LIST_ROWS for _, p, o in triples if p == RDF_FIRST}
-    if not listed <= equal:
-        return None
-    if any(one == other and one not in equal for one, _, other in differing):
-        return None
-    contradictions |= _eq_diff1(differing, reflexive, classes)
+    contradictions |= _eq_diff1(closed.by_predicate.get(DIFFERENT, ()), classes)
     if not names:
         return RepresentativeBackground(closed, contradictions, None)
     rewritten = _rewritten((triple for triples in closed.by_predicate.values() for triple in triples), classes)
@@ -272,19 +261,9 @@ class SameAsCloser(InstantCloser):
         delta = closure.delta.by_subject
         if SAME in delta or DIFFERENT in delta or (self._equal_names and self._equal_in(closure.delta)):
             return self._close_by_representatives(instant)
-        if closure.contradictions:
-            found = tuple(each for each in closure.contradictions if self._is_contradiction(each, ()))
-            return closure._replace(contradictions=self.told(found, closure.delta) if self._equal_names else found)
+        if closure.contradictions and self._equal_names:
+            return closure._replace(contradictions=self.told(closure.contradictions, closure.delta))
         return closure
-
-    def _is_contradiction(self, contradiction: Contradiction, equal: Container[Term]) -> bool:
-        """False for eq-diff2 and eq-diff3 whose repeated list member is equal to nothing, not even
-        itself.
-        """
-        if contradiction.rule not in LIST_ROWS:
-            return True
-        repeated = next(object for _, predicate, object in contradiction.triples if predicate == RDF_FIRST)
-        return repeated in equal or repeated in self._equal_names or (repeated, SAME, repeated) in self.background.triples
 
     def _equal_in(self, delta: TripleIndex) -> set[Term]:
         """Names with equal names in the background that occur in the delta."""
@@ -339,11 +318,8 @@ class SameAsCloser(InstantCloser):
         reflexive = _derived_reflexive(delta.match(None, SAME, None), classes) | {
             name for name in classes.merged() if any((each, SAME, each) in known for each in classes.members(name))
         }
-        reflexive |= {s for s, p, _ in rewritten if p == DIFFERENT and (s, SAME, s) in known} | set(
-            map(classes.representative, stated_reflexive)
-        )
-        contradictions = {each for each in contradictions if self._is_contradiction(each, {*reflexive, *classes.merged()})}
-        contradictions |= _eq_diff1([*delta, *rewritten], reflexive, classes)
+        reflexive |= set(map(classes.representative, stated_reflexive))
+        contradictions |= _eq_diff1([*delta, *rewritten], classes)
         expanded = expanded_index(
             rewritten.keys(), reflexive_names(reflexive, stated_reflexive, self._equality, classes), classes, self.background
         )
@@ -422,13 +398,13 @@ def reflexive_names(derived: Iterable[Term], stated: set[Term], equality: SameAs
     return {each for name in derived for each in classes.members(name)} if equality.derives_reflexive else stated
 
 
-def _eq_diff1(triples: Iterable[Triple], reflexive: set[Term], classes: MergedClasses) -> set[Contradiction]:
+def _eq_diff1(triples: Iterable[Triple], classes: MergedClasses) -> set[Contradiction]:
     """eq-diff1: different names of one class; one pair of names for each class."""
     contradictions: dict[Term, Contradiction] = {}
     for one, predicate, other in triples:
         if predicate != DIFFERENT:
             continue
         name = classes.representative(one)
-        if name == classes.representative(other) and name not in contradictions and (classes.has_copies(name) or name in reflexive):
+        if name == classes.representative(other) and name not in contradictions:
             contradictions[name] = different_names(name, classes)
     return set(contradictions.values())

@@ -60,14 +60,14 @@ def representative_contradictions(
         is_listed = each.rule in LIST_ROWS  # over representatives, two equal members of a list are the same
         premises = [triple for triple in each.triples if not (is_listed and triple[1] == SAME)]
         rewritten = Contradiction(each.rule, tuple(sorted(set(map(classes.triple, premises)))))
-        is_by_itself = is_listed and any(p == SAME and not classes.has_copies(classes.representative(s)) for s, p, _ in each.triples)
-        if is_by_itself or needs_more_than(background, rewritten.triples):
+        if needs_more_than(background, rewritten.triples):
             reported.add(rewritten)
     return reported
 
 
 def different_names(name: Term, classes: MergedClasses) -> Contradiction:
-    """The eq-diff1 of a class of equal names: its representative, and the least other name."""
+    """The eq-diff1 of a class of equal names: its representative, and the least other name; of a
+    name alone, that it differs from itself (eq-ref)."""
     one = classes.representative(name)
-    other = next((each for each in classes.members(one) if each != one), one)
-    return Contradiction("eq-diff1", tuple(sorted([(one, SAME, other), (one, DIFFERENT, other)])))
+    other = next((each for each in classes.members(one) if each != one), None)
+    return Contradiction("eq-diff1", tuple(sorted([(one, SAME, other), (one, DIFFERENT, other)]) if other else [(one, DIFFERENT, one)]))

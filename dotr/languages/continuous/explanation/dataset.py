@@ -18,6 +18,7 @@ from dotr.engine.program import CompiledProgram
 from dotr.engine.replay import StatedPlace, WindowElement
 from dotr.evaluation.expressions.values.times import time_term
 from dotr.evaluation.limits import BOUNDS
+from dotr.evaluation.triples.generalised import as_told
 from dotr.evaluation.triples.index import TripleIndex, is_hidden
 from dotr.explanations.evidence.proofs import (
     BackgroundTriple,
@@ -428,16 +429,16 @@ class ContentProofs:
             return StatedTriple(triple, place)
         match = self._match(triple, by_content=by_content)
         if match is None:
-            return BackgroundTriple(triple)
+            return BackgroundTriple(as_told(triple) or triple)
         premises = tuple(self._built[premise] for premise in self._visible(triple, match, by_content=by_content))
         conditions: tuple[RuleCondition, ...] = () if match.rule.rule.of_rule_set else tuple(conditions_of(match, self._closed))
-        return DerivedTriple(triple, match.rule.rule, premises, conditions)
+        return DerivedTriple(as_told(triple) or triple, match.rule.rule, premises, conditions)
 
     def _visible(self, triple: Triple, match: RuleMatch, *, by_content: bool) -> Sequence[tuple[Triple, bool]]:
         """The premises of a match, each with True if its proof uses the content.
 
-        Such a premise has a lesser height in V than its conclusion. Hidden premises are replaced by
-        the premises that derive them.
+        Such a premise has a lesser height in V than its conclusion. Premises of auxiliary relations
+        are replaced by the premises that derive them.
         """
         premises: dict[tuple[Triple, bool], None] = {}
         limit = self._heights[triple] if by_content else 0
@@ -445,8 +446,8 @@ class ContentProofs:
         while pending:
             each, uses_content = pending.pop()
             hidden = self._match(each, by_content=uses_content)
-            if not is_hidden(each[1]) or hidden is None:
-                if not is_hidden(each[1]):
+            if as_told(each) is not None or hidden is None:
+                if as_told(each) is not None:
                     premises[each, uses_content] = None
                 continue
             below = self._heights[each] if uses_content else 0
