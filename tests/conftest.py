@@ -23,6 +23,8 @@ from tests.support.spark_starts import start_in_turn
 
 os.environ[fallbacks.RAISE] = "raise"  # here, and in every process that a test starts
 
+os.environ[kafka_broker.PASSWORD_VARIABLE] = kafka_broker.PASSWORD
+
 # Hypothesis would draw constants of all modules that are loaded by now, so that a test had other examples in another company; and it would
 # parse each module for them.
 providers.__dict__["_get_local_constants"] = Constants
@@ -184,7 +186,8 @@ def no_spark(_spark_starts: None) -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[kafka_broker.Broker]:
-    """One broker for all tests of this process. A test that kills it starts it again."""
+    """One broker for all tests of this process, with the archive of its classes. A test that kills it starts it again."""
+    kafka_broker.share_classes()
     with kafka_broker.running_broker(tmp_path_factory.mktemp("kafka") / "broker") as broker:
         yield broker
 
