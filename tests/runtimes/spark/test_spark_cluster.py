@@ -1,11 +1,9 @@
-"""A job on a standalone cluster: a master, one to three workers that come and go, spark-submit in client mode with the package and its
+"""A job on a standalone cluster: a master and two workers, of which one is lost, spark-submit in client mode with the package and its
 environment."""
 
 from __future__ import annotations
 
 import json
-import os
-import signal
 import subprocess
 import sys
 import tarfile
@@ -16,6 +14,9 @@ import pytest
 
 from dotr.commands import main
 from dotr.commands.bundle.archive import bundle
+from dotr.runtimes.monitoring.totals import Totals
+from dotr.runtimes.pipeline.build import build
+from dotr.runtimes.pipeline.config import read_config
 from dotr.runtimes.spark.checkpoint.folder import last_number
 from tests.support.outputs import joined
 from tests.support.paths import ROOT
@@ -27,10 +28,31 @@ CONFIG = str(ROOT / "configs/city.yaml")
 NAMES = ("events.ndjson", "events.trig", "rejected.ndjson")
 
 
-def arguments(folder: Path, *further: str) -> list[str]:
-    """The command line of the city job with output in a folder."""
+def settings(folder: Path) -> list[str]:
+    """The settings of the city job with output in a folder."""
     places = {"output.0.path": NAMES[0], "output.1.path": NAMES[1], "dead_letter": NAMES[2], "spark.checkpoint": "checkpoint"}
-    return ["run", CONFIG, *(word for key, name in places.items() for word in ("--set", f"{key}={folder / name}")), *further]
+    return [*(f"{key}={folder / name}" for key, name in places.items()), "spark.batch=900"]
+
+
+def arguments(folder: Path, *further: str) -> list[str]:
+    """The command line of this job."""
+    return ["run", CONFIG, *(word for each in settings(folder) for word in ("--set", each)), *further]
+
+
+def begin(folder: Path) -> None:
+    """Run the job on one core of this process until two batches are written, and abort it."""
+    from dotr.runtimes.spark.run import run_spark
+
+    seen: list[Totals] = []
+
+    def stop(totals: Totals) -> None:
+        seen.append(totals)
+        if len(seen) == 2:
+            raise ZeroDivisionError("enough")
+
+    config = read_config(CONFIG, [*settings(folder), "spark.master=local[2]", "spark.buckets=1"])
+    with pytest.raises(Exception, match="enough"):
+        run_spark(build(config, fresh=False, on_spark=True), stop)
 
 
 def environment(folder: Path) -> Path:
@@ -66,7 +88,7 @@ class Submitted:
         command = [
             str(SPARK_HOME / "bin/spark-submit"), "--master", url, "--archives", f"{folder / 'env.tar.gz'}#env",
             "--conf", "spark.executor.memory=700m", "--py-files", str(folder / "dist/dotr.zip"), str(folder / "dist/run_dotr.py"),
-            *arguments(folder / "spark", "--set", "spark.batch=900"),
+            *arguments(folder / "spark"),
         ]  # fmt: skip
         python = {"PYSPARK_PYTHON": "./env/bin/python", "PYSPARK_DRIVER_PYTHON": sys.executable}
         given = with_archive(clean_environment({**python, "XDG_CACHE_HOME": "/proc/self/cwd/cache"}))
@@ -85,18 +107,15 @@ class Submitted:
             assert self._process.poll() is None, (self.driver / "log").read_text()
             time.sleep(0.05)
 
-    def kill(self) -> None:
-        os.killpg(self._process.pid, signal.SIGKILL)
-        self._process.wait()
-
     def finish(self) -> None:
         assert self._process.wait() == 0, (self.driver / "log").read_text()
 
 
+@pytest.mark.usefixtures("spark")
 @pytest.mark.fallbacks("restart")
 def test_job_grows_with_its_workers_and_survives_the_loss_of_one(tmp_path: Path) -> None:
-    """One worker of one core, then three, of which one is lost, on one checkpoint. That a job shrinks by the same function of its cores is
-    tested without a cluster (test_bucket_count.py, test_growth_on_spark.py).
+    """One core, then two workers of one core each, of which one is lost, on one checkpoint. That a job shrinks by the same function of its
+    cores is tested without a cluster (test_bucket_count.py, test_growth_on_spark.py).
 
     The driver's cache is under /proc/self/cwd, a path that leads elsewhere in a process with another folder, as it would on another
     machine. So workers can receive the background only from Spark.
@@ -111,18 +130,15 @@ def test_job_grows_with_its_workers_and_survives_the_loss_of_one(tmp_path: Path)
     def buckets() -> int:
         return int(json.loads((tmp_path / "spark/checkpoint/dotr.json").read_text())["buckets"])
 
+    begin(tmp_path / "spark")
+    assert buckets() == 1
     with cluster(tmp_path / "cluster") as made:
-        made.start_workers(1)
-        job = Submitted(tmp_path, made.url)
-        job.wait_for(0, 1)
-        job.kill()
-        assert buckets() == 1
         made.start_workers(1, 1)
         job = Submitted(tmp_path, made.url)
         job.wait_for(1, 0)
         made.workers[0].kill()
         job.finish()
-        assert buckets() == 3
-    assert "The state moves from 1 to 3 buckets: there are 3 cores." in (driver / "log").read_text()
+    assert buckets() == 2
+    assert "The state moves from 1 to 2 buckets: there are 2 cores." in (driver / "log").read_text()
     assert written(tmp_path / "spark") == written(tmp_path / "local")
     assert list((driver / "cache").rglob("*"))
