@@ -265,7 +265,8 @@ def in_turns(items: list[pytest.Item]) -> list[pytest.Item]:
     files: dict[Path, list[pytest.Item]] = {}
     for item in sorted(items, key=lambda item: place.get(item.path.stem, len(LONG))):
         files.setdefault(item.path, []).append(item)
-    waiting, computing = [], []
+    waiting: list[tuple[int, list[pytest.Item]]] = []
+    computing: list[tuple[int, list[pytest.Item]]] = []
     for path, tests in files.items():
         waits = any(test.get_closest_marker(each) for test in tests for each in ("spark", "kafka", "mosquitto"))
         weight = max(len(tests), _LONG_WEIGHT) if path.stem in place else len(tests)

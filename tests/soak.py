@@ -46,8 +46,8 @@ from tests.support.victims import AMID, SURVIVED, WHO, Found, Phase, Run, batch_
 _KILLS_A_ROUND = 12
 _IDLE_SECONDS = 15
 """Without a batch under way; then more is fed, and any of the phases will do."""
-_LOOK_SECONDS = 0.01
-"""Between two looks at the phase of the batch, of which the shortest takes some hundredths of a second. A look takes 1 ms of CPU."""
+_LOOK_SECONDS = 0.005
+"""Between two looks at the phase of the batch, of which the shortest takes some hundredths of a second."""
 _START_SECONDS = 60
 """Of a run, without a batch under way."""
 PHASES = {

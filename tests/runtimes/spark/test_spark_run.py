@@ -184,6 +184,9 @@ class TestInOneJvm:
         local = run_local(pipeline(folder, f"again{batch}", on_spark=False), lambda totals: None)
         assert totals == local
         assert totals.events > 20
+        if batch == 100_000:  # a finished run continues from its end
+            assert run_spark(pipeline(folder, f"spark{batch}", batch), lambda totals: None) == Totals()
+            assert results(folder, f"spark{batch}") == results(folder, "local")
 
     def test_inconsistent_instants_are_counted(self, tmp_path: Path) -> None:
         from dotr.runtimes.spark.run import run_spark
@@ -247,13 +250,6 @@ class TestInOneJvm:
         assert spark == sorted((tmp_path / "out/dead.ndjson").read_text().splitlines())
         why = "its instant goes over a limit: more than 1,000 rows in the query Both of rule Pairs"
         assert [json.loads(line)["error"] for line in spark] == [why] * 2
-
-    def test_finished_run_continues_from_its_end(self, folder: Path) -> None:
-        from dotr.runtimes.spark.run import run_spark
-
-        run_spark(pipeline(folder, "twice", 100_000), lambda totals: None)
-        assert run_spark(pipeline(folder, "twice", 100_000), lambda totals: None) == Totals()
-        assert results(folder, "twice") == results(folder, "local")
 
     def test_vanished_file_is_one_message(self, folder: Path) -> None:
         from dotr.runtimes.spark.run import run_spark
