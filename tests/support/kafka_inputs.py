@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
+from dotr.commands import main
 from tests.support.kafka_broker import Broker, Sent
 from tests.support.paths import ROOT
 from tests.support.patience import PATIENCE
@@ -162,7 +163,6 @@ def expected(folder: Path, lines: Sequence[Sequence[str]], lateness: str = "3 s"
         folder.mkdir(parents=True, exist_ok=True)
         (folder / f"p{number}.ndjson").write_text("".join(text + "\n" for text in each))
     config = write_config(folder, f"{{ name: a, format: ndjson, lateness: {lateness}, path: p*.ndjson }}")
-    ended = run(config, "--engine", "local")
-    assert ended.returncode == 0, ended.stderr
+    assert main(["run", str(config), "--engine", "local", "--quiet"]) == 0
     dead = dead_letters(folder / "out/dead.ndjson")
     return written(folder / "out/events.ndjson"), sorted((each["reason"], each["text"]) for each in dead)
