@@ -11,7 +11,8 @@ import sys
 import time
 import urllib.request
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from contextlib import chdir, redirect_stderr, redirect_stdout, suppress
+from io import StringIO
 from pathlib import Path
 
 from dotr.commands import main
@@ -73,11 +74,16 @@ def send(broker: Broker, topic: str, lines: Sequence[Sequence[str]]) -> None:
 def run(
     config: Path, *options: str, environment: Mapping[str, str] | None = None, seconds: float = PATIENCE
 ) -> subprocess.CompletedProcess[str]:
-    """The command `dotr run`, to its end."""
+    """The command `dotr run`, to its end: with an environment in a process of its own, else in this one."""
+    words = ["run", config.name, *options]
+    if environment is None:
+        with chdir(config.parent), redirect_stdout(StringIO()) as out, redirect_stderr(StringIO()) as err:
+            code = main(words)
+        return subprocess.CompletedProcess(words, code, out.getvalue(), err.getvalue())
     return subprocess.run(
-        [sys.executable, "-m", "dotr", "run", config.name, *options],
+        [sys.executable, "-m", "dotr", *words],
         cwd=config.parent,
-        env={**os.environ, "PYTHONPATH": str(ROOT), **(environment or {})},
+        env={**os.environ, "PYTHONPATH": str(ROOT), **environment},
         capture_output=True,
         text=True,
         timeout=seconds,
@@ -163,6 +169,7 @@ def expected(folder: Path, lines: Sequence[Sequence[str]], lateness: str = "3 s"
         folder.mkdir(parents=True, exist_ok=True)
         (folder / f"p{number}.ndjson").write_text("".join(text + "\n" for text in each))
     config = write_config(folder, f"{{ name: a, format: ndjson, lateness: {lateness}, path: p*.ndjson }}")
-    assert main(["run", str(config), "--engine", "local", "--quiet"]) == 0
+    ended = run(config, "--engine", "local")
+    assert ended.returncode == 0, ended.stderr
     dead = dead_letters(folder / "out/dead.ndjson")
     return written(folder / "out/events.ndjson"), sorted((each["reason"], each["text"]) for each in dead)
