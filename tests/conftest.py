@@ -23,6 +23,8 @@ from tests.support.spark_starts import start_in_turn
 
 os.environ[fallbacks.RAISE] = "raise"  # here, and in every process that a test starts
 
+os.environ[kafka_broker.PASSWORD_VARIABLE] = kafka_broker.PASSWORD
+
 # Hypothesis would draw constants of all modules that are loaded by now, so that a test had other examples in another company; and it would
 # parse each module for them.
 providers.__dict__["_get_local_constants"] = Constants
@@ -184,66 +186,107 @@ def no_spark(_spark_starts: None) -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[kafka_broker.Broker]:
-    """One broker for all tests of this process. A test that kills it starts it again."""
+    """One broker for all tests of this process, with the archive of its classes. A test that kills it starts it again."""
+    kafka_broker.share_classes()
     with kafka_broker.running_broker(tmp_path_factory.mktemp("kafka") / "broker") as broker:
         yield broker
 
 
 LONG: Final = (
     "test_spark_soak",
-    "test_spark_run",
     "test_spark_cases",
+    "test_kafka_on_spark",
     "test_spark_cluster",
     "test_commands",
-    "test_mixed_city",
-    "test_unit_steps",
     "test_kafka_kills",
-    "test_city_over_kafka",
+    "test_spark_run",
     "test_aarhus",
-    "test_spark_state",
+    "test_spark_stateless",
+    "test_city_over_kafka",
+    "test_mixed_city",
+    "test_spark_http",
+    "test_spark_properties",
+    "test_spark_operation",
     "test_spark_change",
+    "test_growth_on_spark",
+    "test_unit_steps",
+    "test_spark_state",
     "test_late_workers",
+    "test_spark_mqtt",
+    "test_kafka_input",
+    "test_http_runs",
+    "test_interval_steps",
+    "test_unit_change",
+    "test_query_buckets",
     "test_stored_units",
     "test_spark_watch",
-    "test_spark_properties",
-    "test_spark_inputs",
-    "test_store_spark",
-    "test_growth_on_spark",
-    "test_spark_index",
-    "test_indexed_topics",
-    "test_spark_operation",
-    "test_spark_fault_isolation",
-    "test_hostile",
-    "test_fuzz",
-    "test_sharing_properties",
     "test_random_programs",
     "test_properties",
+    "test_long_texts",
+    "test_fuzz",
     "test_patterns_semantics",
-    "test_patterns_replay",
-    "test_state_migration",
-    "test_rule_templates",
-    "test_queries_shared_joins",
-    "test_closure_properties",
     "test_stratified_properties",
+    "test_patterns_limits",
+    "test_growth",
+    "test_state_logs",
+    "test_query_failure_properties",
+    "test_report_page",
+    "test_local",
+    "test_queries_plans",
+    "test_sharing_properties",
+    "test_entailment_rows",
+    "test_queries_shared_joins",
+    "test_triple_terms",
+    "test_state_migration",
+    "test_entailment_equality",
+    "test_entailment_owlrl",
+    "test_patterns_replay",
+    "test_measures",
+    "test_window_contradictions",
+    "test_closure_properties",
     "test_bad_input",
     "test_architecture",
-    "test_expressions",
-    "test_why_units",
-    "test_cli_test",
-    "test_cli_test_options",
     "test_rule_language",
     "test_docs",
     "test_cases",
-    "test_sharing",
     "test_parsed_program",
 )
-"""The files that take longest, the last of them `core`; of those that use Spark, what starts its own session comes last."""
+"""The files that take longest, first those with Spark or a broker; the last of the others are `core`."""
+_LONG_WEIGHT: Final = 150
+"""A long file is dealt as one of so many tests."""
+_SPREAD: Final = 0.85
+"""The files with Spark are spread over so much of the others, so that no run ends with one."""
+
+
+def in_turns(items: list[pytest.Item]) -> list[pytest.Item]:
+    """The tests, file by file: the long files first, those with Spark or a broker spread among the others. A run on Spark waits for its
+    processes again and again; beside another one both cores would idle, beside a test that computes they do not."""
+    place = {name: number for number, name in enumerate(LONG)}
+    files: dict[Path, list[pytest.Item]] = {}
+    for item in sorted(items, key=lambda item: place.get(item.path.stem, len(LONG))):
+        files.setdefault(item.path, []).append(item)
+    waiting: list[tuple[int, list[pytest.Item]]] = []
+    computing: list[tuple[int, list[pytest.Item]]] = []
+    for path, tests in files.items():
+        waits = any(test.get_closest_marker(each) for test in tests for each in ("spark", "kafka", "mosquitto"))
+        weight = max(len(tests), _LONG_WEIGHT) if path.stem in place else len(tests)
+        (waiting if waits else computing).append((weight, tests))
+    found: list[pytest.Item] = []
+    rest, dealt = iter(computing), 0.0
+    share = _SPREAD * sum(weight for weight, _ in computing) / max(1, len(waiting))
+    for number, (_, tests) in enumerate(waiting, 1):
+        found += tests
+        while dealt < number * share:
+            weight, others = next(rest)
+            dealt += weight
+            found += others
+    return found + [test for _, tests in rest for test in tests]
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """The files that take longest come first. At the end stand short ones, so that of two processes that take file after file neither waits
-    long for the other. Doctests are `core`, what `./verify --fast` runs; tests that try random examples are not, whatever their file is."""
+    """The files that take longest come first. At the end stand short ones, so that of the processes that take file after file none waits
+    long for another. Doctests are `core`, what `./verify --fast` runs; tests that try random examples are not, whatever their file is."""
     on_spark = [item for item in items if item.get_closest_marker("spark")]
     if on_spark and java_problem() is not None:
         for item in on_spark:
@@ -262,8 +305,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if config.option.markexpr == "core" and random:
         config.hook.pytest_deselected(items=random)
         items[:] = [item for item in items if item not in random]
-    place = {name: number for number, name in enumerate(LONG)}
-    items.sort(key=lambda item: place.get(item.path.stem, len(LONG)))
+    items[:] = in_turns(items)
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -46,6 +46,8 @@ from tests.support.victims import AMID, SURVIVED, WHO, Found, Phase, Run, batch_
 _KILLS_A_ROUND = 12
 _IDLE_SECONDS = 15
 """Without a batch under way; then more is fed, and any of the phases will do."""
+_LOOK_SECONDS = 0.005
+"""Between two looks at the phase of the batch, of which the shortest takes some hundredths of a second."""
 _START_SECONDS = 60
 """Of a run, without a batch under way."""
 PHASES = {
@@ -289,7 +291,7 @@ class Round:
                 if self.fed:
                     break
                 idle, upto, chosen = time.monotonic() + _IDLE_SECONDS, (1 + upto) / 2, phases
-            time.sleep(0.002)
+            time.sleep(_LOOK_SECONDS)
         self.look()
         if len(self.found.kills) == kills:
             return False

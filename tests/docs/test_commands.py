@@ -13,7 +13,6 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -22,7 +21,6 @@ import pytest
 
 from tests.docs import test_connectors_http, test_connectors_mqtt, test_docs_explanations, test_docs_testing
 from tests.support.paths import ROOT
-from tests.support.ports import free_port
 from tests.support.standalone import clean_environment, with_archive
 
 PAGES: Final = ("README.md", *(f"docs/{path.name}" for path in sorted((ROOT / "docs").glob("*.md")) if path.name != "errors.md"))
@@ -91,8 +89,11 @@ def test_what_is_not_run_stands_on_a_page() -> None:
 
 @pytest.fixture
 def checkout(tmp_path: Path) -> Path:
+    return copied(tmp_path / "dotr")
+
+
+def copied(copy: Path) -> Path:
     """A copy of what the commands read, with this environment as its `.venv`, in which `start` finds everything installed."""
-    copy = tmp_path / "dotr"
     for name in ("configs", "rules", "kb", "data", "tests/rules"):
         shutil.copytree(ROOT / name, copy / name, ignore=shutil.ignore_patterns("__pycache__"))
     for name in ("start", "setup.sh", "pyproject.toml"):
@@ -105,11 +106,11 @@ def checkout(tmp_path: Path) -> Path:
     return copy
 
 
-def run(commands: str, folder: Path, codes: tuple[int, ...] = (0,), *, submits: bool = False) -> str:
+def run(commands: str, folder: Path, codes: tuple[int, ...] = (0,), *, submits: bool = False, cache: str = "") -> str:
     """Output of the commands of a block; each has to succeed, the last one with one of some exit codes. `submits`: its JVMs are started by
-    spark-submit or by a cluster."""
+    spark-submit or by a cluster. `cache`: the cache folder, if it is not that of the tests."""
     path = os.pathsep.join([str(folder / ".venv/bin"), os.environ["PATH"]])
-    given = clean_environment({"PATH": path, "XDG_CACHE_HOME": os.environ["XDG_CACHE_HOME"]})
+    given = clean_environment({"PATH": path, "XDG_CACHE_HOME": cache or os.environ["XDG_CACHE_HOME"]})
     del given["SPARK_HOME"]  # a user has none, and Spark's folder is found in the environment
     done = subprocess.run(
         ["bash", "-euo", "pipefail", "-c", commands],
@@ -155,20 +156,10 @@ def test_commands_of_the_first_steps(checkout: Path) -> None:
 
 @pytest.mark.spark
 def test_commands_of_the_page_on_operation(checkout: Path) -> None:
-    """The job under spark-submit, alone and on the cluster of the page, whose block stands below; ports are free ones."""
-    submit, packed, cluster, report, knowledge, code = blocks("docs/operation.md")
+    """The job under spark-submit; on the cluster of the page it is in tests/runtimes/spark/test_spark_cluster.py."""
+    submit, _packed, _cluster, report, knowledge, code = blocks("docs/operation.md")
     run(submit.commands, checkout, submits=True)
     assert len(list((checkout / "out/city/events.ndjson").iterdir())) > 0
-    shutil.rmtree(checkout / "out")
-    port = str(free_port())
-    started = cluster.commands.replace("7077", port)
-    run(f"{started}trap 'kill $(jobs -p); wait' EXIT\n{packed.commands}", checkout, submits=True)
-    assert len(list((checkout / "out/city/events.ndjson").iterdir())) > 0
-    left = []
-    for path in Path("/proc").glob("[0-9]*/cmdline"):
-        with suppress(OSError):  # the process has ended since
-            left += [path.read_bytes()] if port.encode() in path.read_bytes() else []
-    assert not left, "`kill $(jobs -p)` ends master and workers"
     run(report.commands, checkout)
     assert (checkout / "report.html").exists()
     assert "triples" in run(knowledge.commands, checkout)

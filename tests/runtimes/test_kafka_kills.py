@@ -18,5 +18,6 @@ def test_sink_killed_14_times_writes_each_record_once(kafka: Broker, tmp_path: P
 
 
 @pytest.mark.spark
-def test_run_on_spark_killed_6_times_writes_each_record_once(kafka: Broker, tmp_path: Path) -> None:
-    assert kill_spark(kafka, tmp_path, ["in", "before", "committing", "broker", "after", "broker"]) == []
+def test_run_on_spark_killed_4_times_writes_each_record_once(kafka: Broker, tmp_path: Path) -> None:
+    """The batch of a killed run is in the topic, or it is not: what Spark's checkpoint adds. The test above has all moments."""
+    assert kill_spark(kafka, tmp_path, ["in", "broker", "after", "broker"]) == []

@@ -9,6 +9,7 @@ The fixture `kafka` (tests/conftest.py) is one broker per test session and xdist
 from __future__ import annotations
 
 import ctypes
+import fcntl
 import os
 import secrets
 import shutil
@@ -22,10 +23,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from hashlib import blake2b
 from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
+from dotr.runtimes.spark.start.installation import java_version_text
 from tests.support.patience import PATIENCE
 
 if TYPE_CHECKING:
@@ -39,7 +42,11 @@ FETCH: Final = "python -m tests.support.kafka_broker"
 USER: Final = "dotr"
 PASSWORD: Final = "correct-horse-7c1f"
 """The password of the listener with SASL/PLAIN, which no output may contain."""
+PASSWORD_VARIABLE: Final = "DOTR_TEST_PASSWORD"
+"""The variable of the tests' environment that holds it, since Python workers of a Spark session have the environment of its start."""
 _JAVA: Final = ("java", "-Xmx384m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto", "-cp", str(JARS / "*"))
+_QUIET: Final = ("-Xlog:cds=off", "-Xlog:cds+dynamic=off")
+"""Without a message where Java does not use an archive, or archives a class not."""
 _SIGNAL_AT_PARENTS_END: Final = 1
 """PR_SET_PDEATHSIG of prctl(2)."""
 _CONFIGURATION: Final = """\
@@ -161,11 +168,11 @@ class Broker:
 
     # Its process
 
-    def start(self) -> None:
-        """Starts the broker and waits until it answers."""
+    def start(self, *options: str) -> None:
+        """Starts the broker and waits until it answers. `options` are of its JVM, in place of the archive of classes."""
         assert self._process is None
         with (self.folder / "broker.log").open("ab") as log:
-            command = [*_JAVA, "kafka.Kafka", str(self.folder / "server.properties")]
+            command = [*_JAVA, *(options or archive_options()), "kafka.Kafka", str(self.folder / "server.properties")]
             # Its own session: Ctrl-C in a terminal must not reach the broker.
             # Linux sends the signal when the starting thread ends, so the process is started by a thread that does not end.
             self._process = _STARTER.submit(
@@ -397,7 +404,7 @@ def new_broker(folder: Path) -> Broker:
     (folder / "server.properties").write_text(settings)
     identity = "dotr-tests-0123456789A"  # 16 bytes as Base64 for URLs
     format_ = ["kafka.tools.StorageTool", "format", "-t", identity, "-c", str(folder / "server.properties")]
-    subprocess.run([*_JAVA, *format_], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    subprocess.run([*_JAVA, *archive_options(), *format_], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     return Broker(folder, plain, login)
 
 
@@ -410,6 +417,42 @@ def running_broker(folder: Path) -> Iterator[Broker]:
         yield broker
     finally:
         broker.kill()
+
+
+def classes() -> Path:
+    """The archive of the classes that the broker loads (Java's AppCDS), beside its jars; its name has a hash of the Java version."""
+    return JARS.with_name(f"{JARS.name}-{blake2b(java_version_text().encode(), digest_size=8).hexdigest()}.jsa")
+
+
+def archive_options() -> tuple[str, ...]:
+    """The options of a JVM that uses the archive of classes, where there is one."""
+    return (f"-XX:SharedArchiveFile={archive}", *_QUIET) if (archive := classes()).exists() else ()
+
+
+def share_classes() -> None:
+    """Makes the archive of classes once a machine, from a broker that has written and read; a start takes half of the CPU with it.
+
+    Nothing is done where the folder of the jars cannot be written.
+    """
+    if problem() is not None or not os.access(JARS.parent, os.W_OK):
+        return
+    with (JARS.parent / "classes.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if classes().exists():
+            return
+        with tempfile.TemporaryDirectory(dir=JARS.parent, prefix="kafka-") as folder:
+            written = Path(folder) / "classes.jsa"
+            broker = new_broker(Path(folder) / "broker")
+            broker.start(f"-XX:ArchiveClassesAtExit={written}", *_QUIET)
+            try:
+                topic = broker.topic()
+                with broker.transaction(topic, [Sent(b"classes")]):
+                    pass
+                broker.consume(topic)
+            finally:
+                broker.kill(signal.SIGTERM)
+            if written.exists():
+                written.rename(classes())
 
 
 if __name__ == "__main__":

@@ -11,9 +11,11 @@ import sys
 import time
 import urllib.request
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from contextlib import chdir, redirect_stderr, redirect_stdout, suppress
+from io import StringIO
 from pathlib import Path
 
+from dotr.commands import main
 from tests.support.kafka_broker import Broker, Sent
 from tests.support.paths import ROOT
 from tests.support.patience import PATIENCE
@@ -72,11 +74,16 @@ def send(broker: Broker, topic: str, lines: Sequence[Sequence[str]]) -> None:
 def run(
     config: Path, *options: str, environment: Mapping[str, str] | None = None, seconds: float = PATIENCE
 ) -> subprocess.CompletedProcess[str]:
-    """The command `dotr run`, to its end."""
+    """The command `dotr run`, to its end: with an environment in a process of its own, else in this one."""
+    words = ["run", config.name, *options]
+    if environment is None:
+        with chdir(config.parent), redirect_stdout(StringIO()) as out, redirect_stderr(StringIO()) as err:
+            code = main(words)
+        return subprocess.CompletedProcess(words, code, out.getvalue(), err.getvalue())
     return subprocess.run(
-        [sys.executable, "-m", "dotr", "run", config.name, *options],
+        [sys.executable, "-m", "dotr", *words],
         cwd=config.parent,
-        env={**os.environ, "PYTHONPATH": str(ROOT), **(environment or {})},
+        env={**os.environ, "PYTHONPATH": str(ROOT), **environment},
         capture_output=True,
         text=True,
         timeout=seconds,

@@ -87,11 +87,10 @@ def batch_phase(checkpoint: Path, outputs: Sequence[Path], since: float = 0.0) -
 
     def written(folder: Path, name: str) -> bool:
         """True if there is a file of this name, or one that will be given it."""
-        return any(
-            path.name.removeprefix(".").startswith(name) and status.st_mtime >= since
-            for path in folder.glob("*")
-            if (status := _status(path)) is not None
-        )
+        with suppress(FileNotFoundError), os.scandir(folder) as entries:
+            found = [Path(entry) for entry in entries if entry.name.removeprefix(".").startswith(name)]
+            return any(status.st_mtime >= since for path in found if (status := _status(path)) is not None)
+        return False
 
     batch = max(numbers("offsets"), default=-1)
     if batch <= max(numbers("commits"), default=-1):

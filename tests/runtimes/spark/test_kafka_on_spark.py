@@ -4,13 +4,9 @@ whatever the batches, and whatever is killed."""
 from __future__ import annotations
 
 import json
-import os
 import random
-import signal
-import threading
 import time
 from collections.abc import Callable
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -21,7 +17,8 @@ from dotr.runtimes.monitoring.totals import InputLost, Totals
 from dotr.runtimes.pipeline.build import build
 from dotr.runtimes.pipeline.config import read_config
 from dotr.runtimes.spark.planning import index_scans
-from tests.support.kafka_broker import PASSWORD, USER, Broker, Sent
+from tests.support.interrupted import run_until
+from tests.support.kafka_broker import PASSWORD, PASSWORD_VARIABLE, USER, Broker, Sent
 from tests.support.kafka_inputs import Running, dead_letters, expected, kafka_section, line, run, send, streams, write_config, written
 from tests.support.patience import PATIENCE
 from tests.support.victims import Found, Phase, Run, batch_phase
@@ -36,27 +33,6 @@ def _run(config: Path, *options: str) -> Totals:
     from dotr.runtimes.spark.run import run_spark
 
     return run_spark(build(read_config(str(config), options), fresh=False, on_spark=True), lambda totals: None)
-
-
-def _run_with(config: Path, world: Callable[[], None]) -> None:
-    """Run while `world` acts on the broker, then stop the run."""
-    failed: list[BaseException] = []
-
-    def act() -> None:
-        try:
-            world()
-        except BaseException as error:
-            failed.append(error)
-        finally:
-            os.kill(os.getpid(), signal.SIGINT)
-
-    thread = threading.Thread(target=act)
-    thread.start()
-    with suppress(KeyboardInterrupt):
-        _run(config)
-    thread.join()
-    if failed:
-        raise failed[0]
 
 
 def _until(condition: Callable[[], bool], seconds: float = PATIENCE) -> None:
@@ -142,8 +118,8 @@ def test_growing_topic_continues_after_a_new_partition_a_killed_broker_and_a_res
         kafka.produce_values(topic, [line(10, 0, 10), line(10, 1, 10)], partition=2)
         _until(lambda: _times(config) == [2, 3, 4, 7, 8, 9, 10, 10])
 
-    _run_with(config, first)
-    _run_with(config, second)
+    assert run_until(["run", str(config)], first) == 0
+    assert run_until(["run", str(config)], second) == 0
     dead = dead_letters(tmp_path / "out/dead")
     assert [(each["reason"], each["file"], each["line"]) for each in dead] == [("idle", f"{topic}/2", 0), ("unreadable", f"{topic}/0", 4)]
 
@@ -163,27 +139,31 @@ def test_a_lost_range_is_one_dead_letter(kafka: Broker, tmp_path: Path) -> None:
     assert (dead["reason"], dead["file"], dead["line"]) == ("lost", f"{topic}/0", 5)
 
 
+@pytest.mark.usefixtures("spark")
 def test_killed_driver_continues_and_shows_no_secret(kafka: Broker, tmp_path: Path) -> None:
-    """The processes are killed with -9; the output in the end is that of one run. The password, which workers read from their own
-    environment, is in no file."""
+    """All processes are killed with -9, and the same command goes on in this process; the output in the end is that of one run. The
+    password, which workers read from their own environment, is in no file."""
     topic = kafka.topic(partitions=2)
     section = (
         f'kafka: {{ bootstrap.servers: "{kafka.login_servers}", subscribe: "{topic}", security.protocol: SASL_PLAINTEXT, '
-        f'sasl.mechanism: PLAIN, sasl.username: {USER}, sasl.password: "${{KAFKA_PASSWORD}}" }}'
+        f'sasl.mechanism: PLAIN, sasl.username: {USER}, sasl.password: "${{{PASSWORD_VARIABLE}}}" }}'
     )
     config = write_config(tmp_path / "k", f"{{ name: a, format: ndjson, lateness: 3 s, {section} }}", SPARK.format(100))
+    output = tmp_path / "k/out/events"
     lines = [streams(seed, 1, 300)[0] for seed in (5, 6)]
-    total = 0
-    for part in range(2):
-        send(kafka, topic, [each[part * 150 : part * 150 + 150] for each in lines])
-        with Running(config, environment={"KAFKA_PASSWORD": PASSWORD}) as running:
-            running.wait_until(lambda: len(written(tmp_path / "k/out/events")) > total, 300)  # noqa: B023
-            total = len(written(tmp_path / "k/out/events"))
-            if part == 1:
-                send(kafka, topic, [[line(10_000, 8, 1)], [line(10_000, 9, 1)]])
-                events, dead = expected(tmp_path / "files", [[*each, line(10_000, 8 + n, 1)] for n, each in enumerate(lines)])
-                running.wait_until(lambda: len(written(tmp_path / "k/out/events")) >= len(events), 300)  # noqa: B023
-                assert running.stop() == 0
+    send(kafka, topic, [each[:150] for each in lines])
+    with Running(config) as running:
+        running.wait_until(lambda: len(written(output)) > 0, 300)
+    first = len(written(output))
+    send(kafka, topic, [each[150:] for each in lines])
+
+    def rest() -> None:
+        _until(lambda: len(written(output)) > first)
+        send(kafka, topic, [[line(10_000, 8, 1)], [line(10_000, 9, 1)]])
+        _until(lambda: len(written(output)) >= len(events))
+
+    events, dead = expected(tmp_path / "files", [[*each, line(10_000, 8 + n, 1)] for n, each in enumerate(lines)])
+    assert run_until(["run", str(config)], rest) == 0
     assert written(tmp_path / "k/out/events") == events
     assert _pairs(dead_letters(tmp_path / "k/out/dead")) == dead
     for path in (tmp_path / "k").rglob("*"):
@@ -270,8 +250,7 @@ def test_run_killed_between_batches_of_an_indexed_topic_continues(kafka: Broker,
     send(kafka, topic, lines)
     events, dead = expected(tmp_path / "files", lines)
     section = kafka_section(kafka, topic, BOUNDED)
-    spark = SPARK.format(50).replace("{ ", "{ archive: never, ", 1)
-    config = write_config(tmp_path / "k", f"{{ name: a, format: ndjson, lateness: 3 s, {section} }}", spark)
+    config = write_config(tmp_path / "k", f"{{ name: a, format: ndjson, lateness: 3 s, {section} }}", SPARK.format(50))
     out = config.parent / "out"
     victim = Run(config, Found(), "tests.support.indexed_run")
     process = victim.start()

@@ -23,7 +23,7 @@ PYTHON = """\
 case "$*" in
 *{first}*|*{second}*)
     echo "$SPARK_AUTH_SOCKET_TIMEOUT" >>"{folder}/seconds"
-    mkdir "{folder}/$2" 2>/dev/null && sleep 15
+    mkdir "{folder}/$2" 2>/dev/null && sleep 12
 esac
 exec "{python}" "$@"
 """

@@ -1,4 +1,4 @@
-"""HTTP in and out on Spark: all processes killed while messages arrive, and the same command given again."""
+"""HTTP in and out on Spark: all processes killed while messages arrive, and the same command given again, in this process."""
 
 from __future__ import annotations
 
@@ -14,8 +14,10 @@ from pathlib import Path
 
 import pytest
 
+from dotr.commands import main
 from tests.support.hostile_server import answer, hostile_server, silent
 from tests.support.http_server import post_server
+from tests.support.interrupted import run_until
 from tests.support.paths import ROOT
 from tests.support.patience import PATIENCE
 from tests.support.ports import free_port
@@ -35,7 +37,7 @@ input:
   - { name: a, format: ndjson, INPUT }
 output: [OUTPUT]
 dead_letter: NAME/dead.ndjson
-spark: { master: "local[2]", checkpoint: NAME/checkpoint, conf: { spark.ui.enabled: false } }
+spark: { master: "local[2]", checkpoint: NAME/checkpoint }
 """
 
 
@@ -65,9 +67,10 @@ def until(condition: Callable[[], bool], folder: Path, seconds: float = PATIENCE
         time.sleep(0.1)
 
 
-def send(port: int, line: str, run: subprocess.Popen[bytes]) -> bool:
-    """Send a line until it is accepted; False where the run has ended before."""
-    while run.poll() is None:
+def send(port: int, line: str, run: subprocess.Popen[bytes] | None = None) -> bool:
+    """Send a line until it is accepted; False where the run has ended before. `run`: its process, if it has one of its own."""
+    deadline = time.monotonic() + PATIENCE
+    while time.monotonic() < deadline and (run is None or run.poll() is None):
         connection = HTTPConnection("127.0.0.1", port, timeout=PATIENCE)
         try:
             connection.request("POST", "/in", line.encode(), {"Content-Type": "application/x-ndjson"})
@@ -91,13 +94,14 @@ def letters(text: str) -> set[tuple[str, int, str]]:
     return set(found)
 
 
-def test_accepted_messages_are_in_the_output_once_whatever_is_killed(tmp_path: Path) -> None:
+@pytest.mark.usefixtures("spark")
+def test_accepted_messages_are_in_the_output_once_whatever_is_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
     port = free_port()
     texts = lines(range(100, 160))
     (tmp_path / "a.ndjson").write_text("\n".join(texts) + "\n")
     write(tmp_path, "file", "path: a.ndjson", "{ path: file/out.ndjson }")
-    command = [sys.executable, "-m", "dotr", "run", "file.yaml", "--engine", "local", "--quiet"]
-    subprocess.run(command, env={**os.environ, "PYTHONPATH": str(ROOT)}, cwd=tmp_path, check=True)
+    assert main(["run", "file.yaml", "--engine", "local", "--quiet"]) == 0
     expected = [each for each in (tmp_path / "file/out.ndjson").read_text().splitlines(keepends=True) if json.loads(each)["time"] < 159]
     assert len(expected) > 40
     with post_server(lambda number, request: 503 if number % 4 == 1 else 200) as server:
@@ -110,19 +114,17 @@ def test_accepted_messages_are_in_the_output_once_whatever_is_killed(tmp_path: P
             until(lambda: bool(server.accepted), tmp_path)
             for text in texts[15:30]:
                 assert send(port, text, run)
+        finally:
             os.killpg(run.pid, signal.SIGKILL)
             run.wait()
-            run = start(tmp_path, "http")
+
+        def rest() -> None:
             for text in texts[30:]:
-                assert send(port, text, run)
+                assert send(port, text)
             until(lambda: len(batches(tmp_path, "http/out").splitlines()) >= len(expected), tmp_path)
             until(lambda: len(server.text().splitlines()) >= len(expected), tmp_path)
-            run.send_signal(signal.SIGINT)
-            assert run.wait(PATIENCE) == 0
-        finally:
-            if run.poll() is None:
-                os.killpg(run.pid, signal.SIGKILL)
-                run.wait()
+
+        assert run_until(["run", "http.yaml", "--engine", "spark"], rest) == 0
     assert batches(tmp_path, "http/out") == "".join(expected)
     assert server.text() == "".join(expected)
     by_key: dict[str, set[bytes]] = {}
@@ -136,7 +138,9 @@ def test_accepted_messages_are_in_the_output_once_whatever_is_killed(tmp_path: P
     assert len(list(spool.glob("*.messages"))) <= 2  # segments of written batches are removed
 
 
-def test_run_stops_while_the_server_is_silent_and_posts_the_batch_again(tmp_path: Path) -> None:
+@pytest.mark.usefixtures("spark")
+def test_run_stops_while_the_server_is_silent_and_posts_the_batch_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
     (tmp_path / "a.ndjson").write_text("\n".join(lines(range(100, 130))) + "\n")
     with hostile_server(silent, answer(b"HTTP/1.1 200 OK")) as server:
         write(tmp_path, "web", "path: a.ndjson", f"{{ http: {{ url: '{server.url}/out' }} }}")
@@ -146,11 +150,10 @@ def test_run_stops_while_the_server_is_silent_and_posts_the_batch_again(tmp_path
             run.send_signal(signal.SIGTERM)
             until(lambda: "An output does not take the batch under way" in (tmp_path / "run.log").read_text(), tmp_path, 20)
             assert run.wait(120) == 0
-            run = start(tmp_path, "web")
-            assert run.wait(180) == 0
         finally:
             if run.poll() is None:
                 os.killpg(run.pid, signal.SIGKILL)
                 run.wait()
+        assert main(["run", "web.yaml", "--engine", "spark"]) == 0
     keys = [head.partition(b"Idempotency-Key: ")[2].split(b"\r\n")[0] for head in server.requests]
     assert keys == [b"web/0/0"] * 2

@@ -29,8 +29,10 @@ from dotr.runtimes.monitoring.progress import RunProgress
 from dotr.runtimes.monitoring.totals import Totals
 from dotr.runtimes.pipeline.build import build
 from dotr.runtimes.pipeline.config import read_config
+from tests.support.interrupted import run_until
 from tests.support.paths import ROOT
 from tests.support.patience import PATIENCE
+from tests.support.standalone import with_archive
 
 pytestmark = pytest.mark.spark
 
@@ -140,31 +142,39 @@ def test_progress_of_a_run_and_status_of_its_checkpoint(folder: Path, capsys: py
     assert "Totals of all runs: 200 elements, 200 instants" in capsys.readouterr().out
 
 
-@pytest.mark.usefixtures("no_spark")  # `status` starts a session where there is none
+@pytest.mark.usefixtures("spark")
 @pytest.mark.parametrize("by", [signal.SIGTERM, signal.SIGINT])
 def test_stop_finishes_the_batch_under_way(folder: Path, by: signal.Signals, capsys: pytest.CaptureFixture[str]) -> None:
-    """SIGTERM is sent to the driver alone, SIGINT to its process group."""
-    command = [sys.executable, "-m", "dotr", "run", "c.yaml", "--engine", "spark", "--set", "spark.batch=4"]
-    process = subprocess.Popen(
-        command, start_new_session=True, stderr=subprocess.PIPE, text=True, env={**os.environ, "PYTHONPATH": str(ROOT)}
-    )
+    """SIGTERM is sent to the driver alone, which is this process, and SIGINT to the group of a driver of its own: JVM and workers, too."""
+    words = ["run", "c.yaml", "--engine", "spark", "--set", "spark.batch=4"]
     query = folder / "out/checkpoint/query"
+    under_way: list[int] = []
 
     def last(log: str) -> int:
         return max((int(path.name) for path in (query / log).glob("[0-9]*") if path.name.isdecimal()), default=-1)
 
-    while process.poll() is None and not (last("offsets") >= 2 and last("offsets") > last("commits")):
-        time.sleep(0.02)
-    under_way = last("offsets")
-    if by is signal.SIGINT:
-        os.killpg(process.pid, by)
+    def wait_for_a_batch() -> None:
+        deadline = time.monotonic() + PATIENCE
+        while time.monotonic() < deadline and not (last("offsets") >= 2 and last("offsets") > last("commits")):
+            time.sleep(0.02)
+        under_way.append(last("offsets"))
+
+    if by is signal.SIGTERM:
+        code = run_until(words, wait_for_a_batch, by)
+        stderr = capsys.readouterr().err
     else:
-        process.send_signal(by)
-    _, stderr = process.communicate()
-    assert process.returncode == 0, stderr
+        process = subprocess.Popen(
+            [sys.executable, "-m", "dotr", *words],
+            start_new_session=True, stderr=subprocess.PIPE, text=True, env={**os.environ, "PYTHONPATH": str(ROOT)},
+        )  # fmt: skip
+        wait_for_a_batch()
+        os.killpg(process.pid, by)
+        _, stderr = process.communicate()
+        code = process.returncode
+    assert code == 0, stderr
     assert stderr.splitlines()[-1].startswith("Stopped: the output holds all batches so far; the same command goes on"), stderr
     assert "Traceback" not in stderr
-    assert (query / "commits" / str(under_way)).exists()
+    assert (query / "commits" / str(under_way[0])).exists()
     assert last("commits") < 49
     assert main(["status", "out/checkpoint", "--quick", "--format", "json"]) == 0
     quick = json.loads(capsys.readouterr().out)
@@ -189,7 +199,8 @@ def test_configuration_overrides_spark_submit_and_defaults(tmp_path: Path) -> No
         "spark.sql.streaming.stateStore.providerClass": "org.apache.spark.sql.execution.streaming.state.HDFSBackedStateStoreProvider",
     }
     given = [word for key, value in conf.items() for word in ("--conf", f"{key}={value}")]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    environment = with_archive({**os.environ, "PYTHONPATH": str(ROOT), "PATH": path})
     done = subprocess.run(
         [str(Path(sys.executable).parent / "spark-submit"), *given, "conf.py"],
         cwd=tmp_path, env=environment, capture_output=True, text=True, check=False,

@@ -5,10 +5,6 @@ from __future__ import annotations
 import json
 import os
 import random
-import signal
-import subprocess
-import sys
-import threading
 import time
 from pathlib import Path
 
@@ -21,8 +17,9 @@ from dotr.runtimes.local.run import run_local
 from dotr.runtimes.monitoring.totals import RunFailed, Totals
 from dotr.runtimes.pipeline.build import Pipeline, build
 from dotr.runtimes.pipeline.config import read_config
+from tests.support.interrupted import run_until
 from tests.support.outputs import joined
-from tests.support.paths import ROOT
+from tests.support.patience import PATIENCE
 
 pytestmark = pytest.mark.spark
 
@@ -187,6 +184,9 @@ class TestInOneJvm:
         local = run_local(pipeline(folder, f"again{batch}", on_spark=False), lambda totals: None)
         assert totals == local
         assert totals.events > 20
+        if batch == 100_000:  # a finished run continues from its end
+            assert run_spark(pipeline(folder, f"spark{batch}", batch), lambda totals: None) == Totals()
+            assert results(folder, f"spark{batch}") == results(folder, "local")
 
     def test_inconsistent_instants_are_counted(self, tmp_path: Path) -> None:
         from dotr.runtimes.spark.run import run_spark
@@ -251,13 +251,6 @@ class TestInOneJvm:
         why = "its instant goes over a limit: more than 1,000 rows in the query Both of rule Pairs"
         assert [json.loads(line)["error"] for line in spark] == [why] * 2
 
-    def test_finished_run_continues_from_its_end(self, folder: Path) -> None:
-        from dotr.runtimes.spark.run import run_spark
-
-        run_spark(pipeline(folder, "twice", 100_000), lambda totals: None)
-        assert run_spark(pipeline(folder, "twice", 100_000), lambda totals: None) == Totals()
-        assert results(folder, "twice") == results(folder, "local")
-
     def test_vanished_file_is_one_message(self, folder: Path) -> None:
         from dotr.runtimes.spark.run import run_spark
 
@@ -309,49 +302,35 @@ class TestCheckpoint:
 
 
 @pytest.mark.usefixtures("spark")
-def test_killed_and_restarted_run_gives_the_same_output(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """With ticks, delayed anchors that wait across the crash, negation, aggregates, recursion and consumption. All processes of the first
-    run are killed; the second one is interrupted, and the third one comes to the end."""
+def test_aborted_and_interrupted_run_gives_the_same_output(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """With ticks, delayed anchors that wait across the abort, negation, aggregates, recursion and consumption. The first run is aborted,
+    the second one interrupted, and the third one comes to the end. Runs of these rules are killed in test_spark_soak.py."""
+    from dotr.runtimes.spark.run import run_spark
+
     rules = "jumps.dotr, whole.dotr"
     run_local(pipeline(folder, "whole", on_spark=False, rules=rules), lambda totals: None)
     events = [json.loads(line) for line in results(folder, "whole")[0].splitlines()]
     assert {event["rule"] for event in events} == {"Jump", "Pair", "Flow", "Silent", "Quiet", "Still", "Start", "Further", "Used"}
-    pipeline(folder, "killed", 120, rules=rules)
-    words = ["run", os.path.relpath(folder / "killed.yaml"), "--engine", "spark", "--quiet"]
-    output = folder / "killed" / "jumps.ndjson"
+    output = folder / "aborted" / "jumps.ndjson"
 
-    def written(batches: int) -> bool:
-        return output.exists() and len(list(output.glob("0*"))) >= batches
+    def written() -> int:
+        return len(list(output.glob("0*"))) if output.exists() else 0
 
-    command = [sys.executable, "-m", "dotr", *words]
-    process = subprocess.Popen(
-        command, start_new_session=True, stderr=subprocess.PIPE, text=True, env={**os.environ, "PYTHONPATH": str(ROOT)}
-    )
-    while process.poll() is None and not written(2):
-        time.sleep(0.02)
-    assert process.poll() is None
-    os.killpg(process.pid, signal.SIGKILL)
-    _, stderr = process.communicate()
-    assert "Traceback" not in stderr
-    assert "\tat " not in stderr
+    def abort(totals: Totals) -> None:
+        if written() >= 2:
+            raise ZeroDivisionError("enough")
 
-    ended = threading.Event()
-
-    def interrupt() -> None:
-        while not ended.is_set() and not written(5):
+    def see_five_batches() -> None:
+        deadline = time.monotonic() + PATIENCE
+        while written() < 5 and time.monotonic() < deadline:
             time.sleep(0.02)
-        if not ended.is_set():
-            os.kill(os.getpid(), signal.SIGINT)
 
-    thread = threading.Thread(target=interrupt)
-    thread.start()
-    try:
-        assert main(words) == 0
-    finally:
-        ended.set()
-        thread.join()
-    assert results(folder, "killed") != results(folder, "whole"), "it was interrupted before its end"
+    with pytest.raises(Exception, match="enough"):
+        run_spark(pipeline(folder, "aborted", 120, rules=rules), abort)
+    words = ["run", os.path.relpath(folder / "aborted.yaml"), "--engine", "spark", "--quiet"]
+    assert run_until(words, see_five_batches) == 0
+    assert results(folder, "aborted") != results(folder, "whole"), "it was interrupted before its end"
     assert "Traceback" not in capsys.readouterr().err
     assert (main(words), capsys.readouterr().err) == (0, "")
-    assert results(folder, "killed") == results(folder, "whole")
-    assert rows(folder, "killed") == rows(folder, "whole")
+    assert results(folder, "aborted") == results(folder, "whole")
+    assert rows(folder, "aborted") == rows(folder, "whole")
