@@ -316,8 +316,9 @@ class TermWriter:
         return self._blank(term) if term.startswith("_:") else term_text(term, self.prefixes)
 
     def predicate(self, term: Term) -> str:
-        """The term in Turtle as the predicate of a triple: rdf:type is `a`."""
-        return predicate_text(term, self.prefixes)
+        """The term in Turtle as the predicate of a triple: rdf:type is `a`. A blank node is one of a
+        generalised triple."""
+        return self._blank(term) if term.startswith("_:") else predicate_text(term, self.prefixes)
 
     def triple(self, triple: Triple) -> str:
         """The triple in Turtle, without a full stop.

@@ -26,7 +26,7 @@ from dotr.instant.queries.evidence import ComputedTerm, HeldFilter
 from dotr.languages.programs import compile_program
 from dotr.model.algebra import Const, TriplePattern
 from dotr.model.places import Document
-from dotr.model.terms import OWL, RDFS, Triple
+from dotr.model.terms import OWL, RDF_TYPE, RDFS, Triple
 from dotr.syntax.rendering import expression_text, term_text
 from dotr.syntax.turtle.graphs import read_turtle
 
@@ -230,3 +230,34 @@ def test_blank_nodes_and_triple_terms_are_proved(tmp_path: Path) -> None:
     premises = [premise.place for each in found if isinstance(each, DerivedTriple) for premise in stated(each)]
     places = [place.line for place in premises if isinstance(place, ElementPlace)]
     assert sorted(places) == [1, 2]
+
+
+def test_a_proof_names_generalised_triples(tmp_path: Path) -> None:
+    """A step with a blank node as predicate, and one with a literal as subject, which no answer has."""
+    graph = (
+        ":Part owl:onProperty :back ; owl:someValuesFrom owl:Thing . :back rdfs:subPropertyOf :back . _:i owl:inverseOf :has ; "
+        "rdfs:subPropertyOf :back . :Coded owl:onProperty :nr ; owl:someValuesFrom :Code . :nr rdfs:range :Code ."
+    )
+    proofs = proofs_at(tmp_path, [":pump :has :valve", ":valve :nr 7"], graph, entailment=Entailment.OWL2RL)
+    lines = list(outline(proofs.proof(triples(":valve :back :pump")[0])))
+    assert lines[0] == ":valve :back :pump | prp-spo1"
+    assert [line for line in lines if line.startswith("  :valve _:") and line.endswith(" :pump | prp-inv2")]
+    check(
+        proofs,
+        ":valve a :Coded",
+        f"""
+:valve {RDF_TYPE} :Coded | cls-svf1
+  :Coded owl:someValuesFrom :Code | background
+  :Coded owl:onProperty :nr | background
+  :valve :nr 7 | s.ndjson:2
+  7 {RDF_TYPE} :Code | prp-rng
+    :nr rdfs:range :Code | background
+    :valve :nr 7 | s.ndjson:2""",
+    )
+
+
+def test_two_values_of_a_functional_property_are_a_contradiction(tmp_path: Path) -> None:
+    proofs = proofs_at(tmp_path, [":x :p 1", ":x :p 2, 1.0"], ":p a owl:FunctionalProperty .", entailment=Entailment.OWL2RL)
+    rules = {each.rule.name for each in proofs.contradictions()}
+    assert rules == {"dt-diff"}
+    assert any({written(premise.triple) for premise in stated(each)} == {":x :p 1", ":x :p 2"} for each in proofs.contradictions())  # type: ignore[arg-type]

@@ -71,11 +71,6 @@ class LarsUnit(ExplainedUnit):
         return tuple(UnitRead(stream, True, span) for stream, span in streams)
 
     @property
-    def merges_instants(self) -> bool:
-        """True: its windows are closed as one graph."""
-        return True
-
-    @property
     def key(self) -> UnitKey:
         """The key of the file."""
         return lars_key(self.file).unit_key
