@@ -38,6 +38,7 @@ from dotr.model.algebra import (
     Minus,
     PathPattern,
     Pattern,
+    Repeat,
     Select,
     Sequence,
     TermPattern,
@@ -212,6 +213,8 @@ class _Distribution:
                 return self._item(PathPattern(object, path, subject))
             case PathPattern(subject, Alternative(left, right), object):
                 return [*self._item(PathPattern(subject, left, object)), *self._item(PathPattern(subject, right, object))]
+            case PathPattern(subject, Repeat(Repeat(path, least, many), again, more), object):
+                return self._item(PathPattern(subject, Repeat(path, min(least, again), many or more), object))
             case PathPattern(subject, Sequence(left, right), object):
                 middle = Var(f".middle{next(self._fresh)}")
                 first, second = self._item(PathPattern(subject, left, middle)), self._item(PathPattern(middle, right, object))
