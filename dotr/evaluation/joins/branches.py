@@ -4,9 +4,9 @@ delta queries need.
 Idea: basic graph patterns, FILTER, BIND, VALUES, UNION and plain sub-selects distribute into
 branches with multiplicity. OPTIONAL, MINUS and EXISTS become look-ups for each solution of the
 branch under them. A branch with a look-up is not monotone: a delta triple can retract a solution
-(`dotr.evaluation.joins.deltas` restricts such branches). `/`, `|` and `^` of a path distribute, too;
-`?`, `*`, `+` and `!()` are patterns of a branch, joined from a bound end. Any other construct, and a
-path without a bound end, raises `Unplannable` with its name.
+(`dotr.evaluation.joins.deltas` restricts such branches). `/`, `|` and `^` of a path distribute,
+too; `?`, `*`, `+` and `!()` are patterns of a branch, joined from a bound end. Any other construct,
+and a path without a bound end, raises `Unplannable` with its name.
 Invariant: the bag union of the branches' solutions is the bag of the pattern's, on every graph.
 """
 
