@@ -17,7 +17,7 @@ from math import inf
 from typing import Final, cast
 
 from dotr.evaluation.joins.order import JoinStep, Side
-from dotr.evaluation.joins.scope import is_single_step
+from dotr.evaluation.joins.scope import is_single_step, path_predicates
 from dotr.evaluation.triples.index import NO_ENDS, NO_TERMS, Ends, TripleIndex
 from dotr.model.algebra import Const, Link, PathPattern, Repeat, Slot, TermPattern, TriplePattern
 from dotr.model.terms import Term, Variable
@@ -72,7 +72,7 @@ class FanoutBounds:
                 bound.update(free_variables(pattern))
             elif isinstance(step, tuple) and isinstance(step[0], PathPattern):
                 path = step[0].path
-                if not (isinstance(path, Repeat) and is_single_step(path.path)):
+                if not (isinstance(path, Repeat) and is_single_step(path.path)) or path_predicates(path) is None:
                     return inf
                 # A walk visits each edge once.
                 solutions *= 1 + sum(self._max_edges(each.predicate) for each in walk(path) if isinstance(each, Link))

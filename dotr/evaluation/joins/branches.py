@@ -4,9 +4,9 @@ delta queries need.
 Idea: basic graph patterns, FILTER, BIND, VALUES, UNION and plain sub-selects distribute into
 branches with multiplicity. OPTIONAL, MINUS and EXISTS become look-ups for each solution of the
 branch under them. A branch with a look-up is not monotone: a delta triple can retract a solution
-(`dotr.evaluation.joins.deltas` restricts such branches). `/`, `|` and `^` of a path distribute, too;
-`?`, `*`, `+` and `!()` are patterns of a branch, joined from a bound end. Any other construct, and a
-path without a bound end, raises `Unplannable` with its name.
+(`dotr.evaluation.joins.deltas` restricts such branches). `/`, `|` and `^` of a path distribute,
+too; `?`, `*`, `+` and `!()` are patterns of a branch, joined from a bound end. Any other construct,
+and a path without a bound end, raises `Unplannable` with its name.
 Invariant: the bag union of the branches' solutions is the bag of the pattern's, on every graph.
 """
 
@@ -38,6 +38,7 @@ from dotr.model.algebra import (
     Minus,
     PathPattern,
     Pattern,
+    Repeat,
     Select,
     Sequence,
     TermPattern,
@@ -212,6 +213,8 @@ class _Distribution:
                 return self._item(PathPattern(object, path, subject))
             case PathPattern(subject, Alternative(left, right), object):
                 return [*self._item(PathPattern(subject, left, object)), *self._item(PathPattern(subject, right, object))]
+            case PathPattern(subject, Repeat(Repeat(path, least, many), again, more), object):
+                return self._item(PathPattern(subject, Repeat(path, min(least, again), many or more), object))
             case PathPattern(subject, Sequence(left, right), object):
                 middle = Var(f".middle{next(self._fresh)}")
                 first, second = self._item(PathPattern(subject, left, middle)), self._item(PathPattern(middle, right, object))

@@ -19,7 +19,7 @@ from math import inf
 from typing import TypeAlias
 
 from dotr.evaluation.triples.index import NO_ENDS, NO_TERMS, TripleIndex
-from dotr.model.algebra import Const, PathPattern, Repeat, Slot, TermPattern, TriplePattern, Var
+from dotr.model.algebra import Alternative, Const, Inverse, Link, Path, PathPattern, Repeat, Slot, TermPattern, TriplePattern, Var
 from dotr.model.datalog import Bind, FilterItem, GroupAggregate, Not, RelationAtom
 from dotr.model.terms import Term, Variable
 from dotr.model.traverse import free_variables
@@ -130,8 +130,8 @@ def _fanout(pattern: GraphItem, side: Side, bound: Collection[Variable], backgro
     if isinstance(pattern, PathPattern):
         if side is Side.DELTA:
             return 0.5  # its pairs are computed once, whatever is bound
-        ends = _is_bound(pattern.subject, bound) + _is_bound(pattern.object, bound)
-        return (inf, 10.0 if isinstance(pattern.path, Repeat) and pattern.path.many else 4.0, 0.75)[ends]
+        ends = _is_bound(pattern.subject, bound), _is_bound(pattern.object, bound)
+        return inf if not any(ends) else 0.75 if all(ends) else 1.0 + _path_fanout(pattern.path, ends[0], background)
     subject, predicate, object = (_is_bound(slot, bound) for slot in (pattern.subject, pattern.predicate, pattern.object))
     bound_slots = subject + predicate + object
     if bound_slots == 3:
@@ -146,6 +146,23 @@ def _fanout(pattern: GraphItem, side: Side, bound: Collection[Variable], backgro
     if subject and object:
         return 2.0
     return 8.0 if subject else (50.0 if object else 1e6)
+
+
+def _path_fanout(path: Path, forward: bool, background: TripleIndex | None) -> float:
+    """The estimated number of ends of a path; `+` and `*` are taken to be three steps long."""
+    match path:
+        case Repeat(inner, _, many):
+            step = _path_fanout(inner, forward, background)
+            return step + step**2 + step**3 if many else step
+        case Inverse(inner):
+            return _path_fanout(inner, not forward, background)
+        case Alternative(left, right):
+            return _path_fanout(left, forward, background) + _path_fanout(right, forward, background)
+        case Link(predicate) if background is not None:
+            sizes = [len(ends.get(predicate, NO_ENDS)) for ends in (background.by_subject, background.by_object)]
+            return max(sizes) / max(1, sizes[not forward])
+        case _:
+            return 2.0
 
 
 def _measured(pattern: TriplePattern, predicate: Term, subject: bool, object: bool, background: TripleIndex) -> float:

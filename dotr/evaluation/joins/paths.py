@@ -27,7 +27,7 @@ from dotr.model.algebra import Alternative, Inverse, Link, Negated, Path, Repeat
 from dotr.model.algebra import Sequence as PathSequence
 from dotr.model.terms import Term
 
-Ends: TypeAlias = Callable[[Term], Iterable[Term]]
+PathEnds: TypeAlias = Callable[[Term], Iterable[Term]]
 """The ends of the paths that start at a term, or backward the starts of those that end there."""
 
 Spend: TypeAlias = Callable[[int], None]
@@ -42,7 +42,7 @@ Kept: TypeAlias = Sequence[Terms]
 """The terms that may be an end of a pair: those of each member."""
 
 
-def path_ends(path: Path, indexes: Sequence[TripleIndex], spend: Spend, *, forward: bool) -> Ends:
+def path_ends(path: Path, indexes: Sequence[TripleIndex], spend: Spend, *, forward: bool) -> PathEnds:
     """The ends of a path over the union of indexes that share no triple.
 
     >>> index = TripleIndex([("<a>", "<p>", "<b>"), ("<b>", "<p>", "<c>")])
@@ -85,7 +85,7 @@ def path_ends(path: Path, indexes: Sequence[TripleIndex], spend: Spend, *, forwa
             assert_never(path)
 
 
-def _linked(tables: Sequence[Callable[..., list[Term]]], spend: Spend) -> Ends:
+def _linked(tables: Sequence[Callable[..., list[Term]]], spend: Spend) -> PathEnds:
     """The ends of triples, looked up in tables that share no triple."""
 
     def ends(start: Term) -> list[Term]:
@@ -100,7 +100,7 @@ def _linked(tables: Sequence[Callable[..., list[Term]]], spend: Spend) -> Ends:
     return ends
 
 
-def _reached(step: Ends, start: Term, least: int, many: bool) -> dict[Term, None]:
+def _reached(step: PathEnds, start: Term, least: int, many: bool) -> dict[Term, None]:
     """The terms that one step or more reach, and with `least` 0 the start, breadth first."""
     seen: dict[Term, None] = {} if least else {start: None}
     queue = [start]
@@ -131,13 +131,13 @@ def path_test(path: Repeat, indexes: Sequence[TripleIndex], spend: Spend) -> Cal
     return lambda start, end: (nullable and start == end) or _connected(ahead, behind, start, end, path.many, spend)
 
 
-def _both_ways(path: Path, indexes: Sequence[TripleIndex], spend: Spend) -> tuple[Ends, Ends]:
+def _both_ways(path: Path, indexes: Sequence[TripleIndex], spend: Spend) -> tuple[PathEnds, PathEnds]:
     """The ends of a path ahead and behind, for walks that take turns: of these, turns are counted."""
     spend = uncounted if is_single_step(path) else spend
     return path_ends(path, indexes, spend, forward=True), path_ends(path, indexes, uncounted, forward=False)
 
 
-def _connected(ahead: Ends, behind: Ends, start: Term, end: Term, many: bool, spend: Spend) -> bool:
+def _connected(ahead: PathEnds, behind: PathEnds, start: Term, end: Term, many: bool, spend: Spend) -> bool:
     walks = _search(ahead, start, end, many), _search(behind, end, start, many)
     while True:
         spend(1)
@@ -147,7 +147,7 @@ def _connected(ahead: Ends, behind: Ends, start: Term, end: Term, many: bool, sp
                 return bool(is_found)
 
 
-def _search(step: Ends, start: Term, goal: Term, many: bool) -> Iterator[bool]:
+def _search(step: PathEnds, start: Term, goal: Term, many: bool) -> Iterator[bool]:
     """False for each edge of a walk, and True when it reaches the goal."""
     seen: set[Term] = set()
     queue = [start]
@@ -202,7 +202,7 @@ def added_pairs(
             assert_never(path)
 
 
-def _closed(steps: Iterable[Pair], ahead: Ends, behind: Ends, spend: Spend, kept: tuple[Kept, Kept]) -> Iterator[Pair]:
+def _closed(steps: Iterable[Pair], ahead: PathEnds, behind: PathEnds, spend: Spend, kept: tuple[Kept, Kept]) -> Iterator[Pair]:
     """The pairs that some steps add to the closure of others, step by step.
 
     `a -> b` and then `b -> c`, without others: a-b, then a-c and b-c.
@@ -242,7 +242,7 @@ def _kept(terms: dict[Term, None], groups: Kept) -> dict[Term, None]:
     return terms
 
 
-def _known_pairs(forward: Ends, backward: Ends, before: Terms, after: Terms, spend: Spend) -> dict[Pair, None]:
+def _known_pairs(forward: PathEnds, backward: PathEnds, before: Terms, after: Terms, spend: Spend) -> dict[Pair, None]:
     """The pairs of two sets that are connected: all walks from the first take turns with all walks
     from the second, until one side has ended.
 
@@ -260,7 +260,7 @@ def _known_pairs(forward: Ends, backward: Ends, before: Terms, after: Terms, spe
             return {(start, end): None for end, start in from_second}
 
 
-def _walks(step: Ends, starts: Terms, goals: Terms, found: dict[Pair, None]) -> Iterator[bool]:
+def _walks(step: PathEnds, starts: Terms, goals: Terms, found: dict[Pair, None]) -> Iterator[bool]:
     """Walks from all starts; False for each edge, and the goals reached into `found`."""
     for start in chain(*starts):
         seen: set[Term] = set()

@@ -166,12 +166,12 @@ def path_predicates(path: Path) -> frozenset[Term] | None:
 
 
 def is_single_step(path: Path) -> bool:
-    """Tests whether each match of the path is one triple of a known predicate.
+    """Tests whether each match of the path is one triple.
 
     >>> is_single_step(Alternative(Link("<p>"), Inverse(Link("<q>")))), is_single_step(Sequence(Link("<p>"), Link("<q>")))
     (True, False)
     """
-    return all(isinstance(each, Link | Inverse | Alternative) for each in walk(path))
+    return all(isinstance(each, Link | Inverse | Alternative | Negated) for each in walk(path))
 
 
 def is_nullable(path: Path) -> bool:

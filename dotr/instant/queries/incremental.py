@@ -76,7 +76,9 @@ class DeltaScan(AlgebraOperator):
             )
             rows += [row for part in self._parts for join in part.deltas_over_view for row in join(background, delta)]
             return list(map(self._solution, rows))
-        return [*self._static_solutions, *(self._solution(row) for join in self._delta_joins for row in join(background, delta))]
+        found = [*self._static_solutions, *(self._solution(row) for join in self._delta_joins for row in join(background, delta))]
+        graph.limits.check_rows(len(found))
+        return found
 
     def traced(self, graph: Graph, bound: Bindings, outer: Bindings) -> Iterator[TracedSolution]:
         return self._general.traced(graph, bound, outer)

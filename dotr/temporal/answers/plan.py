@@ -3,8 +3,8 @@
 Idea: a maximal part of a query that consists of unions of conjunctions, FILTER, BIND, VALUES,
 DISTINCT, aggregates, joins, OPTIONAL, MINUS and EXISTS is compiled to incremental operators
 (`dotr.temporal.answers.operators`, `dotr.temporal.answers.joins`, `dotr.temporal.answers.groups`,
-`dotr.temporal.answers.semijoins`) and is called *kept*. The constructs above the kept parts (paths,
-LIMIT, MATCH) are evaluated in full, with the kept solutions as input.
+`dotr.temporal.answers.semijoins`) and is called *kept*. The constructs above the kept parts (paths
+without a bound end, LIMIT, MATCH) are evaluated in full, with the kept solutions as input.
 Invariant: a kept part has the bag of solutions of full evaluation, at every report.
 """
 

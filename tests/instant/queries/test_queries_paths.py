@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
+from pathlib import Path as FilePath
 
 import pytest
 
@@ -14,6 +15,7 @@ from dotr.model.algebra import Bgp, Const, Filter, Path, PathPattern, Pattern, S
 from dotr.model.places import Document, Span
 from dotr.model.terms import Term, Triple
 from dotr.syntax.sparql import parse_select
+from tests.evaluation.triples.test_store_index import mapped
 from tests.instant.queries.test_queries_plans import NAMES, NODES, NUMBERS, PREDICATES, Author, check
 from tests.instant.queries.test_queries_structure import by_oxigraph
 
@@ -206,3 +208,22 @@ def test_a_filter_reads_the_ends_of_a_path() -> None:
     query = parsed("SELECT ?f { ?z :value ?v . ?z :in+ ?f FILTER(?f != :house) }")
     assert isinstance(query.pattern, Filter)
     assert sum(rows(plan(query, building(40)), triple("bed7", "value", "1")).values()) == 2
+
+
+def test_paths_over_a_mapped_background_are_those_in_memory(tmp_path: FilePath) -> None:
+    """Long lists of a mapped background are decoded lazily: a house has 100 floors."""
+    triples = list(building(2_000))
+    delta = [triple("bed7", "value", "1"), triple("annex", "has", "house"), triple("shed", "in", "house"), triple("house", "near", "shed")]
+    for text in (
+        "?z :value ?v . ?z :in+ ?f . ?f :has+ ?x . ?x :value ?w",
+        "?z :value ?v . ?z :in+ ?f . ?f !(:has) ?x",
+        "?z :value ?v . ?z :in+ ?f . ?f (:has|:near)/:name ?x",
+        "?f :has+ ?z . ?z :value ?v",
+        "?z :value ?v . ?z (:in|:near|^:has)* ?f . ?f :a :Floor",
+        "?y :in ?r . ?r :in* ?h . ?h :near ?s",
+        "?f :has+ ?z . ?f :a ?c",
+    ):
+        query = parsed(f"SELECT * {{ {text} }}")
+        found = plan(query, mapped(triples, tmp_path / "background"))
+        assert rows(found, *delta) == rows(plan(query, TripleIndex(triples)), *delta)
+        assert found.delta_queries is not None
