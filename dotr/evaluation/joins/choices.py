@@ -52,7 +52,6 @@ _LEAVES: Final = 8
 """Maximum number of orders of one body that are written."""
 _FEW_LEFT: Final = 4
 """Number of patterns up to which a look-up by the subject is compared with others."""
-
 _FEW_ROWS: Final = 8
 """Number of constant rows that are tested one by one."""
 
@@ -150,7 +149,7 @@ class ChoosingWriter(JoinWriter):
         if not names or not self._can_count(pattern):
             return []
         by_subject = self.name_of(pattern.subject) is not None
-        if by_subject and not self.in_bulk:
+        if not self.in_bulk and (by_subject or self.index is None):  # a masked list is filled to be counted
             return []
         waiting = [item for item in left if item is not pattern and isinstance(item, TriplePattern | RelationAtom)]
         can_branch = leaves > 1 and not (by_subject and len(waiting) >= _FEW_LEFT)
