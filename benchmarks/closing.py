@@ -138,7 +138,7 @@ def nemo_rules(triples: Sequence[Triple]) -> list[str]:
     """
     rules = rule_set(Entailment.OWL2RL)
     used = close_background(triples, rules).by_rule
-    return [_nemo_rule(rule) for rule in rules if rule.name in used and _is_for_nemo(rule)]
+    return [nemo_rule(rule) for rule in rules if rule.name in used and _is_for_nemo(rule)]
 
 
 def _is_for_nemo(rule: DatalogRule) -> bool:
@@ -149,7 +149,8 @@ def _is_for_nemo(rule: DatalogRule) -> bool:
     return not hidden and not any(isinstance(condition, Call) and condition.function == "IN" for condition in conditions)
 
 
-def _nemo_rule(rule: DatalogRule) -> str:
+def nemo_rule(rule: DatalogRule) -> str:
+    """A rule as nemo writes it, over one relation of triples."""
     body: list[str] = []
     for item in rule.body:
         match item:

@@ -8,17 +8,20 @@ their subject is a name of the ontology, and so is their predicate or, for rdf:t
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Final
 
-from benchmarks.closing import INVERSE, nemo_rules, ontology
-from benchmarks.closure import DOMAIN, PREFIX, RANGE, SUBCLASS, SUBPROPERTY
+from benchmarks.closing import INVERSE, nemo_rule, nemo_rules, ontology
+from benchmarks.closure import DOMAIN, PREFIX, RANGE, SUBCLASS, SUBPROPERTY, term
 from benchmarks.field.measuring import Case, Effort, Start
 from benchmarks.field.peers import python
 from benchmarks.field.works import Scale, Text, Work
+from dotr.model.datalog import DatalogRule
+from dotr.model.places import Document
 from dotr.model.terms import OWL, RDF_TYPE, Triple, iri
+from dotr.syntax.datalog import parse_datalog
 
 PEERS: Final = "benchmarks.field.closing_peers"
 
@@ -60,15 +63,58 @@ def by_definition(given: Iterable[Triple]) -> int:
     return sum(says_something(*triple) for triple in closed)
 
 
+def restrictions(count: int) -> list[Triple]:
+    """As many restrictions on one property, each with an instance; tens of their fillers have one class above them."""
+    triples: list[Triple] = []
+    for n in range(count):
+        restriction, filler = term(f"has_{n}"), term(f"Part_{n}")
+        triples += [
+            (restriction, iri(OWL + "onProperty"), term("part")),
+            (restriction, iri(OWL + "someValuesFrom"), filler),
+            (term(f"x{n}"), RDF_TYPE, restriction),
+        ]
+        if n % 10:
+            triples.append((filler, SUBCLASS, term(f"Part_{n - n % 10}")))
+    return triples
+
+
+def devices(count: int) -> list[Triple]:
+    """Devices in rooms of one floor; a door leads from each room to one other."""
+    triples: list[Triple] = []
+    for n in range(count):
+        triples += [
+            (term(f"d{n}"), term("at"), term(f"r{n}")),
+            (term(f"d{n}"), term("floor"), term("ground")),
+            (term(f"r{n}"), term("door"), term(f"r{n * 7 % count}")),
+        ]
+    return triples
+
+
+def near() -> list[DatalogRule]:
+    """Devices of one floor, in rooms with a door between them: one atom is shared by all, another is selective."""
+    text = ":near[?a, ?b] :- :at[?a, ?x], :floor[?a, ?f], :at[?b, ?y], :floor[?b, ?f], :door[?x, ?y] ."
+    return list(parse_datalog(Document("near.dlog", f"PREFIX : <{PREFIX}>\n{text}"), {}))
+
+
 def ours(path: str, rules: str) -> Callable[[], int]:
     """dotr's closure in bulk."""
+    from dotr.instant.datalog.entailment import Entailment, rule_set
+
+    return _closed_by(path, rule_set(Entailment.OWL2RL))
+
+
+def ours_by_rule(path: str, rules: str) -> Callable[[], int]:
+    """dotr's closure in bulk, by a rule of Datalog."""
+    return _closed_by(path, near())
+
+
+def _closed_by(path: str, rules: Sequence[DatalogRule]) -> Callable[[], int]:
     from dotr.instant.datalog.background.knowledge import close_background, without_collection
     from dotr.instant.datalog.background.loading import load_graphs
-    from dotr.instant.datalog.entailment import Entailment, rule_set
 
     def run() -> int:
         with without_collection():
-            closed = close_background(load_graphs([path]), rule_set(Entailment.OWL2RL))
+            closed = close_background(load_graphs([path]), rules)
         count = 0
         for predicate, triples in closed.by_predicate.items():
             if predicate.startswith("<" + PREFIX) or predicate == RDF_TYPE:
@@ -76,6 +122,10 @@ def ours(path: str, rules: str) -> Callable[[], int]:
         return count
 
     return run
+
+
+def nemo_alone(arguments: tuple[str, str]) -> dict[str, Start]:
+    return {"nemo": partial(python, ["nemo-python"], f"{PEERS}:nemo", *arguments)}
 
 
 def cases(scale: Scale, folder: Path) -> Iterator[Case]:
@@ -104,6 +154,40 @@ def cases(scale: Scale, folder: Path) -> Iterator[Case]:
             expected=by_definition(triples),
             own=("benchmarks.field.closing:ours", *arguments),
             others=others,
+            effort=once,
+        )
+    for count in (1_000, 4_000):
+        count = count // 100 if scale is Scale.HUNDREDTH else count
+        triples = restrictions(count)
+        path = folder / f"restrictions-{count}.nt"
+        path.write_text("".join(f"{s} {p} {o} .\n" for s, p, o in triples), encoding="utf-8")
+        (folder / "restrictions.rules").write_text("\n".join(nemo_rules(restrictions(20))), encoding="utf-8")
+        arguments = (str(path), str(folder / "restrictions.rules"))
+        yield Case(
+            name=f"{count:,} restrictions on one property",
+            parameters={"triples": len(triples)},
+            unit="given triple",
+            units=len(triples),
+            # Each instance is in its own restriction, and in that of the class above the filler (scm-svf1, cax-sco).
+            expected=count + sum(n % 10 > 0 for n in range(count)),
+            own=("benchmarks.field.closing:ours", *arguments),
+            # reasonable has no scm-svf1; nemo takes half a minute for 4,000.
+            others=nemo_alone(arguments) if count <= 1_000 else {},
+            effort=once,
+        )
+        triples = devices(count)
+        path = folder / f"devices-{count}.nt"
+        path.write_text("".join(f"{s} {p} {o} .\n" for s, p, o in triples), encoding="utf-8")
+        (folder / "near.rules").write_text("\n".join(map(nemo_rule, near())), encoding="utf-8")
+        arguments = (str(path), str(folder / "near.rules"))
+        yield Case(
+            name=f"{count:,} devices on one floor",
+            parameters={"triples": len(triples)},
+            unit="given triple",
+            units=len(triples),
+            expected=len(triples) + count,
+            own=("benchmarks.field.closing:ours_by_rule", *arguments),
+            others=nemo_alone(arguments) if count <= 1_000 else {},
             effort=once,
         )
 

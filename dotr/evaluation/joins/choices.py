@@ -37,10 +37,11 @@ of a body. A body whose patterns do not restrict each other is as `ordered` has 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
+from functools import partial
 from typing import Final, cast
 
 from dotr.evaluation.codegen.tree import Block, IfElse
-from dotr.evaluation.joins.compile import JoinWriter
+from dotr.evaluation.joins.compile import JoinWriter, Row
 from dotr.evaluation.joins.order import JoinItem, JoinStep, Side, ordered
 from dotr.model.algebra import TriplePattern
 from dotr.model.datalog import RelationAtom
@@ -51,6 +52,8 @@ _LEAVES: Final = 8
 """Maximum number of orders of one body that are written."""
 _FEW_LEFT: Final = 4
 """Number of patterns up to which a look-up by the subject is compared with others."""
+_FEW_ROWS: Final = 8
+"""Number of constant rows that are tested one by one."""
 
 
 class ChoosingWriter(JoinWriter):
@@ -72,24 +75,65 @@ class ChoosingWriter(JoinWriter):
                 known = [each for each in left if isinstance(each, TriplePattern) and self._is_met(each)]
                 if known:  # a predicate that is not bound yet needs tables of all triples
                     first = cast("tuple[TriplePattern, Side]", self._ordered(known)[0])[0]
-                    self.write_pattern(first, Side.BOTH)
-                    self.write_chosen([each for each in left if each is not first], conclude, leaves)
+                    self._write_first(first, left, conclude, leaves)
                     return
             if isinstance(item, TriplePattern) and (rivals := self._rivals(item, left, leaves)):
                 if len(names := self._free(item)) == 1 and names == self._free(rivals[0]):
                     self._loop_over_least([item, *rivals])
                     self.write_chosen(left, conclude, leaves)
                 else:
-
-                    def write_rest(first: TriplePattern, left: Sequence[JoinItem] = left) -> None:
-                        self.write_pattern(first, Side.BOTH)
-                        self.write_chosen([each for each in left if each is not first], conclude, leaves // 2)
-
-                    self._choose([item, *rivals], write_rest)
+                    patterns = [item, *rivals]
+                    self._choose(
+                        list(map(self._count_of, patterns)),
+                        [partial(self._write_first, each, left, conclude, leaves // 2) for each in patterns],
+                    )
                 return
             left.remove(item)
             self.write_steps([step])
         conclude()
+
+    def _write_first(self, first: TriplePattern, items: Sequence[JoinItem], conclude: Callable[[], None], leaves: int) -> None:
+        self.write_pattern(first, Side.BOTH)
+        self.write_chosen([each for each in items if each is not first], conclude, leaves)
+
+    def write_rows(self, names: Sequence[Variable], rows: tuple[Row, ...], items: Sequence[JoinItem], conclude: Callable[[], None]) -> None:
+        """Writes a join of constant rows and items. Where the rows are many, and a pattern's other end
+        is one of their variables, they are looked up by it, if the pattern has fewer triples:
+
+            w0 = len(d1.get(o, NO_TERMS))
+            if w0 <= n2:
+                for v_y in d1.get(o, NO_TERMS):
+                    for v_x, in r3.get(v_y, NO_TERMS): …
+            else:
+                for v_x, v_y in r4:
+                    if (o, k5, v_y) not in s6: continue
+        """
+        partner = next((item for item in items if isinstance(item, TriplePattern) and self._finds_row(item, names)), None)
+        if partner is None or len(rows) <= _FEW_ROWS:
+            self.loop_over_rows(names, rows)
+            self.write_chosen(items, conclude)
+            return
+
+        def by_value() -> None:
+            name = self._free(partner).pop()
+            self.write_pattern(partner, Side.BOTH)
+            place, found = names.index(name), dict[Term | None, list[Row]]()
+            for row in rows:
+                found.setdefault(row[place], []).append((*row[:place], *row[place + 1 :]))
+            others = [each for each in names if each != name]
+            self.loop(self.targets(others), f"{self.parameter('r', found)}.get({self.read(name)}, NO_TERMS)")
+            self.write_chosen([each for each in items if each is not partner], conclude)
+
+        def all_rows() -> None:
+            self.loop_over_rows(names, rows)
+            self.write_chosen(items, conclude)
+
+        self._choose([self._count_of(partner), self.parameter("n", len(rows))], [by_value, all_rows])
+
+    def _finds_row(self, pattern: TriplePattern, names: Collection[Variable]) -> bool:
+        """True for a pattern with a bound predicate and end, whose other end is one of the names."""
+        free = self._free(pattern)
+        return len(free) == 1 and free.issubset(names) and self.name_of(pattern.predicate) is not None and pattern.subject != pattern.object
 
     def _ordered(self, items: Sequence[JoinItem]) -> list[JoinStep]:
         return ordered(items, self.names, Side.BOTH, None if self.in_bulk else self.index)
@@ -105,7 +149,7 @@ class ChoosingWriter(JoinWriter):
         if not names or not self._can_count(pattern):
             return []
         by_subject = self.name_of(pattern.subject) is not None
-        if by_subject and not self.in_bulk:
+        if not self.in_bulk and (by_subject or self.index is None):  # a masked list is filled to be counted
             return []
         waiting = [item for item in left if item is not pattern and isinstance(item, TriplePattern | RelationAtom)]
         can_branch = leaves > 1 and not (by_subject and len(waiting) >= _FEW_LEFT)
@@ -139,21 +183,21 @@ class ChoosingWriter(JoinWriter):
             side, fixed = self._side_of(pattern), self.known_term(pattern.predicate)
             self.assign(target, self._other_ends(access, self.name_of(pattern.predicate) or "", end, side, fixed, known))
 
-        self._choose(patterns, assign)
+        self._choose(list(map(self._count_of, patterns)), [partial(assign, each) for each in patterns])
         self._loop([patterns[0].object if self._end_of(patterns[0])[0] == "by_subject" else patterns[0].subject], target)
 
-    def _choose(self, patterns: Sequence[TriplePattern], write: Callable[[TriplePattern], None]) -> None:
-        """Writes what `write` writes of the pattern with the least count, the first of equals."""
+    def _choose(self, counts: Sequence[str], writers: Sequence[Callable[[], None]]) -> None:
+        """Writes what is written for the least count, the first of equals."""
         block = self._loop_block
-        counts = [self.temporary() for _ in patterns]
-        for count, pattern in zip(counts, patterns, strict=True):
-            self.assign(count, self._count_of(pattern))
+        names = [self.temporary() for _ in counts]
+        for name, count in zip(names, counts, strict=True):
+            self.assign(name, count)
         blocks: list[Block] = []
-        for pattern in patterns:
+        for write in writers:
             with self.branch(blocks):
-                write(pattern)
+                write()
         # Of the counts w0, w1, w2: w0 <= w1 and w0 <= w2; w1 <= w2; else.
-        tests = [" and ".join(f"{count} <= {other}" for other in counts[n + 1 :]) for n, count in enumerate(counts[:-1])]
+        tests = [" and ".join(f"{name} <= {other}" for other in names[n + 1 :]) for n, name in enumerate(names[:-1])]
         block.append(IfElse(list(zip(tests, blocks, strict=False)), blocks[-1]))
 
     def _count_of(self, pattern: TriplePattern) -> str:

@@ -79,6 +79,15 @@ def inverse_functional(count: int) -> Iterator[Triple]:
         yield e(f"x{n}"), e("of"), e("one")
 
 
+def individuals(kind: str, count: int) -> Iterator[Triple]:
+    """Restrictions on one property, each with an individual that has it."""
+    for n in range(count):
+        yield from restriction(n, kind, "part", f"F{n}")
+        yield e(f"x{n}"), e("part"), e(f"F{n}" if kind == "hasValue" else f"y{n}")
+        yield e(f"x{n}"), RDF_TYPE, e(f"R{n}")
+        yield e(f"y{n}"), RDF_TYPE, e(f"F{n}")
+
+
 def shared(_: int) -> str:
     return "one"
 
@@ -100,6 +109,9 @@ OWL_FAMILIES: Final[dict[str, Callable[[int], Iterator[Triple]]]] = {
     "prp-key, half of each": lambda n: keyed([lambda x: f"v{x % 2 * x}", lambda x: f"v{(x + 1) % 2 * x}"], n),
     "prp-key, three": lambda n: keyed([shared, pairs, shared], n),
     "prp-ifp": inverse_functional,
+    "cls-svf1": lambda n: individuals("someValuesFrom", n),
+    "cls-avf": lambda n: individuals("allValuesFrom", n),
+    "cls-hv2": lambda n: individuals("hasValue", n),
 }
 
 
@@ -214,6 +226,18 @@ def test_work_of_an_instant_is_linear(name: str, work: Callable[[Callable[[], ob
     small = work(lambda: Closer(rules, TripleIndex()).close(few))
     assert small > 0
     assert work(lambda: Closer(rules, TripleIndex()).close(many)) <= 5 * small
+
+
+@pytest.mark.parametrize("kind", ["someValuesFrom", "allValuesFrom", "hasValue"])
+def test_work_of_an_instant_does_not_grow_with_the_restrictions(kind: str, work: Callable[[Callable[[], object]], int]) -> None:
+    rules = rule_set(Entailment.OWL2RL)
+    instant = [triple for triple in individuals(kind, 5) if triple[0].startswith(("<http://e/x", "<http://e/y"))]
+    found = []
+    for count in (40, 160):
+        schema = [triple for triple in individuals(kind, count) if triple[0].startswith("<http://e/R")]
+        knowledge = Knowledge.load(schema, rules)
+        found.append((work(lambda: knowledge.close(instant)), len(knowledge.close(instant).delta)))  # noqa: B023
+    assert found[0] == found[1] > (0, len(instant) - 1)
 
 
 def test_work_of_a_stratum_is_linear(work: Callable[[Callable[[], object]], int]) -> None:

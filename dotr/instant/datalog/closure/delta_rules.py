@@ -133,11 +133,10 @@ def keyed_delta_rule(position: DeltaPosition, bindings: SchemaBindings, index: T
         for name, known in zip(bindings.names, bindings.rows[0], strict=True):
             assert known is not None
             writer.bind_constant(name, known)
-        rest = bindings.rest
-    else:
-        rest = _test_early(writer, bindings.rest, index)
-        writer.loop_over_rows(bindings.names, bindings.rows)
-    return _finish(writer, position.rule, rest)
+        return _finish(writer, position.rule, bindings.rest)
+    rest = _test_early(writer, bindings.rest, index)
+    writer.write_rows(bindings.names, bindings.rows, rest, lambda: writer.conclude(position.rule))
+    return _compiled(writer)
 
 
 def subject_conclusions(position: DeltaPosition, bindings: SchemaBindings) -> tuple[SubjectConclusions, bool]:
@@ -224,6 +223,10 @@ def _match(writer: RuleWriter, pattern: TriplePattern, *, routed: bool) -> None:
 
 def _finish(writer: RuleWriter, rule: DatalogRule, rest: Sequence[JoinItem]) -> DeltaRule:
     writer.write_chosen(rest, lambda: writer.conclude(rule))
+    return _compiled(writer)
+
+
+def _compiled(writer: RuleWriter) -> DeltaRule:
     writer.end()
     function: DeltaRule = writer.function()
     return function

@@ -163,11 +163,14 @@ class RuleWriter(ChoosingWriter):
         return f"({self.name_of(pattern.subject)}, {self.name_of(pattern.predicate)}, {self.name_of(pattern.object)})"
 
 
-def derivation(rule: DatalogRule, stratum: int, bound: tuple[Variable, ...], skip: int | None = None) -> Derivation:
+def derivation(
+    rule: DatalogRule, stratum: int, bound: tuple[Variable, ...], skip: int | None = None, *, in_bulk: bool = False
+) -> Derivation:
     """The function that derives the conclusions of a rule with some variables bound.
 
     `bound`: the variables whose terms are the last arguments of the function, in this order.
-    `skip`: the index of a body item to leave out; None: none.
+    `skip`: the index of a body item to leave out; None: none. `in_bulk`: all matches are wanted, over
+      a background in which nothing is masked.
 
     >>> from dotr.model.algebra import Var
     >>> at = TriplePattern(Var("a"), Const("<at>"), Var("c"))
@@ -189,7 +192,7 @@ def derivation(rule: DatalogRule, stratum: int, bound: tuple[Variable, ...], ski
     <BLANKLINE>
     """
     writer = RuleWriter("derive", rule, stratum)
-    writer.in_bulk = not bound
+    writer.in_bulk = in_bulk
     writer.begin(["background", "delta", "push", "alarms", *map(writer.bind, bound)])
     rest = [item for number, item in enumerate(rule.body) if number != skip]
     writer.write_chosen(rest, lambda: writer.conclude(rule))

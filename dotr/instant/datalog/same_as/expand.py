@@ -119,8 +119,8 @@ def _add_equalities(index: TripleIndex, reflexive: AbstractSet[Term], classes: M
         parts = classes.parts(name)
         for part in parts:
             others = [member for other in parts if other is not part for member in other.members]
-            for member in part.members:
-                own = others if part.is_known_equal else others + [each for each in part.members if each != member]
+            for n, member in enumerate(part.members):
+                own = others if part.is_known_equal else [*others, *part.members[:n], *part.members[n + 1 :]]
                 if own:
                     ends[member] = own
     for name in sorted(reflexive):

@@ -64,7 +64,7 @@ def close_strata(closed: ClosedStrata, rules: StratifiedProgram, limit: int) -> 
         delta = StratumDelta(lower)
         for rule, _ in rules.rules_at(stratum):
             heads: list[Triple] = []
-            derivation(rule, stratum, ())(index, delta, heads.append, alarms)
+            derivation(rule, stratum, (), in_bulk=True)(index, delta, heads.append, alarms)
             closer.add(heads, rule.name)
         closer.close()
         closed.contradictions.update(contradictions(alarms), contradictions(closer.alarms))
