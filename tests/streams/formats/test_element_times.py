@@ -7,9 +7,11 @@ import random
 from pathlib import Path
 
 import pytest
+from pyoxigraph import Literal, NamedNode, Quad, QuerySolutions, Store
 
 from dotr.model.stream import Reason
 from dotr.streams.formats.messages import Message, message_decoder
+from dotr.streams.formats.rdf.times import ElementTime
 from dotr.streams.records import Format, GraphSettings, InputFile, Record, Times
 from tests.conftest import Project
 from tests.streams.formats.test_io_formats import records_of_file
@@ -277,3 +279,22 @@ def test_page_of_linked_data_event_stream(project: Project) -> None:
     project.change("c.yaml", "sosa:resultTime }", "sosa:phenomenonTime }")
     project.dotr("run", "c.yaml", "--fresh")
     assert project.read("dead.ndjson").count("it has no <http://www.w3.org/ns/sosa/phenomenonTime>") == 2
+
+
+def test_random_paths_have_the_ends_of_sparql() -> None:
+    choose = random.Random(5)
+    names = [f"{EX}{letter}" for letter in "abc"]
+    for _ in range(400):
+        steps = [choose.choice(("", "", "^")) + f"<{choose.choice(names)}>" for _ in range(choose.randrange(1, 4))]
+        iris = [f"<{choose.choice(names)}>" for _ in range(24)]
+        triples = set(zip(iris[::3], iris[1::3], iris[2::3][: choose.randrange(8)], strict=False))
+        triples |= {(f"<{choose.choice(names)}>", f"<{choose.choice(names)}>", f'"{number}"') for number in range(choose.randrange(4))}
+        store = Store()
+        for subject, predicate, value in triples:
+            term = NamedNode(value[1:-1]) if value[0] == "<" else Literal(value[1:-1])
+            store.add(Quad(NamedNode(subject[1:-1]), NamedNode(predicate[1:-1]), term))
+        path = "/".join(steps)
+        found = ElementTime(InputFile("in", "", Format.TURTLE, graphs=GraphSettings(path))).values(sorted(triples))
+        solutions = store.query(f"SELECT DISTINCT ?v WHERE {{ ?s {path} ?v }}")
+        assert isinstance(solutions, QuerySolutions)
+        assert sorted(found) == sorted(str(solution["v"]) for solution in solutions)
