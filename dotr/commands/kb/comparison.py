@@ -18,6 +18,7 @@ from dotr.commands.kb.differences import DOTR, KNOWN, OWLRL
 from dotr.commands.why.questions import time_of
 from dotr.errors.diagnostics import refuse
 from dotr.evaluation.expressions.values.terms import read, write
+from dotr.evaluation.limits import LimitExceeded
 from dotr.evaluation.triples.index import is_hidden
 from dotr.instant.datalog.background.knowledge import Knowledge
 from dotr.instant.datalog.background.loading import load_graphs
@@ -156,7 +157,10 @@ def _name(term: Term) -> Term:
 def _closed(triples: Iterable[Triple], instant: Sequence[Triple], rules: Sequence[DatalogRule]) -> tuple[dict[Triple, Triple], bool]:
     """Dotr's closure without hidden triples, by the form of values; whether it is inconsistent."""
     knowledge = Knowledge.load(triples, rules)
-    closure = knowledge.close(instant)
+    try:
+        closure = knowledge.close(instant)
+    except LimitExceeded as error:
+        raise refuse("C267", f"the instant goes over a limit: {error}") from None
     known = {_by_value(t): t for index in (closure.background, closure.delta) for t in index if not is_hidden(t[1])}
     return known, bool(knowledge.contradictions or closure.contradictions)
 

@@ -347,7 +347,7 @@ CONFIGURATION: tuple[ErrorCode, ...] = (
     ErrorCode(
         "C267",
         "Nothing, or too much, to compare",
-        "`dotr kb compare` closes at most 100,000 given triples, and needs an entailment.",
+        "`dotr kb compare` closes at most 100,000 given triples, within the limits of an instant, and needs an entailment.",
         "Configure an entailment, or fewer graphs.",
         ShownMessage("C267 there is nothing to compare: no entailment is configured\nWrite knowledge: { entailment: owl2rl }, or rdfs."),
     ),
