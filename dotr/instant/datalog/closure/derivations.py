@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Final, TypeAlias
 
 from dotr.evaluation.codegen.tree import Emit, IfElse, Return
-from dotr.evaluation.expressions.identity import is_different
+from dotr.evaluation.expressions.identity import is_datatype, is_different, is_of_datatype
 from dotr.evaluation.joins.compile import JoinWriter
 from dotr.evaluation.joins.order import Side, ordered
 from dotr.evaluation.triples.generalised import LITERAL_TYPE, OF, READ, property_of_literals
@@ -143,6 +143,8 @@ class RuleWriter(JoinWriter):
             known, read = self.known_term(head.object), self.index.by_subject[READ]
             if known is None or known in read:
                 test = "" if known is not None else f" and {object} in {self.parameter('r', read)}"
+                if known is None or is_datatype(known):  # dt-type2 has the literals that are of the datatype
+                    test += f" and not {self.parameter('f', is_of_datatype)}({subject}, {object})"
                 of_literal = self.conclusion(f"({subject}, {self.constant(LITERAL_TYPE)}, {object})")
                 cases.append((f"""{subject}[0] == '"'{test}""", [of_literal]))
         elif rule.of_rule_set and head.predicate == SAME_AS and not rule.name.startswith("eq-"):
