@@ -100,9 +100,9 @@ class RuleWriter(JoinWriter):
                 push((v_o, k0, v_s))
 
         The rows of a rule set conclude blank predicates, too. Where a row turns a triple round, a
-        literal `v_o` is the subject of a hidden predicate, and has a hidden type where the background
-        reads the class; where it makes two literals of different values the same (`v_o` and
-        `v_s`), that is a contradiction:
+        literal `v_o` is the subject of a hidden predicate, and has a hidden type where the
+        background reads the class; where it makes two literals of different values the same (`v_o`
+        and `v_s`), that is a contradiction:
 
             elif v_o[0] == '"':
                 push((v_o, k1, v_s))

@@ -77,8 +77,8 @@ def computes_terms(rule: DatalogRule) -> bool:
 class RuleDispatch:
     """Rules by their delta positions, independent of the background.
 
-    `fixed`: positions with a fixed predicate, by route. `free`: the other positions, and all of rules
-    about literals, which are dormant without a triple of an auxiliary relation about them.
+    `fixed`: positions with a fixed predicate, by route. `free`: the other positions, and all of
+    rules about literals, which are dormant without a triple of an auxiliary relation about them.
     `strata` has the stratum of each rule.
     """
 
