@@ -136,7 +136,7 @@ def has_type(term: Term, datatype: Term) -> bool:
     Of a data type that is not OWL 2 RL's, a literal has the type only if it is written so.
 
     >>> five = literal("5", XSD + "integer")
-    >>> [has_type(five, iri(XSD + name)) for name in ("byte", "decimal", "negativeInteger", "double", "string")]
+    >>> [has_type(five, f"<{XSD}{name}>") for name in ("byte", "decimal", "negativeInteger", "double", "string")]
     [True, True, False, False, False]
     """
     if not is_literal(term):
@@ -166,10 +166,15 @@ def has_type(term: Term, datatype: Term) -> bool:
 def is_datatype(term: Term) -> bool:
     """True for the IRI of a data type of XSD or RDF.
 
-    >>> is_datatype(iri(XSD + "byte")), is_datatype("<http://e/byte>")
+    >>> is_datatype(f"<{XSD}byte>"), is_datatype("<http://e/byte>")
     (True, False)
     """
     return term[1:-1] in KNOWN
+
+
+def is_of_datatype(term: Term, datatype: Term) -> bool:
+    """True where a literal has a data type of XSD or RDF."""
+    return is_datatype(datatype) and has_type(term, datatype)
 
 
 KNOWN: Final = frozenset(

@@ -1,8 +1,8 @@
 """Triples whose subject is a literal, which only the rows of a rule set see.
 
-`"5" <p> <o>` is kept as `"5" <urn:dotr:hidden:of/p> <o>`, beside `<p> hidden:of <…hidden:of/p>`, and
-`"5" rdf:type <c>` as `"5" hidden:literalType <c>`: the predicate is hidden, so that no query meets
-it.
+`"5" <p> <o>` is kept as `"5" <urn:dotr:hidden:of/p> <o>`, beside `<p> hidden:of` with that
+predicate as its object, and `"5" rdf:type <c>` as `"5" hidden:literalType <c>`: the predicate is
+hidden, so that no query meets it.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Final, TypeAlias
 
 from dotr.evaluation.codegen.tree import Emit, IfElse, Return
-from dotr.evaluation.expressions.identity import is_different
+from dotr.evaluation.expressions.identity import is_datatype, is_different, is_of_datatype
 from dotr.evaluation.joins.choices import ChoosingWriter
 from dotr.evaluation.triples.generalised import LITERAL_TYPE, OF, READ, property_of_literals
 from dotr.evaluation.triples.index import HIDDEN, TripleIndex
@@ -99,9 +99,9 @@ class RuleWriter(ChoosingWriter):
                 push((v_o, k0, v_s))
 
         The rows of a rule set conclude blank predicates, too. Where a row turns a triple round, a
-        literal `v_o` is the subject of a hidden predicate, and has a hidden type where the background
-        reads the class; where it makes two literals of different values the same (`v_o` and
-        `v_s`), that is a contradiction:
+        literal `v_o` is the subject of a hidden predicate, and has a hidden type where the
+        background reads the class; where it makes two literals of different values the same (`v_o`
+        and `v_s`), that is a contradiction:
 
             elif v_o[0] == '"':
                 push((v_o, k1, v_s))
@@ -142,6 +142,8 @@ class RuleWriter(ChoosingWriter):
             known, read = self.known_term(head.object), self.index.by_subject[READ]
             if known is None or known in read:
                 test = "" if known is not None else f" and {object} in {self.parameter('r', read)}"
+                if known is None or is_datatype(known):  # dt-type2 has the literals that are of the datatype
+                    test += f" and not {self.parameter('f', is_of_datatype)}({subject}, {object})"
                 of_literal = self.conclusion(f"({subject}, {self.constant(LITERAL_TYPE)}, {object})")
                 cases.append((f"""{subject}[0] == '"'{test}""", [of_literal]))
         elif rule.of_rule_set and head.predicate == SAME_AS and not rule.name.startswith("eq-"):

@@ -77,7 +77,8 @@ def computes_terms(rule: DatalogRule) -> bool:
 class RuleDispatch:
     """Rules by their delta positions, independent of the background.
 
-    `fixed`: positions with a fixed predicate, by route. `free`: the other positions.
+    `fixed`: positions with a fixed predicate, by route. `free`: the other positions, and all of
+    rules about literals, which are dormant without a triple of an auxiliary relation about them.
     `strata` has the stratum of each rule.
     """
 
@@ -85,9 +86,11 @@ class RuleDispatch:
         self.fixed: DispatchTable = {}
         self.free: list[DeltaPosition] = []
         for rule, stratum in zip(rules, strata, strict=False):
+            predicates = {_constant(item.predicate) for item in rule.body if isinstance(item, TriplePattern)} if rule.of_rule_set else ()
+            may_sleep = not OF_LITERALS.isdisjoint(predicates)
             for position in delta_positions(rule, stratum):
                 predicate = position.pattern.predicate
-                if position.key is None and isinstance(predicate, Const):
+                if position.key is None and isinstance(predicate, Const) and (not may_sleep or predicate.term in OF_LITERALS):
                     _register(self.fixed, predicate.term, _constant(position.pattern.object), Dispatch(position))
                 else:
                     self.free.append(position)
@@ -120,6 +123,10 @@ class BackgroundDispatch:
             if isinstance(item, TriplePattern) and _constant(item.predicate) in OF_LITERALS and _is_missing(item, background):
                 self._add_dormant(item, position)
                 return
+        if position.key is None:
+            assert isinstance(predicate, Const)
+            _register(self.routed, predicate.term, _constant(position.pattern.object), Dispatch(position))
+            return
         parts = split_schema(position, background)
         missing = next((atom for atom in (*parts.schema, *parts.rest) if _is_missing(atom, background)), None)
         if isinstance(missing, TriplePattern):

@@ -9,9 +9,10 @@ that are literals; the patterns with such a subject are those of the hidden pred
 
 A variable that several patterns have as an object is compared by value in a further rule:
 
-    [?x, owl:sameAs, ?y] :- [?p, rdf:type, owl:InverseFunctionalProperty], [?x, ?p, ?z], [?y, ?p, ?z] .
-    [?x, owl:sameAs, ?y] :- [?p, rdf:type, owl:InverseFunctionalProperty], [?x, ?p, ?z],
-                            [?z, hidden:sameValue, ?w], [?y, ?p, ?w] .
+    [?x, owl:sameAs, ?y] :- [?p, rdf:type, owl:InverseFunctionalProperty],
+                            [?x, ?p, ?z], [?y, ?p, ?z] .
+    [?x, owl:sameAs, ?y] :- [?p, rdf:type, owl:InverseFunctionalProperty],
+                            [?x, ?p, ?z], [?z, hidden:sameValue, ?w], [?y, ?p, ?w] .
 
 Cost: rules without such triples in background and instant are dormant, and cost nothing.
 """
