@@ -171,8 +171,8 @@ def derivation(
     """The function that derives the conclusions of a rule with some variables bound.
 
     `bound`: the variables whose terms are the last arguments of the function, in this order.
-    `skip`: the index of a body item to leave out; None: none. `in_bulk`: all matches are wanted, over
-      a background in which nothing is masked.
+    `skip`: the index of a body item to leave out; None: none. `in_bulk`: all matches are wanted,
+      over a background in which nothing is masked.
 
     >>> from dotr.model.algebra import Var
     >>> at = TriplePattern(Var("a"), Const("<at>"), Var("c"))
