@@ -8,13 +8,13 @@ axiomatic triples. Literals of one value count as one. A difference has the reas
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from decimal import Decimal
 from functools import lru_cache
 from typing import Any, Final, NamedTuple
 from urllib.parse import quote
 
-from dotr.commands.kb.differences import DOTR, KNOWN, OWLRL
+from dotr.commands.kb.differences import DOTR, KNOWN, OWLRL, SAME
 from dotr.commands.why.questions import time_of
 from dotr.errors.diagnostics import refuse
 from dotr.evaluation.expressions.values.terms import read, write
@@ -26,7 +26,7 @@ from dotr.instant.datalog.entailment import Entailment, rule_set
 from dotr.instant.instants import merge
 from dotr.model.algebra import TriplePattern, Var
 from dotr.model.datalog import DatalogRule
-from dotr.model.terms import Term, Triple, is_blank, is_iri, is_literal, literal_parts
+from dotr.model.terms import Term, Triple, can_be_subject, is_blank, is_iri, is_literal, literal_parts
 from dotr.runtimes.pipeline.config import read_config
 from dotr.runtimes.pipeline.replay import replay_of_config
 from dotr.syntax.datalog import parse_datalog
@@ -114,14 +114,17 @@ def compare(
     reasons: dict[tuple[str, Triple], str] = dict.fromkeys(
         [(by, t) for by, own, other in ((OWLRL, theirs, ours), (DOTR, ours, theirs)) for t in own.keys() - other.keys()], ""
     )
-    for row in reversed(KNOWN):  # of several rows the first one counts
-        reasons |= {(by, t): row.row for by, t in reasons if by == row.by and row.explains(t, terms)}
-    for row in reversed(KNOWN):  # what follows from conclusions with literals follows from other rows' triples with them, too
-        explained = [t for (_, t), reason in reasons.items() if reason == row.row]
-        if row.by == OWLRL and explained and "" in reasons.values():
-            name = _names(explained)
-            following = _closed(map(name, [*ours, *explained]), (), rules)[0]
-            reasons |= {(by, t): row.row for (by, t), reason in reasons.items() if by == OWLRL and not reason and name(t) in following}
+    least = {s: min(s, *names) for s, names in _equal_names(ours).items()}
+    for row in reversed(KNOWN):  # of several rows the first one counts; a copy for an equal name has the reason of the original
+        for by, t in reasons:
+            if by == row.by and (row.explains(t, terms) or row.explains((least.get(t[0], t[0]), t[1], least.get(t[2], t[2])), terms)):
+                reasons[by, t] = row.row
+    for row in reversed(KNOWN):  # what the other one derives as soon as it is given a row's triples has the reason of the row
+        explained = [t for (_, t), reason in reasons.items() if reason == row.row and can_be_subject(t[0]) and is_iri(t[1])]
+        if explained and (row.by, "") in {(by, reason) for (by, _), reason in reasons.items()}:
+            more = [*given, *explained]
+            following = (_closed(more, (), rules) if row.by == OWLRL else _closed_by_owlrl(more, entailment))[0]
+            reasons |= {(by, t): row.row for (by, t), reason in reasons.items() if by == row.by and not reason and t in following}
     found = [Difference(by, reason, (theirs if by == OWLRL else ours)[t]) for (by, t), reason in reasons.items()]
     if is_wrong != is_wrong_there:
         by = DOTR if is_wrong else OWLRL
@@ -129,25 +132,17 @@ def compare(
     return found
 
 
+def _equal_names(triples: Iterable[Triple]) -> dict[Term, set[Term]]:
+    names: dict[Term, set[Term]] = defaultdict(set)
+    for subject, predicate, value in triples:
+        if predicate == SAME:
+            names[subject].add(value)
+    return names
+
+
 def _may_conclude(head: TriplePattern, triple: Triple) -> bool:
     slots = (head.subject, head.predicate, head.object)
     return all(isinstance(slot, Var) or slot.term == term for slot, term in zip(slots, triple, strict=True))
-
-
-def _names(explained: Iterable[Triple]) -> Callable[[Triple], Triple]:
-    """Function that puts IRIs in place of the literals that are subjects in `explained`.
-
-    So dotr, which has no literal as a subject, derives what follows from these. Cardinalities stay.
-
-        "a" a :C . :x :p "a" .     <urn:dotr:%22a%22> a :C . :x :p <urn:dotr:%22a%22> .
-    """
-    subjects = {t[0] for t in explained if is_literal(t[0])}
-
-    def name(triple: Triple) -> Triple:
-        s, p, o = triple
-        return _name(s) if s in subjects else s, p, _name(o) if o in subjects and not p.endswith("ardinality>") else o
-
-    return name
 
 
 def _name(term: Term) -> Term:

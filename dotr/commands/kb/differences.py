@@ -23,7 +23,7 @@ def _terms(namespace: str, names: str) -> frozenset[Term]:
     return frozenset(f"<{namespace}{name}>" for name in names.split())
 
 
-_SAME: Final = f"<{OWL}sameAs>"
+SAME: Final = f"<{OWL}sameAs>"
 _REFLEXIVE: Final = _terms(OWL, "sameAs equivalentClass equivalentProperty") | _terms(RDFS, "subClassOf subPropertyOf")
 _RESOURCES: Final = _terms(RDFS, "Resource Literal Class member") | _terms(RDF, "Property")
 _DATATYPES: Final = _terms(RDF, "langString PlainLiteral XMLLiteral HTML") | _terms(RDFS, "Literal Datatype") | _terms(OWL, "real rational")
@@ -54,7 +54,7 @@ class KnownDifference(NamedTuple):
 
 def _is_of_datatypes(triple: Triple, _: GivenTerms) -> bool:
     about_types = any(term.startswith(f"<{XSD}") or term in _DATATYPES for term in (triple[0], triple[2]))
-    return about_types or (is_literal(triple[0]) and triple[1] in (_SAME, f"<{OWL}differentFrom>"))
+    return about_types or (is_literal(triple[0]) and triple[1] in (SAME, f"<{OWL}differentFrom>"))
 
 
 def _is_ill_formed(term: Term) -> bool:
@@ -71,7 +71,7 @@ def _is_reflexive(triple: Triple, _: GivenTerms) -> bool:
 
 
 KNOWN: Final = (
-    KnownDifference("`x owl:sameAs x` for every term", OWLRL, lambda t, _: t[1] == _SAME and t[0] == t[2]),
+    KnownDifference("`x owl:sameAs x` for every term", OWLRL, lambda t, _: t[1] == SAME and t[0] == t[2]),
     KnownDifference(
         "types, subsumption and disjointness of datatypes; a literal of a wrong form is an inconsistency",
         OWLRL,
@@ -93,7 +93,7 @@ KNOWN: Final = (
         OWLRL,
         lambda t, terms: _is_reflexive(t, terms) and f"<{RDF}Property>" in terms,
     ),
-    KnownDifference("the last property of a key is not compared", OWLRL, lambda t, terms: t[1] == _SAME and f"<{OWL}hasKey>" in terms),
+    KnownDifference("the last property of a key is not compared", OWLRL, lambda t, terms: t[1] == SAME and f"<{OWL}hasKey>" in terms),
     KnownDifference(
         "the last member of `owl:AllDifferent` and `owl:AllDisjointProperties` is not compared",
         DOTR,

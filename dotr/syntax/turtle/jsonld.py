@@ -54,8 +54,8 @@ def parse_jsonld(document: str, base: str = "") -> Iterator[Quad]:
     """Quads of a document whose contexts are inlined; the iteration raises SyntaxError for what is
     no JSON-LD, and ValueError for a relative IRI without a base (empty: none).
 
-    JSON-LD 1.1 writes a base direction only where `rdfDirection` is set (JSON-LD 1.1 API, 8.2.2), so
-    the direction of a text is left out.
+    The base direction of a text is left out, since `rdfDirection` is not set (JSON-LD 1.1 API,
+    8.2.2).
 
     >>> [str(quad) for quad in parse_jsonld('{"@id": "pump/7", "http://e/p": 1}', "http://e/")]
     ['<http://e/pump/7> <http://e/p> "1"^^<http://www.w3.org/2001/XMLSchema#integer>']
