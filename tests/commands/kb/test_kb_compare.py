@@ -10,8 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from dotr.commands.kb import comparison
-from dotr.commands.kb.comparison import Difference, compare, value_form
-from dotr.commands.kb.differences import DOTR, KNOWN, OWLRL
+from dotr.commands.kb.comparison import DOTR, KNOWN, OWLRL, Difference, compare, value_form
 from dotr.instant.datalog.entailment import Entailment, rule_set
 from dotr.model.datalog import DatalogRule
 from dotr.model.places import Document

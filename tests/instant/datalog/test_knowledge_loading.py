@@ -8,9 +8,8 @@ from pathlib import Path
 import pytest
 
 from dotr.errors.diagnostics import Diagnostic, Refused
-from dotr.instant.datalog.background.loading import load_graphs, read_graph
+from dotr.instant.datalog.background.loading import load_graphs, read_graph, syntaxes_of
 from dotr.instant.datalog.background.sources import Reading
-from dotr.instant.datalog.background.syntaxes import syntaxes_of
 
 pytestmark = pytest.mark.core
 
