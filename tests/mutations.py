@@ -142,6 +142,7 @@ class MutationRun:
     @pytest.hookimpl(tryfirst=True)
     def pytest_collection(self) -> None:
         """Keeps compiled rules and the oracle's answers, before a test imports the functions."""
+        import_module("hypothesis").__dict__["note"] = lambda value: None  # the true one refuses an example that a fork tries again
         rules, properties = import_module("dotr.languages.rules"), import_module("tests.support.properties")
         rules.__dict__["compile_rules"] = self.once(rules.compile_rules, lambda *arguments, **keywords: repr((arguments, keywords)))
         properties.__dict__["oracle"] = self.once(properties.oracle, lambda text, elements, program: repr((text, elements)))
@@ -418,6 +419,7 @@ def main(arguments: Sequence[str]) -> int:
         return 0
     tests = os.environ["DOTR_MUTATION_TESTS"].split("\n")
     options = ["--rootdir=.", "--tb=native", "-q", "-p", "no:xdist", "-p", "no:cacheprovider", "--hypothesis-profile=first-failure"]
+    options += ["-m", "not spark"]  # a fork shares its connections to the JVM, and waits for ever for the lock of a thread that it lacks
     status = pytest.main([*options, *tests], plugins=[run])
     _report("\n".join(summary(by_package=run.of_sample)))
     return int(status)
