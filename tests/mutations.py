@@ -142,7 +142,8 @@ class MutationRun:
     @pytest.hookimpl(tryfirst=True)
     def pytest_collection(self) -> None:
         """Keeps compiled rules and the oracle's answers, before a test imports the functions."""
-        import_module("hypothesis").__dict__["note"] = lambda value: None  # the true one refuses an example that a fork tries again
+        # An example that a fork tries again is outside of a test, where Hypothesis's own functions refuse to be called.
+        import_module("hypothesis").__dict__.update(note=lambda value: None, assume=_assume)
         rules, properties = import_module("dotr.languages.rules"), import_module("tests.support.properties")
         rules.__dict__["compile_rules"] = self.once(rules.compile_rules, lambda *arguments, **keywords: repr((arguments, keywords)))
         properties.__dict__["oracle"] = self.once(properties.oracle, lambda text, elements, program: repr((text, elements)))
@@ -325,6 +326,12 @@ class MutationRun:
             self.by_module[function.module][failed] += 1
         test, number = items[failed].nodeid if failed >= 0 else None, example if example >= 0 else None
         write(json.dumps([name, outcome, test, number, round(usage.ru_utime + usage.ru_stime, 2)]) + "\n")
+
+
+def _assume(condition: object) -> bool:
+    if not condition:
+        raise import_module("hypothesis.errors").UnsatisfiedAssumption
+    return True
 
 
 def _report(text: str) -> None:
