@@ -10,6 +10,7 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from hashlib import blake2b
+from itertools import islice
 from typing import Final
 
 from dotr.engine.multi_query import share_queries
@@ -18,24 +19,30 @@ from dotr.engine.spec import ProgramSpec, RuleSet
 from dotr.engine.static_answers import StaticAnswers
 from dotr.engine.stream_terms import StreamObjects
 from dotr.errors.diagnostics import Diagnostic, Refused, Severity
+from dotr.evaluation.expressions.identity import has_type, is_datatype
 from dotr.evaluation.limits import BOUNDS, LONGEST_TEXT, MOST_TEXT_OF_BACKGROUND
+from dotr.evaluation.triples.index import NO_ENDS, NO_TERMS, TripleIndex
 from dotr.instant.datalog.background.compiled_cache import CachePolicy, StoreFile, open_background
 from dotr.instant.datalog.background.knowledge import Knowledge
 from dotr.instant.datalog.background.loading import load_graphs
 from dotr.instant.datalog.closure.inconsistencies import visible_premises
-from dotr.instant.datalog.entailment import rule_set
+from dotr.instant.datalog.entailment import Entailment, rule_set
 from dotr.instant.stage_one import StaticLimitExceeded, plan_source
 from dotr.languages.registry import RuleLanguage, has_units, of_language, read_unit_files
 from dotr.model.datalog import DatalogRule
 from dotr.model.places import Document, Span
 from dotr.model.rules import FactSource, facts_of
-from dotr.model.terms import Prefixes, Term
+from dotr.model.terms import OWL, RDF_TYPE, RDFS, Prefixes, Term, iri, is_literal
 from dotr.temporal.layout.layers import lay_out
 from dotr.temporal.layout.retention import roles
 from dotr.temporal.layout.units import StreamUnit
 
 _MAX_CONTRADICTIONS: Final = 10
 """Contradictions of the background that are reported, at most."""
+_RANGE: Final = iri(RDFS + "range")
+_FUNCTIONAL, _OF_DATA = (iri(OWL + name) for name in ("FunctionalProperty", "DatatypeProperty"))
+_MAX_LITERALS: Final = 10_000
+"""Literals of a property that are compared with its range, at most."""
 
 
 def compile_program(spec: ProgramSpec, keeping: CachePolicy | StoreFile | None = None) -> CompiledProgram:
@@ -50,7 +57,6 @@ def compile_program(spec: ProgramSpec, keeping: CachePolicy | StoreFile | None =
     """
     from dotr.languages.allowances import allowances, without_allowed
     from dotr.languages.declarations import nothing_said
-    from dotr.languages.literal_warnings import literal_warnings
     from dotr.syntax.datalog import parse_datalog
 
     BOUNDS.start(LONGEST_TEXT, MOST_TEXT_OF_BACKGROUND)
@@ -81,7 +87,7 @@ def compile_program(spec: ProgramSpec, keeping: CachePolicy | StoreFile | None =
         static_queries = _static_queries(program, static)
     except StaticLimitExceeded as over:
         raise Refused([*problems, _over_background(spec, ruleset, units, over)]) from None
-    further = [*static_queries, *_idle_ticks(program), *_spread_warnings(program), *_unit_warnings(program), *literal_warnings(program)]
+    further = [*static_queries, *_idle_ticks(program), *_spread_warnings(program), *_unit_warnings(program), *_literal_warnings(program)]
     shared = {query.label: query.span for query in ruleset.queries}
     queries = {role.span: shared[role.origin] for rule in ruleset.rules for role in roles(rule) if role.origin in shared}
     kept, further_silenced = without_allowed(further, allowed, queries)
@@ -257,6 +263,51 @@ def warnings_on_conditions(program: CompiledProgram, objects: StreamObjects) -> 
     from dotr.languages.rules.never_true import never_true
 
     return never_true(program, objects)
+
+
+def _literal_warnings(program: CompiledProgram) -> Iterator[Diagnostic]:
+    """Warnings about literals in the axioms of a background with OWL 2 RL: functional properties of
+    data that windows merge (K403), and literals outside the range of their property (K404).
+    """
+    if program.spec.entailment is not Entailment.OWL2RL:
+        return
+    background = program.knowledge.background
+    ranges = background.by_subject.get(_RANGE, NO_ENDS)
+    merging = next((unit for unit in program.units if unit.merges_instants), None)
+    if merging is not None:
+        types = background.by_object.get(RDF_TYPE, NO_ENDS)
+        of_data = set(types.get(_OF_DATA, NO_TERMS))
+        for name in sorted(types.get(_FUNCTIONAL, NO_TERMS)):
+            if name in of_data or any(map(is_datatype, ranges.get(name, NO_TERMS))):
+                yield Diagnostic(
+                    "K403",
+                    f"{name} is functional, and the windows of {merging.noun} {merging.name} merge its values of several instants",
+                    None,
+                    "Two different values of one subject in a window are a contradiction (dt-diff): take the axiom out of the background, "
+                    "or give each reading a subject of its own.",
+                    Severity.WARNING,
+                )
+    for name, datatypes in sorted(ranges.items()):
+        found = _outside(background, name, [each for each in datatypes if is_datatype(each)])
+        if found is not None:
+            yield Diagnostic(
+                "K404",
+                f"{name} has the value {found[0]}, which is not in its range {found[1]}",
+                None,
+                "dt-not-type does not count: nothing contradicts. Mend the value, or the range; further values are not told.",
+                Severity.WARNING,
+            )
+
+
+def _outside(background: TripleIndex, name: Term, datatypes: list[Term]) -> tuple[Term, Term] | None:
+    """A literal of a property, and a datatype of its range that the literal does not have."""
+    if not datatypes:
+        return None
+    for value in islice(background.by_object.get(name, NO_ENDS), _MAX_LITERALS):
+        for datatype in datatypes:
+            if is_literal(value) and not has_type(value, datatype):
+                return value, datatype
+    return None
 
 
 def warnings_on_windows(program: CompiledProgram, objects: StreamObjects) -> Iterator[Diagnostic]:

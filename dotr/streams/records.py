@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, Final, NamedTuple, Protocol
 
-from dotr.errors.diagnostics import DotrError, Refused
+from dotr.errors.diagnostics import Diagnostic, DotrError, Refused
 from dotr.evaluation.limits import LIMITS
 from dotr.model.places import Document
 from dotr.model.stream import DeadLetter, Element, InputElement, Reason
@@ -435,3 +435,14 @@ class MessageSource(Protocol):
 
     def receiver(self) -> Receiver:
         """A receiver, not yet started; raises `Refused` where its library is missing."""
+
+
+class InputFailed(DotrError):
+    """Failure of an input that cannot be read further, with the reason as `diagnostic`.
+
+    Before the first element it is raised as an error of the user (`Refused`); later the run fails.
+    """
+
+    def __init__(self, code: str, message: str, hint: str = "") -> None:
+        self.diagnostic = Diagnostic(code, message, None, hint)
+        super().__init__(str(self.diagnostic))

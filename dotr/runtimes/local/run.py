@@ -37,10 +37,9 @@ from dotr.runtimes.monitoring.totals import ReportTotals, RunFailed, Totals
 from dotr.runtimes.pipeline.build import Pipeline, with_clock
 from dotr.streams.connectors.opening import OpenedSinks, check_secrets, open_sinks
 from dotr.streams.connectors.receivers import MessageQueue
-from dotr.streams.failures import InputFailed
 from dotr.streams.merge.bounded import merged
 from dotr.streams.merge.live import Channel, LiveElements, live_instants
-from dotr.streams.records import ReceivingFailed, SourcedElement
+from dotr.streams.records import InputFailed, ReceivingFailed, SourcedElement
 from dotr.streams.sinks.files import WriteFailed
 from dotr.temporal.matching.rule_counts import RuleCounts
 

@@ -23,11 +23,10 @@ from dotr.streams.connectors.kafka.channels import BoundedTopics, OpenedTopics, 
 from dotr.streams.connectors.kafka.section import kafka_input
 from dotr.streams.connectors.kafka.topics import KafkaInput
 from dotr.streams.connectors.registry import message_source
-from dotr.streams.failures import InputFailed
 from dotr.streams.formats.lines import STANDARD_INPUT, standard_bytes
 from dotr.streams.formats.reading import check_input, clock_of, has_date_times
 from dotr.streams.merge.folders import Folder, GrowingInput, stable_files
-from dotr.streams.records import ElementMap, Format, GraphSettings, InputFile, MessageSource
+from dotr.streams.records import ElementMap, Format, GraphSettings, InputFailed, InputFile, MessageSource
 from dotr.streams.times import parse_delay
 from dotr.syntax.quantities import parse_size
 

@@ -47,11 +47,10 @@ from dotr.runtimes.spark.start.session import cores, is_dynamic, is_local, start
 from dotr.streams.connectors.kafka.cluster import check_identities
 from dotr.streams.connectors.kafka.topics import PartitionJournal
 from dotr.streams.connectors.opening import check_no_older_output, check_secrets, dead_letter_batches, event_batches
-from dotr.streams.failures import InputFailed
 from dotr.streams.formats.lines import STANDARD_INPUT
 from dotr.streams.formats.maps import parsed_map
 from dotr.streams.formats.segments import RECEIVED, SEGMENT, SPOOL, spool_folder
-from dotr.streams.records import Format, InputFile
+from dotr.streams.records import Format, InputFailed, InputFile
 from dotr.streams.sinks.batches import BatchHistory, Check, check_nothing
 from dotr.streams.sinks.files import WriteFailed
 from dotr.temporal.layout.layers import lay_out

@@ -17,7 +17,7 @@ from typing import Final, ParamSpec, TypeVar
 from dotr.errors.diagnostics import Diagnostic, DotrError, Refused, Severity
 from dotr.model.places import Document, Span
 from dotr.runtimes.monitoring.totals import InputLost, RunFailed
-from dotr.streams.failures import InputFailed
+from dotr.streams.records import InputFailed
 
 P = ParamSpec("P")
 R = TypeVar("R")

@@ -38,8 +38,7 @@ from dotr.runtimes.spark.exchange.worker_cache import input_of, without_garbage_
 from dotr.runtimes.spark.planning.granules import Piece, has_ranges, range_starts, records_of_granule, scan_parts, scan_range
 from dotr.runtimes.spark.planning.index_files import BEAT_SECONDS, IndexFiles, index_folder
 from dotr.runtimes.spark.planning.indexed_topics import IndexedTopics, end_of_range, offset_range_starts, piece_of_partition
-from dotr.streams.failures import InputFailed
-from dotr.streams.records import InputFile, Position
+from dotr.streams.records import InputFailed, InputFile, Position
 
 INDEXED_BYTES: Final = 64 << 20
 """Bytes of bounded inputs above which they are indexed by tasks."""

@@ -27,8 +27,7 @@ from dotr.runtimes.spark.exchange.spilled_rows import FIRINGS, SpillBuffer, Spil
 from dotr.runtimes.spark.exchange.task import Task
 from dotr.runtimes.spark.exchange.worker_cache import layers_of, program_of, terms_of, without_garbage_collection
 from dotr.runtimes.spark.tasks.inputs import TaskInputs, admit
-from dotr.streams.failures import InputFailed
-from dotr.streams.records import SourcedElement
+from dotr.streams.records import InputFailed, SourcedElement
 from dotr.temporal.matching.rule_counts import RuleCounts
 
 if TYPE_CHECKING:

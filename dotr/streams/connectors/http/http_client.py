@@ -37,7 +37,12 @@ _BETWEEN: Final = r"[\s\0\ufffd]*"
 
 
 class Redaction:
-    r"""Function that replaces secrets in a text by `***`.
+    r"""Function that replaces secrets in a text of a server by `***`: a token, a password, the query
+    of the URL.
+
+    A secret is found in the escapes of JSON, HTML and URLs too, in either case of its letters, and
+    with white space between its characters, since a server may escape, fold or wrap what it
+    repeats.
 
     - `secrets`: the secrets; empty ones are ignored.
 

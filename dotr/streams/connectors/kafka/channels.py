@@ -14,11 +14,10 @@ from dotr.streams.connectors.kafka.cluster import Cluster, NoResponse, TopicWatc
 from dotr.streams.connectors.kafka.feed import KafkaFeed, RecordDecoder, partition_file, record_decoder, with_lost
 from dotr.streams.connectors.kafka.reader import PartitionQueue, TopicReader
 from dotr.streams.connectors.kafka.topics import LATEST, KafkaInput, LostRange, Partition
-from dotr.streams.failures import InputFailed
 from dotr.streams.lateness import Lateness
 from dotr.streams.merge.live import Channel
 from dotr.streams.merge.paces import EventClock, NoRateLimit, PacedFeed, RateLimit
-from dotr.streams.records import InputFile, Record
+from dotr.streams.records import InputFailed, InputFile, Record
 
 _AHEAD = 10_000
 """Limit of the elements that an input may be read ahead of slower ones."""

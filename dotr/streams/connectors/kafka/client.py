@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 from dotr.errors.diagnostics import refuse
 from dotr.streams.connectors.kafka.topics import KafkaInput
-from dotr.streams.failures import InputFailed
+from dotr.streams.records import InputFailed
 from dotr.syntax.environment import VARIABLE, revealed
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 from dotr.errors.diagnostics import DotrError, did_you_mean
 from dotr.streams.connectors.kafka.client import ClientEvents, admin, error_text, kafka, permanent_failure
 from dotr.streams.connectors.kafka.topics import EARLIEST, EARLIEST_OFFSET, LATEST_OFFSET, KafkaInput, Partition
-from dotr.streams.failures import InputFailed
+from dotr.streams.records import InputFailed
 
 if TYPE_CHECKING:
     from confluent_kafka import KafkaError, TopicPartition
