@@ -15,7 +15,7 @@ from dotr.commands.kb.differences import DOTR, KNOWN, OWLRL
 from dotr.instant.datalog.entailment import Entailment, rule_set
 from dotr.model.datalog import DatalogRule
 from dotr.model.places import Document
-from dotr.model.terms import XSD, Triple
+from dotr.model.terms import OWL, XSD, Triple
 from dotr.syntax.datalog import parse_datalog
 from dotr.syntax.turtle.graphs import read_graph
 from tests.conftest import Project
