@@ -13,10 +13,14 @@ from dotr.evaluation.triples.index import HIDDEN
 from dotr.model.terms import RDF_TYPE, Term, Triple
 
 LITERAL_TYPE: Final = f"{HIDDEN}literalType>"
+SHARED_TYPE: Final = f"{HIDDEN}sharedType>"
+"""Of a literal, the types of all literals of its value."""
 OF: Final = f"{HIDDEN}of>"
 READ: Final = f"{HIDDEN}read>"
 SAME_VALUE: Final = f"{HIDDEN}sameValue>"
-OF_LITERALS: Final = frozenset((LITERAL_TYPE, OF, READ, SAME_VALUE, *(f"{HIDDEN}{name}>" for name in ("compared", "typed", "typedAll"))))
+OF_LITERALS: Final = frozenset(
+    (LITERAL_TYPE, SHARED_TYPE, OF, READ, SAME_VALUE, *(f"{HIDDEN}{name}>" for name in ("compared", "typed", "typedAll")))
+)
 """The auxiliary relations about literals."""
 _PREFIX: Final = f"{HIDDEN}of/"
 

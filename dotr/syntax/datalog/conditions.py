@@ -30,6 +30,7 @@ class ForbiddenParts(NamedTuple):
 class ConditionReader(AtomReader):
     """Parser of declarations, FILTER and BIND."""
 
+    is_of_rule_set = False
     _forbidden: ClassVar[ForbiddenParts] = ForbiddenParts(
         "K209",
         "a Datalog rule",
@@ -98,7 +99,7 @@ class ConditionReader(AtomReader):
         """The SPARQL expression between two offsets; None after a reported syntax error."""
         span = Span(self._document, start, end)
         try:
-            expression = parse_expression(span, self._prefixes)
+            expression = parse_expression(span, self._prefixes, is_of_rule_set=self.is_of_rule_set)
         except Refused as refused:
             self.problems += refused.diagnostics
             return None

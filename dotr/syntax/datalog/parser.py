@@ -24,11 +24,11 @@ from dotr.syntax.datalog.tokens import ARROW, MARK, VARIABLE, WORD, DatalogToken
 _FUNCTIONS: Final = ("COUNT", "SUM", "AVG", "MIN", "MAX")
 
 
-def parse_datalog(document: Document, prefixes: Prefixes) -> tuple[DatalogRule, ...]:
+def parse_datalog(document: Document, prefixes: Prefixes, *, is_of_rule_set: bool = False) -> tuple[DatalogRule, ...]:
     """Parse the rules and facts of a file, in their order; a fact is a rule without a body.
 
-    `prefixes` (prefix to namespace IRI) are used if the file declares none. Raises `Refused` with
-    all errors.
+    `prefixes` (prefix to namespace IRI) are used if the file declares none. `is_of_rule_set`: it is
+    a built-in rule set, which has functions of its own. Raises `Refused` with all errors.
 
     >>> document = Document("b.dlog", ":in(?a, ?b) :- :at(?a, ?c), :in[?c, ?b] .")
     >>> (rule,) = parse_datalog(document, {"": "http://e/"})
@@ -36,6 +36,7 @@ def parse_datalog(document: Document, prefixes: Prefixes) -> tuple[DatalogRule, 
     ('b.dlog:1', 1, 2)
     """
     parser = _Parser(document, prefixes)
+    parser.is_of_rule_set = is_of_rule_set
     rules: list[DatalogRule] = []
     line, counted_to = 1, 0
     for tokens in statements(document.text):

@@ -70,7 +70,7 @@ def parse_select(span: Span, prefixes: Prefixes, places: ConditionPlaces | None 
     return parse_tokens(tokens, grammar.QUERY, read, no_references="")
 
 
-def parse_expression(span: Span, prefixes: Prefixes, places: ConditionPlaces | None = None) -> Expression:
+def parse_expression(span: Span, prefixes: Prefixes, places: ConditionPlaces | None = None, *, is_of_rule_set: bool = False) -> Expression:
     """Return an expression of `if`, `with` or a Datalog body.
 
     Raises `Refused`, also for EXISTS and aggregates. The spans of its conjuncts are added to
@@ -86,6 +86,7 @@ def parse_expression(span: Span, prefixes: Prefixes, places: ConditionPlaces | N
         raise Refused(tokens.problems) if tokens.problems else refuse("Q101", "an expression is missing", span)
 
     def read(reading: QueryReader, node: grammar.ParseNode) -> Expression:
+        reading.is_of_rule_set = is_of_rule_set
         reading.no_exists = "in an expression outside a query"
         reading.no_aggregates = "An aggregate of events is a separate clause: and ?x = avg(E.?v) of E … within …"
         expression = reading.expression(node)

@@ -18,6 +18,7 @@ from dotr.errors.diagnostics import Diagnostic, did_you_mean
 from dotr.evaluation.expressions.casts import CASTS
 from dotr.evaluation.expressions.functions import FUNCTIONS
 from dotr.evaluation.expressions.regexes import unsupported_reason
+from dotr.evaluation.triples.index import HIDDEN
 from dotr.model.algebra import AggregateCall, Attribute, Call, Const, Exists, Expression, Pattern, Slot, TimeOf, Var, chain
 from dotr.model.places import Span
 from dotr.model.terms import RDF, XSD, Term, iri, literal_parts, triple_term
@@ -36,6 +37,7 @@ class ExpressionReader:
 
     - `no_references`: where `M.?v` is refused, the place for messages (`in BIND`); else empty.
     - `no_exists`: the same for EXISTS.
+    - `is_of_rule_set`: the hidden functions of the built-in rule sets are known.
     - `aggregates`: variables of the aggregates read so far; None where aggregates are refused.
     - `no_aggregates`: hint for a refused aggregate.
     """
@@ -45,6 +47,7 @@ class ExpressionReader:
         self.problems: list[Diagnostic] = []
         self.no_references = no_references
         self.no_exists = ""
+        self.is_of_rule_set = False
         self.aggregates: dict[AggregateCall, str] | None = None
         self.no_aggregates = "Aggregates are allowed in the SELECT line, HAVING and ORDER BY of a query."
         self._anonymous_slots: dict[BNode, Slot] = {}
@@ -276,7 +279,7 @@ class ExpressionReader:
             return Call(word, arguments)
         function = self.leaf_value(node.iri)
         name = function.term if isinstance(function, Const) else ""
-        if name not in FUNCTIONS:
+        if name not in FUNCTIONS or (name.startswith(HIDDEN) and not self.is_of_rule_set):
             hint = _cast_hint(name, token.text) or "Functions with an IRI are the casts, such as xsd:integer(?x)."
             self.problem("Q115", f"unknown function {token.text}", token.span, hint)
         elif len(arguments) != FUNCTIONS[name].least or node.distinct:

@@ -10,7 +10,7 @@ from dotr.instant.datalog.background.knowledge import Knowledge
 from dotr.instant.datalog.entailment import Entailment, rule_set
 from dotr.model.algebra import Const, TriplePattern, Var
 from dotr.model.places import Document
-from dotr.model.terms import OWL, Triple, iri
+from dotr.model.terms import OWL, XSD, Triple, iri, is_literal
 from dotr.syntax.datalog import parse_datalog
 from dotr.temporal.horizons.closure import HorizonClosure
 from dotr.temporal.horizons.facts import StaticFacts
@@ -129,6 +129,15 @@ def test_no_literal_is_put_for_another() -> None:
     given = graph(":of owl:inverseOf :nr . :K owl:hasKey ( :nr ) . :a :nr 8 . :b :nr 8.0 . :c owl:sameAs 8 . :d owl:sameAs 8")
     for place, known, _ in closures(given):
         assert known == given, place
+
+
+def test_the_type_of_a_literal_gives_an_equal_one_no_triples() -> None:
+    given = graph(
+        ":out owl:inverseOf :nr . :nr a owl:InverseFunctionalProperty . "
+        ":R owl:onProperty :nr, :out ; owl:hasValue 5.0 ; owl:someValuesFrom owl:Thing . :j a :R"
+    )
+    for place, known, _ in closures(given):
+        assert {t[2] for t in known if is_literal(t[2])} == {f'"5.0"^^<{XSD}decimal>'}, place
 
 
 HEADED = graph(

@@ -71,6 +71,7 @@ QUERIES: Final = [
     ("SELECT (SUM(COUNT(«?y»)) AS ?n) { ?x :p ?y }", "Q113", "COUNT is not allowed here"),
     ("SELECT ?x { VALUES (?x ?y) { (:a :b) («:c») } }", "Q114", "a row of 1 for 2"),
     ("SELECT ?x { ?x :p ?y FILTER(«:near»(?x, ?y)) }", "Q115", "unknown function :near"),
+    ("SELECT ?x { ?x :p ?y FILTER(«<urn:dotr:hidden:equal>»(?x, ?y)) }", "Q115", "unknown function <urn:dotr:hidden:equal>"),
     ("SELECT ?x { ?x :p ?y FILTER(«xsd:integer»(?x, ?y)) }", "Q115", "one argument"),
     ("SELECT ?x { _:n :p ?x { «_:n» :q ?y } }", "Q116", "two graph patterns"),
     ("SELECT ?x { ?x :p ?y FILTER(" + "(" * 148 + "«(»?y) }", "Q117", "more than 150 brackets"),

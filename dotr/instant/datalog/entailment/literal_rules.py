@@ -7,6 +7,9 @@ that are literals; the patterns with such a subject are those of the hidden pred
     [?x, rdf:type, ?d] :- [?c, rdfs:subClassOf, ?d], [?x, rdf:type, ?c] .
     [?x, hidden:literalType, ?d] :- [?c, rdfs:subClassOf, ?d], [?x, hidden:literalType, ?c] .
 
+A literal keeps its term: where another pattern binds it, its type is one of its value,
+`?x hidden:sharedType ?c`, which no row concludes from alone.
+
 A variable that several patterns have as an object is compared by value in a further rule:
 
     [?x, owl:sameAs, ?y] :- [?p, rdf:type, owl:InverseFunctionalProperty],
@@ -24,7 +27,7 @@ from dataclasses import replace
 from itertools import chain, combinations
 from typing import Final
 
-from dotr.evaluation.triples.generalised import LITERAL_TYPE, OF, READ, SAME_VALUE
+from dotr.evaluation.triples.generalised import LITERAL_TYPE, OF, READ, SAME_VALUE, SHARED_TYPE
 from dotr.evaluation.triples.index import HIDDEN
 from dotr.model.algebra import Call, Const, Slot, TriplePattern, Var
 from dotr.model.datalog import Bind, BodyItem, DatalogRule, FilterItem
@@ -33,6 +36,7 @@ from dotr.model.terms import OWL, RDF_NIL, RDF_TYPE, Variable, iri
 _READ, _SAME_VALUE, _ALL = Const(READ), Const(SAME_VALUE), Const(f"{HIDDEN}all>")
 _TYPE: Final = Const(RDF_TYPE)
 _LITERAL_TYPE: Final = Const(LITERAL_TYPE)
+_SHARED_TYPE: Final = Const(SHARED_TYPE)
 _NOTHING: Final = Const(iri(OWL + "Nothing"))
 _SAME: Final = Const(iri(OWL + "sameAs"))
 _VALUES: Final = tuple(Const(iri(OWL + name)) for name in ("hasValue", "targetValue"))
@@ -58,7 +62,7 @@ def literal_rules(rules: Sequence[DatalogRule]) -> Iterator[DatalogRule]:
 
 def is_of_literals(predicate: Slot) -> bool:
     """True for the predicate of a pattern or head whose subject is a literal."""
-    return predicate == _LITERAL_TYPE or (isinstance(predicate, Var) and predicate.name.startswith("of_"))
+    return predicate in (_LITERAL_TYPE, _SHARED_TYPE) or (isinstance(predicate, Var) and predicate.name.startswith("of_"))
 
 
 def _choices(names: Sequence[Variable]) -> Iterable[tuple[Variable, ...]]:
@@ -92,12 +96,15 @@ def _over_literals(rule: DatalogRule, some: Sequence[Variable]) -> DatalogRule:
     schema: dict[BodyItem, None] = {}
     heads: list[TriplePattern] = []
     known = set[Variable]()  # those that a pattern of literals binds
+    firm = {slot for item in rule.body for slot in _ends(item)}  # those whose term a pattern of data binds
+    firm |= {head.subject for head in rule.head if head.predicate == _ALL}
     chosen: set[Slot] = set(map(Var, some))
     for item in rule.body:
         if isinstance(item, TriplePattern) and _is_of_individuals(item) and item.subject in chosen and item.predicate != _ALL:
             known.update(name for name in some if Var(name) == item.subject)
             if item.predicate == _TYPE:
-                item = replace(item, predicate=_LITERAL_TYPE)
+                item = replace(item, predicate=_SHARED_TYPE if item.subject in firm else _LITERAL_TYPE)
+                firm.add(item.subject)
             else:
                 assert isinstance(item.predicate, Var)
                 of = Var(f"of_{item.predicate.name}")
@@ -119,11 +126,16 @@ def _over_literals(rule: DatalogRule, some: Sequence[Variable]) -> DatalogRule:
     return replace(rule, head=tuple(heads), body=(*schema, *body, *tests))
 
 
+def _ends(item: BodyItem) -> tuple[Slot, ...]:
+    """The subject and the object of a pattern of a property."""
+    return (item.subject, item.object) if isinstance(item, TriplePattern) and isinstance(item.predicate, Var) else ()
+
+
 def _literals(item: BodyItem) -> Iterator[tuple[str, Variable]]:
     """The places and variables of a pattern of data that may be literals, and are compared as
     such."""
     if isinstance(item, TriplePattern) and (isinstance(item.predicate, Var) or item.predicate in _VALUES):
-        if isinstance(item.subject, Var) and item.predicate != _LITERAL_TYPE and is_of_literals(item.predicate):
+        if isinstance(item.subject, Var) and isinstance(item.predicate, Var) and is_of_literals(item.predicate):
             yield "subject", item.subject.name
         if isinstance(item.object, Var):
             yield "object", item.object.name

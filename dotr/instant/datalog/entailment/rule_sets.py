@@ -71,7 +71,7 @@ def _read(name: str) -> tuple[DatalogRule, ...]:
     starts = [start for start, _ in rows]
     return tuple(
         replace(rule, name=rows[bisect_right(starts, rule.span.start) - 1][1], of_rule_set=True)
-        for rule in parse_datalog(document, {})
+        for rule in parse_datalog(document, {}, is_of_rule_set=True)
         if rule.span is not None
     )
 
