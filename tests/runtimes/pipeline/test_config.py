@@ -211,7 +211,7 @@ def test_file_of_another_extension_is_refused_at_its_place(tmp_path: Path, name:
         (("input", 0), "pth", "path"),
         ((), "engin", "engine"),
         # a few letters of another word are no misspelling
-        *[(("input", 0), key, "") for key in ("stem", "id", "title", "wait", "timeout", "type")],
+        *[(("input", 0), key, "") for key in ("shape", "id", "title", "wait", "timeout", "type")],
     ],
 )
 def test_hint_for_an_unknown_key_is_what_it_means(section: Location, key: str, meant: str) -> None:
