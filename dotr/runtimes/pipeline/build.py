@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from dotr.engine.program import CompiledProgram
-from dotr.errors.diagnostics import Diagnostic, Refused
+from dotr.errors.diagnostics import Diagnostic, Refused, Severity
 from dotr.languages.programs import compile_program
 from dotr.model.time import UNITS, Clock, Micros
 from dotr.runtimes.monitoring.dead_letter_log import WARNINGS_PER_KIND
@@ -31,6 +31,7 @@ from dotr.runtimes.pipeline.outputs import key_problems, read_outputs, targets_o
 from dotr.streams.connectors.kafka.channels import OpenedTopics
 from dotr.streams.connectors.kafka.topics import KafkaInput
 from dotr.streams.connectors.opening import Destination, Output
+from dotr.streams.connectors.registry import message_warnings
 from dotr.streams.formats.maps import shapes_of
 from dotr.streams.merge.folders import GrowingInput
 from dotr.streams.records import InputFile
@@ -231,9 +232,36 @@ def _existing_outputs(targets: Sequence[Target]) -> list[Diagnostic]:
 
 def check_files(config: Config) -> list[Diagnostic]:
     """Problems of a configuration's inputs and outputs that a check without a run can detect."""
-    from dotr.runtimes.pipeline.input_warnings import input_warnings
 
     problems: list[Diagnostic] = []
     read_inputs(config, problems)
     read_outputs(config, problems, on_spark=config.settings.engine == "spark")
-    return [*problems, *_path_conflicts(config, targets_of(config)), *input_warnings(config)]
+    return [*problems, *_path_conflicts(config, targets_of(config)), *_input_warnings(config)]
+
+
+def _input_warnings(config: Config) -> Iterator[Diagnostic]:
+    """Warnings of all inputs: inputs whose silence delays all others (I113), MQTT inputs whose
+    quality of service permits loss (I114), topic filters that match more than is meant (I115), and
+    HTTP inputs without tokens (I116)."""
+    yield from _idle_warnings(config)
+    for number, section in enumerate(config.settings.input):
+        received = section.mqtt or section.http
+        if received is not None:
+            yield from message_warnings(received, config.files.place("input", number, config.transport("input", number)), section.name)
+
+
+def _idle_warnings(config: Config) -> Iterator[Diagnostic]:
+    """Warnings (I113) of inputs of brokers and servers that grow and are never idle: while one of
+    them, or one of their partitions, is silent, no instant closes."""
+    for number, section in enumerate(config.settings.input):
+        transport = config.transport("input", number)
+        if section.idle is not None or transport == "path" or (section.kafka is not None and section.kafka.endingOffsets is not None):
+            continue
+        silent = f"input {section.name}" if section.kafka is None else f"a partition of input {section.name}"
+        yield Diagnostic(
+            "I113",
+            f"no instant closes while {silent} is silent",
+            config.files.tree.key_span(("input", number, transport)),
+            "Say how long to wait for it, such as idle: 1 min; or accept it: report: { accept: [I113] }",
+            Severity.WARNING,
+        )
