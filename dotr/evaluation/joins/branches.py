@@ -302,8 +302,17 @@ def _check_paths(branch: Branch, bound: Variables, constants: Variables, nodes: 
     paths = [each for each in branch.patterns if isinstance(each, PathPattern)]
     if not paths:
         return
-    reached = set(bound | variables_of(each for each in (*branch.patterns, *branch.terms) if not isinstance(each, PathPattern)))
-    _spread(paths, reached, constants)
+    reached = set(bound | variables_of(each for each in branch.patterns if not isinstance(each, PathPattern)))
+    known = -1
+    while known < len(reached):
+        known = len(reached)
+        _spread(paths, reached, constants)
+        for term in branch.terms:  # taken apart where it is bound, and made where all its parts are
+            parts = [slot.name for slot in (term.subject, term.predicate, term.object) if isinstance(slot, Var)]
+            if term.term.name in reached:
+                reached.update(parts)
+            elif reached.issuperset(parts):
+                reached.add(term.term.name)
     nodes |= _nodes(branch, nodes)
     for each in paths:
         ends = [slot.name for slot in (each.subject, each.object) if isinstance(slot, Var)]

@@ -34,6 +34,7 @@ OBJECTS = [*NODES, '"s"', *NUMBERS]
 
 
 def naive(triples: set[Triple], rules: list[DatalogRule]) -> tuple[set[Triple], set[Contradiction]]:
+    """The least model of rules of a rule set, in which a blank node may be a predicate."""
     known = set(triples)
     while True:
         derived: set[Triple] = set()
@@ -43,7 +44,7 @@ def naive(triples: set[Triple], rules: list[DatalogRule]) -> tuple[set[Triple], 
                 if not rule.head:
                     premises = {instance(item, binding) for item in rule.body if isinstance(item, TriplePattern)}
                     contradictions.add(Contradiction(rule.name, tuple(sorted(premises))))
-                derived |= {t for t in (instance(head, binding) for head in rule.head) if t[0][0] != '"' and t[1][0] == "<"}
+                derived |= {t for t in (instance(head, binding) for head in rule.head) if t[0][0] != '"' and t[1][0] in "<_"}
         if derived <= known:
             return known, contradictions
         known |= derived
