@@ -223,7 +223,7 @@ def test_shared_and_full_queries_are_explained(project: Project) -> None:
 
 def test_evaluation_of_a_query_is_explained(project: Project) -> None:
     """By joins from the new triples, by operators from the new triples, or in full."""
-    where = {"A": "?x a :A", "B": "?x a :B ; :in/:of* ?y", "C": "?x a :C FILTER NOT EXISTS { ?q :r ?y }"}
+    where = {"A": "?x a :A", "B": "?x a :B ; (:in?/:of*)* ?y", "C": "?x a :C FILTER NOT EXISTS { ?q :r ?y }"}
     queries = "".join(f"query {label} = [ SELECT ?x WHERE {{ {text} }} ]\n" for label, text in where.items())
     count = "query D = [ SELECT (COUNT(?s) AS ?x) WHERE { ?s :p ?o } ]\n"
     rules = "".join(f"rule Of{label} define E{label} = [ ?x a :E ] from {label} with E{label}.?x = {label}.?x\n" for label in "ABCD")

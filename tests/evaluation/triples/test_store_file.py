@@ -22,7 +22,7 @@ from dotr.instant.datalog.background.compiled_cache import Background, CachePoli
 from dotr.instant.datalog.background.compiled_store import CompiledStore, write_store
 from dotr.instant.datalog.background.knowledge import close_background
 from dotr.instant.datalog.background.loading import load_graphs
-from dotr.instant.datalog.background.sources import Sources
+from dotr.instant.datalog.background.sources import Reading, Sources
 from dotr.instant.datalog.closure.closed_instant import Contradiction
 from dotr.instant.datalog.entailment import Entailment, rule_set
 from dotr.model.places import Document
@@ -277,8 +277,8 @@ def test_sources_changed_during_reading_build_no_store(tmp_path: Path, sources: 
     graph = Path(sources.graphs[0])
     load = load_graphs
 
-    def slowly(paths: tuple[str, ...]) -> list[tuple[str, str, str]]:
-        found = load(paths)
+    def slowly(paths: tuple[str, ...], reading: Reading) -> list[tuple[str, str, str]]:
+        found = load(paths, reading)
         graph.write_text(GRAPH + "<http://e/x> <http://e/p> <http://e/y> .\n")
         return found
 
