@@ -123,7 +123,10 @@ def test_job_grows_with_its_workers_and_survives_the_loss_of_one(tmp_path: Path,
     killed: list[int] = []
     losing = threading.Thread(target=lose_a_worker, args=(folder, killed))
     losing.start()
-    commands = f"exec 2>&1\n{cluster.commands.replace('7077', port)}trap 'kill $(jobs -p); wait' EXIT\n{packed.commands}"
+    registered = (
+        "until [ \"$(grep -c 'Registering worker' out/master.log)\" = 2 ]; do sleep 0.1; done\n"  # a job counts the cores at its start
+    )
+    commands = f"exec 2>&1\n{cluster.commands.replace('7077', port)}trap 'kill $(jobs -p); wait' EXIT\n{registered}{packed.commands}"
     told = run(commands, folder, submits=True, cache="/proc/self/cwd/cache")
     losing.join()
     assert "The state moves from 1 to 2 buckets: there are 2 cores." in told
