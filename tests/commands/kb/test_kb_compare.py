@@ -21,8 +21,6 @@ from tests.conftest import Project
 from tests.instant.datalog.test_entailment_owlrl import PREFIXES, ontologies
 from tests.support.paths import ROOT
 
-pytestmark = pytest.mark.core
-
 ROWS = {row.row for row in KNOWN}
 
 

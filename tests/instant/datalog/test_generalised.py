@@ -17,7 +17,6 @@ from dotr.temporal.horizons.facts import StaticFacts
 from dotr.temporal.horizons.rules import CONTRADICTION
 from tests.instant.datalog.test_entailment_rows import graph
 
-pytestmark = pytest.mark.core
 RULES = rule_set(Entailment.OWL2RL)
 EMPTY = Knowledge.load((), RULES)
 

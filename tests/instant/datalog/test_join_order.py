@@ -23,8 +23,6 @@ from dotr.model.places import Document
 from dotr.model.terms import OWL, RDF_FIRST, RDF_NIL, RDF_REST, RDF_TYPE, RDFS, Triple, iri
 from dotr.syntax.datalog import parse_datalog
 
-pytestmark = pytest.mark.core
-
 SUBCLASS, SUBPROPERTY = iri(RDFS + "subClassOf"), iri(RDFS + "subPropertyOf")
 
 

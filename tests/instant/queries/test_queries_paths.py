@@ -19,8 +19,6 @@ from tests.evaluation.triples.test_store_index import mapped
 from tests.instant.queries.test_queries_plans import NAMES, NODES, NUMBERS, PREDICATES, Author, check
 from tests.instant.queries.test_queries_structure import by_oxigraph
 
-pytestmark = pytest.mark.core
-
 EX = "http://e/"
 
 
