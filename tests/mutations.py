@@ -71,7 +71,7 @@ class Example:
     run: Callable[[], object]
 
     def passes(self) -> bool:
-        """Whether the test does, or leaves the example out."""
+        """True if the test does, or leaves the example out."""
         try:
             self.run()
         except Exception as error:

@@ -79,7 +79,7 @@ def has_value(term: Term) -> bool:
 
 
 def is_of(term: Term, datatype: Term) -> bool:
-    """Whether a literal has a type of OWL 2 RL (numbers, booleans and strings)."""
+    """True if a literal has a type of OWL 2 RL (numbers, booleans and strings)."""
     value = key(term)
     name = datatype[1:-1].removeprefix(XSD)
     if not isinstance(value, tuple):

@@ -138,7 +138,7 @@ MOST: Final = 100_000
 
 
 class Difference(NamedTuple):
-    """What only one of the two derives: a triple, or (empty) a contradiction.
+    """A conclusion of only one of the two: a triple, or (empty) a contradiction.
 
     - `by`: `dotr` or `owlrl`.
     - `row`: the row of `docs/entailment.md` that says why; empty if nothing does.

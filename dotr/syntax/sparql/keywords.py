@@ -17,10 +17,12 @@ _CLAUSES = (
     "SELECT DISTINCT REDUCED AS WHERE OPTIONAL MINUS UNION FILTER BIND VALUES UNDEF NOT IN GROUP BY HAVING ORDER ASC DESC "
     "LIMIT OFFSET SEPARATOR"
 )
-NEW_FUNCTIONS: Final = frozenset(("TRIPLE", "ISTRIPLE", "SUBJECT", "PREDICATE", "OBJECT", "LANGDIR", "HASLANG", "HASLANGDIR", "STRLANGDIR"))
+SPARQL_12_FUNCTIONS: Final = frozenset(
+    ("TRIPLE", "ISTRIPLE", "SUBJECT", "PREDICATE", "OBJECT", "LANGDIR", "HASLANG", "HASLANGDIR", "STRLANGDIR")
+)
 """Functions of SPARQL 1.2, which rdflib's grammar does not have."""
 
-KEYWORDS: Final = frozenset((*AGGREGATES, *_FUNCTIONS.split(), *_CLAUSES.split(), *NEW_FUNCTIONS))
+KEYWORDS: Final = frozenset((*AGGREGATES, *_FUNCTIONS.split(), *_CLAUSES.split(), *SPARQL_12_FUNCTIONS))
 
 _ONE_GRAPH = "A query reads one graph, the knowledge at one instant."
 _SAME_ANSWER = "A run must give the same output whenever it is repeated; use the event's time, time(L), or names dotr_id… in the template."

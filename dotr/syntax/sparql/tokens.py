@@ -25,7 +25,7 @@ from dotr.model.places import Span
 from dotr.model.terms import ESCAPE_HINT, WELL_KNOWN, XSD, invalid_escape, iri, literal, unescaped
 from dotr.syntax.lexemes import DIRECTION_HINT, LANGUAGE, LONG_STRING, STRING, wrong_direction
 from dotr.syntax.names import NameCharacters, name_characters
-from dotr.syntax.sparql.keywords import NEW_FUNCTIONS, SELECT_QUERIES, Dialect
+from dotr.syntax.sparql.keywords import SELECT_QUERIES, SPARQL_12_FUNCTIONS, Dialect
 
 
 class SparqlTokenKind(Enum):
@@ -422,7 +422,7 @@ def placeholder_text(tokens: list[Token]) -> tuple[str, list[int]]:
     length = 0
     for number, token in enumerate(tokens):
         match token.kind:
-            case SparqlTokenKind.WORD if token.text.upper() in NEW_FUNCTIONS:
+            case SparqlTokenKind.WORD if token.text.upper() in SPARQL_12_FUNCTIONS:
                 text = f" <t{number}>"
             case SparqlTokenKind.WORD if token.text.upper() == "WINDOW":
                 text = " GRAPH"

@@ -72,7 +72,7 @@ def test_difference_has_the_row_that_says_why(text: str, triple: str, row: str) 
     ],
 )
 def test_cardinalities_literals_and_inverses_count_for_both(text: str) -> None:
-    """What only one of the two derives is no plain triple of the data's names."""
+    """No plain triple of the data's names is derived by only one of the two."""
     names = [each for each in differences(text) if "http://example.org/" in each.triple[0] + each.triple[2] and each.triple[0][0] != '"']
     assert not [each for each in names if each.triple[1] != f"<{OWL}sameAs>" and each.triple[0] != each.triple[2]]
 

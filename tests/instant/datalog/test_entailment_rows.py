@@ -561,7 +561,7 @@ def test_rdfs10() -> None:
 
 
 def by_value(premises: str) -> tuple[set[Triple], set[str]]:
-    """What the whole rule set concludes of some premises, and the rows that derive `false`."""
+    """Conclusions of the whole rule set from some premises, and the rows that derive `false`."""
     given = graph(premises)
     closure = whole(Entailment.OWL2RL).close(given)
     return {t for t in closure.delta if not is_hidden(t[1])} - given, {each.rule for each in closure.contradictions}

@@ -86,7 +86,7 @@ def plain(triples: object) -> set[Triple]:
 
 
 def differences(triples: frozenset[Triple], instant: list[Triple]) -> list[str]:
-    """Where background, instant or window differ from the oracle."""
+    """Differences of background, instant and window from the oracle."""
     expected, false = model("owl2rl", triples)
     background = sorted(triples - set(instant))
     found: list[str] = []

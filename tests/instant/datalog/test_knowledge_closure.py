@@ -233,7 +233,7 @@ def test_unsafe_variables_of_an_aggregate_are_refused() -> None:
 
 
 def test_aggregates_of_one_body_may_share_local_names() -> None:
-    """What is local to one AGGREGATE is no variable of the body, so the same name in another is another variable."""
+    """A name local to one AGGREGATE is no variable of the body, so the same name in another is another variable."""
     counts = "AGGREGATE(:in(?x, ?r), :is(?x, ?y) ON ?r BIND COUNT(?x) AS ?n), AGGREGATE(:door(?x, ?r) ON ?r BIND COUNT(?x) AS ?m)"
     text = f":more(?r, ?n) :- {counts},"
     program = rules(f"{text} FILTER(?n > ?m) .")
