@@ -16,11 +16,8 @@ from functools import lru_cache
 from typing import Final, TypeAlias
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from dotr.evaluation.expressions.values.times import format_time
 from dotr.model.time import LAST_MICRO, Micros, Unit
 from dotr.syntax.quantities import InvalidDuration, parse_duration
-
-__all__ = ["format_time", "parse_date_time", "parse_delay", "parse_integer", "parse_number", "parse_time"]
 
 _EPOCH: Final = date(1970, 1, 1).toordinal()
 _DATE_TIME: Final = re.compile(

@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dotr.evaluation.expressions.values.times import format_time
 from dotr.model.time import Clock, Unit
-from dotr.streams.times import format_time, parse_date_time, parse_delay, parse_time
+from dotr.streams.times import parse_date_time, parse_delay, parse_time
 
 pytestmark = pytest.mark.core
 

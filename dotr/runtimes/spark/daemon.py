@@ -23,8 +23,10 @@ _WITHOUT_PANDAS: Final = (4, 3)
 
 def import_engine() -> None:
     """Import what workers need of dotr, without threads."""
+    import dotr.engine.stream_terms
     import dotr.instant.datalog.background.compiled_store
     import dotr.instant.datalog.same_as.closure
+    import dotr.languages.program_json
     import dotr.runtimes.spark.buckets.operator
     import dotr.runtimes.spark.buckets.worker
     import dotr.runtimes.spark.source

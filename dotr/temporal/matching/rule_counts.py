@@ -17,8 +17,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
 from operator import add
+from typing import TYPE_CHECKING
 
-from dotr.temporal.matching.rule_search import TableRow
+if TYPE_CHECKING:  # totals are read by processes that match no rule
+    from dotr.temporal.matching.rule_search import TableRow
 
 
 @dataclass(frozen=True, slots=True)

@@ -153,6 +153,20 @@ def test_nothing_that_starts_threads_is_imported_before_a_fork() -> None:
     assert {"dotr.engine.driver", "dotr.runtimes.spark.tasks.stage_one_task", "dotr.runtimes.spark.buckets.worker"} <= set(modules)
 
 
+@pytest.mark.parametrize("module", ["dotr.runtimes.spark.source", "dotr.runtimes.spark.buckets.operator"])
+def test_process_that_spark_starts_for_each_query_imports_no_engine(module: str) -> None:
+    """The planner, and the driver's worker of the state."""
+    modules = printed(f"import json, sys, {module}; print(json.dumps([*sys.modules]))")
+    heavy = (
+        "dotr.engine.",
+        "dotr.languages.",
+        "dotr.instant.",
+        "dotr.temporal.matching.rule_search",
+        "dotr.evaluation.expressions.compile",
+    )
+    assert [name for name in modules if name.startswith(heavy)] == []
+
+
 ROWS = """
 import json, sys
 from dotr.runtimes.spark.pandas_probe import OWN_WORKERS, suppress_pandas_probe

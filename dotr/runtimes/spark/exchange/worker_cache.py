@@ -1,4 +1,8 @@
-"""Compiled programs of a worker process, compiled once per job."""
+"""Compiled programs and inputs of a worker process, made once per job.
+
+The engine is imported where a program is compiled: Spark starts a process for the planner of each
+query, which needs the inputs alone, and would take twice the CPU to start.
+"""
 
 from __future__ import annotations
 
@@ -9,20 +13,21 @@ from contextlib import contextmanager
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from dotr.engine.program import CompiledProgram
-from dotr.engine.spec import ProgramSpec
-from dotr.engine.stream_terms import StreamTerms, stream_terms
 from dotr.evaluation.files.trust import distrust
-from dotr.instant.datalog.background.compiled_cache import CachePolicy, StoreFile
-from dotr.languages.program_json import ParsedProgram, maps_from_json
 from dotr.model.templates import ParsedMap
 from dotr.model.terms import Term
 from dotr.runtimes.spark.exchange.job import Job
 from dotr.streams.connectors.kafka.topics import KafkaInput
 from dotr.streams.formats.maps import shapes_of
 from dotr.streams.records import InputFile
-from dotr.temporal.stage_two import StageTwo
+
+if TYPE_CHECKING:
+    from dotr.engine.program import CompiledProgram
+    from dotr.engine.stream_terms import StreamTerms
+    from dotr.instant.datalog.background.compiled_cache import CachePolicy, StoreFile
+    from dotr.temporal.stage_two import StageTwo
 
 
 def input_of(job: Job, number: int) -> InputFile:
@@ -55,6 +60,8 @@ def _with_map(file: InputFile, maps: str, number: int) -> InputFile:
 
 @lru_cache(maxsize=4)
 def _maps(text: str) -> Sequence[ParsedMap | None]:
+    from dotr.languages.program_json import maps_from_json
+
     return maps_from_json(text)
 
 
@@ -62,6 +69,9 @@ def _maps(text: str) -> Sequence[ParsedMap | None]:
 def program_of(job: Job) -> CompiledProgram:
     """The compiled program of the job, from the text that the driver has parsed where the job has
     it."""
+    from dotr.engine.spec import ProgramSpec
+    from dotr.languages.program_json import ParsedProgram
+
     spec = ProgramSpec.from_json(job.program)
     if job.parsed:
         program = ParsedProgram.from_json(job.parsed, spec).compiled(spec, _background_policy(job))
@@ -77,6 +87,8 @@ def _background_policy(job: Job) -> CachePolicy | StoreFile:
     """The compiled background at the driver's path, or at the path of the copy that Spark has
     shipped, whose folder is Spark's own; the copy is used too where others could have written to
     the path."""
+    from dotr.instant.datalog.background.compiled_cache import CachePolicy, StoreFile
+
     if not job.store:
         return CachePolicy(None)
     path, key = Path(job.store), bytes.fromhex(job.key)
@@ -95,11 +107,15 @@ def layers_of(job: Job) -> tuple[StageTwo, ...]:
 
 def terms_of(job: Job) -> StreamTerms:
     """A new recorder of the terms that the anchors of the job's rules require."""
+    from dotr.engine.stream_terms import StreamTerms
+
     return StreamTerms(_required_terms(job))
 
 
 @lru_cache(maxsize=1)
 def _required_terms(job: Job) -> frozenset[Term]:
+    from dotr.engine.stream_terms import stream_terms
+
     return frozenset(stream_terms(program_of(job)).wanted)
 
 
