@@ -57,6 +57,8 @@ PHASES = {
     "planner": (Phase.BETWEEN, Phase.TASKS),
 }
 """The phases in which a process has work; the others, all."""
+_TO_THE_END = ("--set", "input.1.watch=false")
+"""Options of a start that ends with the input, where the folder would be watched for ever."""
 UNITS = TESTS / "checkpoints" / "units"
 """Units of all four languages, which read each other, with and without a key."""
 OUTPUTS = {"o.ndjson": "ndjson", "o.trig": "trig", "o.nq": "nquads"}
@@ -197,6 +199,7 @@ class Round:
         self.folder_lines = (folder / "b.ndjson").read_text().splitlines(keepends=True)
         self.rows = (folder / "rows.csv").read_text().splitlines(keepends=True)
         self.files = self.sent = self.first = 0
+        self.is_last = False
         self._writer: int | None = None
         self._given = 0
         self._next_feed = 0.0
@@ -236,10 +239,7 @@ class Round:
         self._next_feed = time.monotonic() + 0.3
         last = min(int(upto * len(self.folder_lines)), self.files + max(1, int(share * len(self.folder_lines))))
         if self.files < last:
-            new = self.folder / "new"
-            new.write_text("".join(self.folder_lines[self.files : last]))
-            new.rename(self.folder / "d" / f"{self.files:08d}.ndjson")
-            self.files = last
+            self._put_file(last)
         if self._writer is not None:
             end = min(int(upto * (len(self.rows) - 1)), self.sent + max(1, int(share * len(self.rows))))
             text = "".join(self.rows[1 + self.sent : 1 + end])
@@ -248,6 +248,18 @@ class Round:
                     self.sent = end
             except (BlockingIOError, BrokenPipeError):
                 pass
+
+    def put_rest(self) -> None:
+        """The rest of the files, since a folder that is not watched has no others than those at the start."""
+        if self.files < len(self.folder_lines):
+            self._put_file(len(self.folder_lines))
+        self.is_last = True
+
+    def _put_file(self, last: int) -> None:
+        new = self.folder / "new"
+        new.write_text("".join(self.folder_lines[self.files : last]))
+        new.rename(self.folder / "d" / f"{self.files:08d}.ndjson")
+        self.files = last
 
     @property
     def fed(self) -> bool:
@@ -306,16 +318,23 @@ class Round:
         self.seen = now
 
     def go(self, victims: Iterator[str]) -> None:
-        """Through to the end."""
+        """Through to the end. The start behind the last kill of the round reads to the end, if that kill was none that a run survives."""
         self.start()
-        for who in victims:
+        who = next(victims, None)
+        while who is not None:
             killed = self.disturb(who)
+            following = next(victims, None)
             if self.run.process.poll() is not None and (not killed or who in SURVIVED):
                 break
             if killed and who not in SURVIVED:
                 self.run.ended()
                 self.lost()
-                self.start()
+                if following is None and self.live:
+                    self.put_rest()
+                    self.start(*_TO_THE_END)
+                else:
+                    self.start()
+            who = following
         self.finish()
         if not self.found.problems:
             self.compare()
@@ -329,11 +348,11 @@ class Round:
             self._writer = None
             while not (self.out / "checkpoint" / "spool" / "end").exists() and self.run.process.poll() is None:
                 time.sleep(0.05)
-            if self.run.process.poll() is None:
+            if self.run.process.poll() is None and not self.is_last:
                 self.run.process.send_signal(signal.SIGTERM)
         code = self.run.ended()
-        if code == 0 and self.live:
-            self.run.start("--set", "input.1.watch=false")
+        if code == 0 and self.live and not self.is_last:
+            self.run.start(*_TO_THE_END)
             code = self.run.ended()
         if code:
             self.found.problems.append(f"it ended with {code}: {self.run.stderr_text[-500:]}")

@@ -25,7 +25,7 @@ def test_output_after_kills_equals_an_undisturbed_run(tmp_path: Path) -> None:
     assert [kill.who for kill in found.kills] == who
     assert all(kill.phase in AMID for kill in found.kills)
     assert found.recoveries > 0
-    assert found.starts == 4, "the first, one after each of driver and jvm, and the last, which reads to the end"
+    assert found.starts == 3, "the first, one after the driver, and one after the JVM, which reads to the end"
 
 
 @pytest.mark.parametrize(
