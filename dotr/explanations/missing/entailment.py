@@ -11,6 +11,7 @@ Cost: some dozen closures of a few thousand triples at most.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from itertools import islice
 from typing import Final, NamedTuple
 
@@ -18,7 +19,7 @@ from dotr.errors.diagnostics import Refused
 from dotr.evaluation.limits import LimitExceeded
 from dotr.evaluation.triples.index import NO_ENDS, NO_TERMS, TripleIndex, is_hidden
 from dotr.explanations.missing.partial_joins import ClosedGraph
-from dotr.instant.datalog.background.knowledge import Knowledge
+from dotr.instant.datalog.background.knowledge import close_background, without_collection
 from dotr.instant.datalog.entailment import Entailment, rule_set
 from dotr.instant.datalog.strata.stratification import is_nonmonotonic
 from dotr.instant.queries.graph import Graph
@@ -65,7 +66,7 @@ def entailment_that_gives(
     regimes = {Entailment.NONE: (Entailment.RDFS, Entailment.OWL2RL), Entailment.RDFS: (Entailment.OWL2RL,), Entailment.OWL2RL: ()}[used]
     if not regimes:
         return None
-    monotone = [rule for rule in datalog if not rule.of_rule_set and not is_nonmonotonic(rule)]
+    monotone = tuple(rule for rule in datalog if not rule.of_rule_set and not is_nonmonotonic(rule))
     rows = rows[:_MAX_ROWS]
     seeds = {node.term for node in walk(part) if isinstance(node, Const)}
     seeds |= {node.predicate for node in walk(part) if isinstance(node, Link)}
@@ -78,22 +79,28 @@ def entailment_that_gives(
     schema = _leading(seeds, list(islice(_schema(closed.background), _MAX_SCHEMA)))
     base = [*delta, *(triple for triple in near if triple not in set(schema))]
     for regime in regimes:
-        rules = [*rule_set(regime), *monotone]
 
-        def gives(chosen: Sequence[Triple], rules: Sequence[DatalogRule] = rules) -> bool:
-            return _gives([*base, *chosen], rules, part, rows)
+        def gives(chosen: Sequence[Triple], regime: Entailment = regime) -> bool:
+            index = _closed((*base, *chosen), regime, monotone)
+            return index is not None and _matches(Graph(index, TripleIndex()), part, rows)
 
         if gives(schema):
             return MissingEntailment(regime, tuple(_needed(gives, schema)))
     return None
 
 
-def _gives(triples: Sequence[Triple], rules: Sequence[DatalogRule], part: BgpItem, rows: Sequence[Mapping[Variable, Term]]) -> bool:
+@lru_cache(maxsize=4)
+def _closed(triples: tuple[Triple, ...], regime: Entailment, rules: tuple[DatalogRule, ...]) -> TripleIndex | None:
+    """The closure of triples under a regime and further rules; None where it cannot be computed.
+    The patterns of a query that are missing at one instant mostly share it."""
     try:
-        index = Knowledge.load(triples, rules, 100 * _MAX_TRIPLES).background
+        with without_collection():
+            return close_background(triples, [*rule_set(regime), *rules], 100 * _MAX_TRIPLES).index()
     except (LimitExceeded, Refused):
-        return False
-    graph = Graph(index, TripleIndex())
+        return None
+
+
+def _matches(graph: Graph, part: BgpItem, rows: Sequence[Mapping[Variable, Term]]) -> bool:
     return any(next(matches(graph, (part,), row, EMPTY), None) is not None for row in rows)
 
 

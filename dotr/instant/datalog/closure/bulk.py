@@ -40,7 +40,7 @@ from dotr.instant.datalog.closure.delta_rules import (
     subject_conclusions,
 )
 from dotr.instant.datalog.closure.derivations import ConstraintViolation, Push
-from dotr.instant.datalog.closure.instant import BackgroundDispatch, RuleDispatch
+from dotr.instant.datalog.closure.instant import RuleDispatch
 from dotr.instant.datalog.closure.lower_strata import LowerModel
 from dotr.model.algebra import Const
 from dotr.model.terms import Term, Triple
@@ -183,7 +183,7 @@ class BulkCloser:
         self._delta: dict[Term, list[DeltaRun]] = {}
         self._uncollected = 0
         self._fixed = rules.fixed
-        self._background_dispatch = BackgroundDispatch(rules.free, background)
+        self._background_dispatch = rules.over(background)
         self._compiled: dict[Dispatch, BulkDeltaRule] = {}
         self._general: dict[DeltaPosition, BulkDeltaRule] = {}
 

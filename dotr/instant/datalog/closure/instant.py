@@ -94,6 +94,16 @@ class RuleDispatch:
                     _register(self.fixed, predicate.term, _constant(position.pattern.object), Dispatch(position))
                 else:
                     self.free.append(position)
+        self._over_nothing: BackgroundDispatch | None = None
+
+    def over(self, background: TripleIndex) -> BackgroundDispatch:
+        """The routes of the free positions over a background; those over an empty one, with which a
+        closure begins, are made once."""
+        if len(background):
+            return BackgroundDispatch(self.free, background)
+        if self._over_nothing is None:
+            self._over_nothing = BackgroundDispatch(self.free, background)
+        return self._over_nothing
 
 
 def _register(table: DispatchTable, predicate: Term, object: Term | None, dispatch: Dispatch) -> None:
@@ -192,7 +202,7 @@ class Closer(InstantCloser):
         self.limit = limit
         self.has_rules = bool(rules.fixed or rules.free)
         self._fixed = rules.fixed
-        self._background_dispatch = background_dispatch = BackgroundDispatch(rules.free, background)
+        self._background_dispatch = background_dispatch = rules.over(background)
         self.schema: Mapping[tuple[Term, Term | None], Sequence[DeltaPosition]] = background_dispatch.dormant
         self._general: dict[DeltaPosition, DeltaRule] = {}
         self._transitive: dict[Term, Transitive] = {}
