@@ -146,11 +146,16 @@ def as_line(value: bytes) -> str:
     return f"{event['time']}  {event['event']:<14} {', '.join(attributes)}"
 
 
-def replay(broker: Broker, speed: float, options: list[str], *, quiet: bool) -> int:
-    """Replay the day into a broker and run the rules over it; the exit code."""
+def create_topics(broker: Broker) -> None:
+    """The topics of the inputs, of the events and of the dead letters."""
     for name in (*INPUTS, "rejected"):
         broker.create(f"city-{name}")
     broker.create(EVENTS, 3)
+
+
+def replay(broker: Broker, speed: float, options: list[str], *, quiet: bool) -> int:
+    """Replay the day into a broker and run the rules over it; the exit code."""
+    create_topics(broker)
     day, shown = Replay(broker, speed), Shown(broker, quiet=quiet)
     idle = max(10, round(2 * _SILENCE_SECONDS / speed)) if speed else 10
     environment = {**os.environ, "CITY_KAFKA": broker.servers, "CITY_IDLE": f"{idle} s"}

@@ -19,7 +19,7 @@ from dotr.runtimes.pipeline.config import read_config
 from dotr.runtimes.spark.planning import index_scans
 from tests.support.interrupted import run_until
 from tests.support.kafka_broker import PASSWORD, PASSWORD_VARIABLE, USER, Broker, Sent
-from tests.support.kafka_inputs import Running, dead_letters, expected, kafka_section, line, run, send, streams, write_config, written
+from tests.support.kafka_inputs import dead_letters, expected, kafka_section, line, run, send, streams, write_config, written
 from tests.support.patience import PATIENCE
 from tests.support.victims import Found, Phase, Run, batch_phase
 
@@ -140,9 +140,9 @@ def test_a_lost_range_is_one_dead_letter(kafka: Broker, tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("spark")
-def test_killed_driver_continues_and_shows_no_secret(kafka: Broker, tmp_path: Path) -> None:
-    """All processes are killed with -9, and the same command goes on in this process; the output in the end is that of one run. The
-    password, which workers read from their own environment, is in no file."""
+def test_run_continues_amid_a_batch_and_shows_no_secret(kafka: Broker, tmp_path: Path) -> None:
+    """The last batch is one that is planned and not yet committed, as after a kill, and the same command goes on; the output in the end
+    is that of one run. The password, which workers read from their own environment, is in no file."""
     topic = kafka.topic(partitions=2)
     section = (
         f'kafka: {{ bootstrap.servers: "{kafka.login_servers}", subscribe: "{topic}", security.protocol: SASL_PLAINTEXT, '
@@ -152,8 +152,9 @@ def test_killed_driver_continues_and_shows_no_secret(kafka: Broker, tmp_path: Pa
     output = tmp_path / "k/out/events"
     lines = [streams(seed, 1, 300)[0] for seed in (5, 6)]
     send(kafka, topic, [each[:150] for each in lines])
-    with Running(config) as running:
-        running.wait_until(lambda: len(written(output)) > 0, 300)
+    assert run_until(["run", str(config)], lambda: _until(lambda: len(written(output)) > 0)) == 0
+    commits = tmp_path / "k/out/checkpoint/query/commits"
+    _undo(commits, max(int(each.name) for each in commits.glob("[0-9]*")))
     first = len(written(output))
     send(kafka, topic, [each[150:] for each in lines])
 

@@ -63,7 +63,7 @@ def start(folder: Path, name: str) -> subprocess.Popen[bytes]:
 def until(condition: Callable[[], bool], folder: Path, seconds: float = PATIENCE) -> None:
     deadline = time.monotonic() + seconds
     while not condition():
-        assert time.monotonic() < deadline, (folder / "run.log").read_text()
+        assert time.monotonic() < deadline, "".join(log.read_text() for log in folder.glob("run.log"))
         time.sleep(0.1)
 
 
@@ -139,21 +139,16 @@ def test_accepted_messages_are_in_the_output_once_whatever_is_killed(tmp_path: P
 
 
 @pytest.mark.usefixtures("spark")
-def test_run_stops_while_the_server_is_silent_and_posts_the_batch_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_run_stops_while_the_server_is_silent_and_posts_the_batch_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "a.ndjson").write_text("\n".join(lines(range(100, 130))) + "\n")
+    words = ["run", "web.yaml", "--engine", "spark"]
     with hostile_server(silent, answer(b"HTTP/1.1 200 OK")) as server:
         write(tmp_path, "web", "path: a.ndjson", f"{{ http: {{ url: '{server.url}/out' }} }}")
-        run = start(tmp_path, "web")
-        try:
-            until(lambda: bool(server.requests), tmp_path)
-            run.send_signal(signal.SIGTERM)
-            until(lambda: "An output does not take the batch under way" in (tmp_path / "run.log").read_text(), tmp_path, 20)
-            assert run.wait(120) == 0
-        finally:
-            if run.poll() is None:
-                os.killpg(run.pid, signal.SIGKILL)
-                run.wait()
-        assert main(["run", "web.yaml", "--engine", "spark"]) == 0
+        assert run_until(words, lambda: until(lambda: bool(server.requests), tmp_path), signal.SIGTERM) == 0
+        assert "An output does not take the batch under way" in capsys.readouterr().err
+        assert main(words) == 0
     keys = [head.partition(b"Idempotency-Key: ")[2].split(b"\r\n")[0] for head in server.requests]
     assert keys == [b"web/0/0"] * 2
