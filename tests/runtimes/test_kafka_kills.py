@@ -18,6 +18,7 @@ def test_sink_killed_14_times_writes_each_record_once(kafka: Broker, tmp_path: P
 
 
 @pytest.mark.spark
+@pytest.mark.usefixtures("spark")
 def test_run_on_spark_killed_4_times_writes_each_record_once(kafka: Broker, tmp_path: Path) -> None:
     """The batch of a killed run is in the topic, or it is not: what Spark's checkpoint adds. The test above has all moments."""
     assert kill_spark(kafka, tmp_path, ["in", "broker", "after", "broker"]) == []

@@ -149,8 +149,12 @@ def on_spark(config: str, moments: Moments) -> int:
     """`dotr run`, which is killed at the moments."""
     from dotr.commands import main
 
-    TransactionBatches.write_batch = moments.around(TransactionBatches.write_batch)  # type: ignore[method-assign, assignment]
-    return main(["run", config, "--engine", "spark", "--quiet"])
+    write = TransactionBatches.write_batch
+    TransactionBatches.write_batch = moments.around(write)  # type: ignore[method-assign, assignment]
+    try:
+        return main(["run", config, "--engine", "spark", "--quiet"])
+    finally:
+        TransactionBatches.write_batch = write  # type: ignore[method-assign]
 
 
 if __name__ == "__main__":
