@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,17 @@ import pytest
 from dotr.commands.why.questions import open_replays
 from dotr.engine.replay import Replay
 from dotr.errors.diagnostics import Refused
+from dotr.evaluation.limits import LIMITS
+from dotr.evaluation.triples.index import TripleIndex
+from dotr.explanations.missing import entailment
+from dotr.explanations.missing.partial_joins import ClosedGraph
 from dotr.explanations.missing.triple import explain_missing_triple, read_triple
+from dotr.instant.datalog.background.knowledge import ClosedTriples, close_background
+from dotr.instant.datalog.closure.closed_instant import Closure
+from dotr.instant.datalog.entailment import Entailment
+from dotr.model.algebra import Const, TriplePattern
+from dotr.model.datalog import DatalogRule
+from dotr.model.terms import RDF_TYPE, RDFS, Term, Triple, iri
 from dotr.syntax.rendering import TermWriter
 
 pytestmark = pytest.mark.core
@@ -32,6 +43,29 @@ def replay(folder: Path, stream: dict[int, str], datalog: str = IN_ROOM, entailm
         f"cases:\n  - name: one\n    expect: []\n    stream:\n{elements}"
     )
     return open_replays(str(folder / "t.yaml"))[0]
+
+
+def test_instant_is_closed_once_for_the_patterns_that_it_lacks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two patterns of one instant: one closure under each stronger regime, over which both are matched, and the minimal schema of each."""
+    thing, heater, pump = "<http://e/thing>", "<http://e/Heater>", "<http://e/Pump>"
+    schema = (heater, iri(RDFS + "subClassOf"), "<http://e/Device>")
+    closed = ClosedGraph(Closure(TripleIndex([schema]), TripleIndex([(thing, RDF_TYPE, heater)]), ()), LIMITS)
+    closures: list[list[Triple]] = []
+
+    def counted(triples: Iterable[Triple], rules: Sequence[DatalogRule], limit: int | None = None) -> ClosedTriples:
+        closures.append(list(triples))
+        return close_background(closures[-1], rules, limit)
+
+    monkeypatch.setattr(entailment, "close_background", counted)
+
+    def given(class_: Term) -> entailment.MissingEntailment | None:
+        part = TriplePattern(Const(thing), Const(RDF_TYPE), Const(class_))
+        return entailment.entailment_that_gives(part, [{}], closed, [], Entailment.NONE)
+
+    assert given(pump) is None
+    assert len(closures) == 2, "under RDFS and under OWL 2 RL"
+    assert given("<http://e/Device>") == entailment.MissingEntailment(Entailment.RDFS, (schema,))
+    assert len(closures) == 3, "and without the schema"
 
 
 def explained(replay: Replay, triple: str, folder: Path, at: int | None = None) -> list[str]:
