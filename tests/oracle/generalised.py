@@ -225,8 +225,11 @@ def with_lists(known: Model) -> tuple[set[Triple], bool]:
         pairs = [(s, members(o, known)) for s, _, o in known.by.get(iri(OWL + predicate), ())]
         return [(s, m) for s, m in pairs if m]
 
-    def instances(of: Term) -> dict[object, Term]:
-        return {key(s): s for s, _, _ in known.by.get((RDF_TYPE, 2, of), ())}
+    def instances(of: Term) -> list[Term]:
+        return [s for s, _, _ in known.by.get((RDF_TYPE, 2, of), ())]
+
+    def keys_of(of: Term) -> set[object]:
+        return set(map(key, instances(of)))
 
     def pairs_of(p: Term) -> set[tuple[object, object]]:
         return {(key(s), key(o)) for s, _, o in known.by.get(p, ())}
@@ -240,16 +243,16 @@ def with_lists(known: Model) -> tuple[set[Triple], bool]:
             rows = [(a, o) for a, b in rows for _, _, o in known.by.get((link, 0, key(b)), ())]
         found |= {(a, p, b) for a, b in rows}
     for c, keys in lists("hasKey"):
-        of = [term for term in instances(c).values() if not is_literal(term)]
+        of = [term for term in instances(c) if not is_literal(term)]
         values = {(x, k): {b for a, b in pairs_of(k) if a == x} for x in of for k in keys}
         found |= {(x, SAME, y) for x in of for y in of if x != y and all(values[x, k] & values[y, k] for k in keys)}
     for c, parts in lists("intersectionOf"):
-        for y in set.intersection(*(set(instances(part)) for part in parts)):
-            found.add((instances(parts[0])[y], RDF_TYPE, c))
-        found |= {(y, RDF_TYPE, part) for y in instances(c).values() for part in parts}
+        shared = set.intersection(*map(keys_of, parts))
+        found |= {(y, RDF_TYPE, c) for part in parts for y in instances(part) if key(y) in shared}
+        found |= {(y, RDF_TYPE, part) for y in instances(c) for part in parts}
         found |= {(c, sub, part) for part in parts}
     for c, parts in lists("unionOf"):
-        found |= {(y, RDF_TYPE, c) for part in parts for y in instances(part).values()}
+        found |= {(y, RDF_TYPE, c) for part in parts for y in instances(part)}
         found |= {(part, sub, c) for part in parts}
     for c, parts in lists("oneOf"):
         found |= {(part, RDF_TYPE, c) for part in parts}
@@ -258,6 +261,6 @@ def with_lists(known: Model) -> tuple[set[Triple], bool]:
             for b in parts[i + 1 :]:
                 same = key(a) == key(b) or (a, SAME, b) in known.triples or (b, SAME, a) in known.triples
                 false = false or (typed(x, "AllDifferent") and same)
-                false = false or (typed(x, "AllDisjointClasses") and bool(set(instances(a)) & set(instances(b))))
+                false = false or (typed(x, "AllDisjointClasses") and bool(keys_of(a) & keys_of(b)))
                 false = false or (typed(x, "AllDisjointProperties") and bool(pairs_of(a) & pairs_of(b)))
     return found, false
