@@ -58,6 +58,9 @@ DERIVATIONS: Final = 10
 
 _CHECK_INTERVAL: Final = 1024
 
+_KEPT: Final = 8
+"""Maximum number of rule sets whose dispatch is kept."""
+
 DeltaRules: TypeAlias = tuple[DeltaRule, ...]
 Route: TypeAlias = tuple[dict[Term, DeltaRules], DeltaRules]
 """Delta rules of a predicate: by constant object, and for all other objects."""
@@ -86,23 +89,58 @@ class RuleDispatch:
         self.fixed: DispatchTable = {}
         self.free: list[DeltaPosition] = []
         self.of_literals: dict[TriplePattern, list[DeltaPosition]] = {}
-        for rule, stratum in zip(rules, strata, strict=False):
-            atoms = [item for item in rule.body if isinstance(item, TriplePattern) and _constant(item.predicate) in OF_LITERALS]
-            for position in delta_positions(rule, stratum):
-                pattern, predicate = position.pattern, position.pattern.predicate
-                atom = next((each for each in atoms if each is not pattern), None) if rule.of_rule_set else None
-                if position.key is None and isinstance(predicate, Const) and (atom is None or predicate.term in OF_LITERALS):
-                    _register(self.fixed, predicate.term, _constant(pattern.object), Dispatch(position))
-                elif atom is None:
-                    self.free.append(position)
-                else:
-                    kind = TriplePattern(Var("s"), atom.predicate, atom.object if isinstance(atom.object, Const) else Var("o"))
-                    self.of_literals.setdefault(kind, []).append(position)
+        numbered = list(zip(rules, strata, strict=False))
+        rows = tuple(each for each in numbered if each[0].of_rule_set)
+        if rows:
+            self._copy(_dispatch_of_rows(rows))
+        for rule, stratum in numbered:
+            if not rule.of_rule_set:
+                self._add(rule, stratum)
+
+    @classmethod
+    def _of_rows(cls, rows: Iterable[tuple[DatalogRule, int]]) -> RuleDispatch:
+        made = cls(())
+        for rule, stratum in rows:
+            made._add(rule, stratum)
+        return made
+
+    def _copy(self, other: RuleDispatch) -> None:
+        self.fixed = {predicate: {object: [*found] for object, found in routes.items()} for predicate, routes in other.fixed.items()}
+        self.free, self.of_literals = [*other.free], other.of_literals
+
+    def _add(self, rule: DatalogRule, stratum: int) -> None:
+        atoms = [item for item in rule.body if isinstance(item, TriplePattern) and _constant(item.predicate) in OF_LITERALS]
+        for position in delta_positions(rule, stratum):
+            pattern, predicate = position.pattern, position.pattern.predicate
+            atom = next((each for each in atoms if each is not pattern), None) if rule.of_rule_set else None
+            if position.key is None and isinstance(predicate, Const) and (atom is None or predicate.term in OF_LITERALS):
+                _register(self.fixed, predicate.term, _constant(pattern.object), Dispatch(position))
+            elif atom is None:
+                self.free.append(position)
+            else:
+                kind = TriplePattern(Var("s"), atom.predicate, atom.object if isinstance(atom.object, Const) else Var("o"))
+                self.of_literals.setdefault(kind, []).append(position)
 
     @property
     def has_free(self) -> bool:
         """True where a rule has a position that is not fixed."""
         return bool(self.free or self.of_literals)
+
+
+_kept: dict[tuple[tuple[int, int], ...], tuple[Sequence[tuple[DatalogRule, int]], RuleDispatch]] = {}
+
+
+def _dispatch_of_rows(rows: tuple[tuple[DatalogRule, int], ...]) -> RuleDispatch:
+    """The dispatch of rows of a rule set, kept for the next closer of the same ones.
+
+    It is found by the rules' objects, which are kept with it.
+    """
+    key = tuple([(id(rule), stratum) for rule, stratum in rows])
+    if key not in _kept:
+        if len(_kept) >= _KEPT:
+            _kept.pop(next(iter(_kept)), None)
+        _kept[key] = rows, RuleDispatch._of_rows(rows)
+    return _kept[key][1]
 
 
 def _register(table: DispatchTable, predicate: Term, object: Term | None, dispatch: Dispatch) -> None:
