@@ -49,6 +49,9 @@ FALSE_ROWS = """
 """
 SAME, THING = iri(OWL + "sameAs"), iri(OWL + "Thing")
 FALSE = [patterns(line) for line in FALSE_ROWS.strip().splitlines()]
+SUBCLASS, SUBPROPERTY = iri(RDFS + "subClassOf"), iri(RDFS + "subPropertyOf")
+UNSEEN: dict[str, tuple[Term, ...]] = {"none": (), "rdfs": (), "owl2rl": (SUBCLASS, SUBPROPERTY)}
+"""Predicates whose reflexive conclusions are not shown, but count for other rows."""
 STRING_TYPES = {
     "string": ".*",
     "normalizedString": r"[^\t\n\r]*",
@@ -140,7 +143,8 @@ def term_of(slot: Slot, bound: dict[str, Term]) -> Term | None:
 def model(rule_set: str, given: Iterable[Triple]) -> tuple[set[Triple], bool]:
     """All generalised triples of the rows, and whether they derive `false`."""
     known, false = Model(), False
-    for triple in given:
+    stated = set(given)
+    for triple in stated:
         known.add(triple)
     changed = True
     while changed:
@@ -159,9 +163,10 @@ def model(rule_set: str, given: Iterable[Triple]) -> tuple[set[Triple], bool]:
             more, clash = with_lists(known)
             found |= more
             false = false or clash
+            found |= {(s, p, s) for s, p in reflexive(known)}
             found |= {(lit, RDF_TYPE, d) for lit in literals(known) for d in datatypes(known) if is_of(lit, d)}
         for s, p, o in sorted(found):
-            if is_literal(p) or is_triple(p) or is_triple(s) or (s == o and p in REFLEXIVE):
+            if is_literal(p) or is_triple(p) or is_triple(s) or (s == o and p in REFLEXIVE and p not in UNSEEN[rule_set]):
                 continue
             if p == SAME and is_literal(s):
                 false = false or (is_literal(o) and has_value(s) and has_value(o) and key(s) != key(o))
@@ -174,7 +179,15 @@ def model(rule_set: str, given: Iterable[Triple]) -> tuple[set[Triple], bool]:
             if is_literal(o) and has_value(o):
                 values.setdefault(s, set()).add(key(o))
         false = false or any(len(each) > 1 for each in values.values())
-    return known.triples, false
+    return {(s, p, o) for s, p, o in known.triples if s != o or p not in UNSEEN[rule_set] or (s, p, o) in stated}, false
+
+
+def reflexive(known: Model) -> set[tuple[Term, Term]]:
+    """The classes and properties that are below themselves by scm-cls, scm-op and scm-dp, or axiomatic."""
+    classes = {s for s, _, _ in known.by.get((RDF_TYPE, 2, iri(OWL + "Class")), ())} | {THING, iri(OWL + "Nothing")}
+    kinds = [iri(OWL + name) for name in ("ObjectProperty", "DatatypeProperty")]
+    properties = {s for kind in kinds for s, _, _ in known.by.get((RDF_TYPE, 2, kind), ())}
+    return {(c, SUBCLASS) for c in classes} | {(p, SUBPROPERTY) for p in properties}
 
 
 def entailed(rule_set: str, known: Iterable[Triple]) -> set[Triple]:
