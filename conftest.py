@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from dotr.evaluation.codegen import compiled
+from dotr.evaluation.joins.compile import _factory
 
 
 @pytest.fixture(autouse=True)
@@ -52,6 +53,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     """Compile generated code anew for an example that shows it: of the texts of a long run, `linecache` keeps the latest alone."""
     if isinstance(item, pytest.DoctestItem):
         compiled.cache_clear()
+        _factory.cache_clear()
 
 
 def pytest_collection_finish() -> None:

@@ -21,6 +21,13 @@ WINDOW = Document(
     "PREFIX : <http://e/>\nREGISTER RSTREAM <Warm> AS\nSELECT ?x FROM NAMED WINDOW <w> ON :in [RANGE 5s STEP 1s]\n"
     "WHERE { WINDOW <w> { ?x :p ?y } }\n",
 )
+OF_INSTANTS = [
+    Document(
+        "l.lars",
+        "PREFIX : <http://e/>\nRESOLUTION 1 s .\nWarm(?x, ?y) :- :p(?x, ?y) IN [5 s] .\nREPORT Warm(?x, ?y) AS Warm .\n",
+    ),
+    Document("e.epsparql", "PREFIX : <http://e/>\nREGISTER QUERY Twice AS SELECT ?x WHERE { ?x :p ?y } SEQ { ?x :p ?z } WITHIN 5 s\n"),
+]
 
 
 def warned(folder: Path, graph: str, *documents: Document, entailment: Entailment = Entailment.OWL2RL) -> list[tuple[str, str]]:
@@ -46,3 +53,9 @@ def test_windows_that_merge_functional_data(tmp_path: Path) -> None:
     graph = ":p a owl:FunctionalProperty, owl:DatatypeProperty . :q a owl:FunctionalProperty . "
     found = warned(tmp_path, f"{graph} :r a owl:FunctionalProperty ; rdfs:range xsd:int .", WINDOW)
     assert [(code, message.split()[0]) for code, message in found] == [("K403", "<http://e/p>"), ("K403", "<http://e/r>")]
+
+
+@pytest.mark.parametrize("document", OF_INSTANTS, ids=lambda document: document.name)
+def test_functional_data_in_windows_over_closed_instants_is_no_warning(tmp_path: Path, document: Document) -> None:
+    """A window of LARS or EP-SPARQL has the closure of each instant, and is not closed as one graph."""
+    assert not warned(tmp_path, ":p a owl:FunctionalProperty, owl:DatatypeProperty .", document)

@@ -49,6 +49,9 @@ FALSE_ROWS = """
 """
 SAME, THING = iri(OWL + "sameAs"), iri(OWL + "Thing")
 FALSE = [patterns(line) for line in FALSE_ROWS.strip().splitlines()]
+SUBCLASS, SUBPROPERTY = iri(RDFS + "subClassOf"), iri(RDFS + "subPropertyOf")
+UNSEEN: dict[str, tuple[Term, ...]] = {"none": (), "rdfs": (), "owl2rl": (SUBCLASS, SUBPROPERTY)}
+"""Predicates whose reflexive conclusions are not shown, but count for other rows."""
 STRING_TYPES = {
     "string": ".*",
     "normalizedString": r"[^\t\n\r]*",
@@ -140,7 +143,8 @@ def term_of(slot: Slot, bound: dict[str, Term]) -> Term | None:
 def model(rule_set: str, given: Iterable[Triple]) -> tuple[set[Triple], bool]:
     """All generalised triples of the rows, and whether they derive `false`."""
     known, false = Model(), False
-    for triple in given:
+    stated = set(given)
+    for triple in stated:
         known.add(triple)
     changed = True
     while changed:
@@ -159,9 +163,10 @@ def model(rule_set: str, given: Iterable[Triple]) -> tuple[set[Triple], bool]:
             more, clash = with_lists(known)
             found |= more
             false = false or clash
+            found |= {(s, p, s) for s, p in reflexive(known)}
             found |= {(lit, RDF_TYPE, d) for lit in literals(known) for d in datatypes(known) if is_of(lit, d)}
         for s, p, o in sorted(found):
-            if is_literal(p) or is_triple(p) or is_triple(s) or (s == o and p in REFLEXIVE):
+            if is_literal(p) or is_triple(p) or is_triple(s) or (s == o and p in REFLEXIVE and p not in UNSEEN[rule_set]):
                 continue
             if p == SAME and is_literal(s):
                 false = false or (is_literal(o) and has_value(s) and has_value(o) and key(s) != key(o))
@@ -174,7 +179,15 @@ def model(rule_set: str, given: Iterable[Triple]) -> tuple[set[Triple], bool]:
             if is_literal(o) and has_value(o):
                 values.setdefault(s, set()).add(key(o))
         false = false or any(len(each) > 1 for each in values.values())
-    return known.triples, false
+    return {(s, p, o) for s, p, o in known.triples if s != o or p not in UNSEEN[rule_set] or (s, p, o) in stated}, false
+
+
+def reflexive(known: Model) -> set[tuple[Term, Term]]:
+    """The classes and properties that are below themselves by scm-cls, scm-op and scm-dp, or axiomatic."""
+    classes = {s for s, _, _ in known.by.get((RDF_TYPE, 2, iri(OWL + "Class")), ())} | {THING, iri(OWL + "Nothing")}
+    kinds = [iri(OWL + name) for name in ("ObjectProperty", "DatatypeProperty")]
+    properties = {s for kind in kinds for s, _, _ in known.by.get((RDF_TYPE, 2, kind), ())}
+    return {(c, SUBCLASS) for c in classes} | {(p, SUBPROPERTY) for p in properties}
 
 
 def entailed(rule_set: str, known: Iterable[Triple]) -> set[Triple]:
@@ -225,8 +238,11 @@ def with_lists(known: Model) -> tuple[set[Triple], bool]:
         pairs = [(s, members(o, known)) for s, _, o in known.by.get(iri(OWL + predicate), ())]
         return [(s, m) for s, m in pairs if m]
 
-    def instances(of: Term) -> dict[object, Term]:
-        return {key(s): s for s, _, _ in known.by.get((RDF_TYPE, 2, of), ())}
+    def instances(of: Term) -> list[Term]:
+        return [s for s, _, _ in known.by.get((RDF_TYPE, 2, of), ())]
+
+    def keys_of(of: Term) -> set[object]:
+        return set(map(key, instances(of)))
 
     def pairs_of(p: Term) -> set[tuple[object, object]]:
         return {(key(s), key(o)) for s, _, o in known.by.get(p, ())}
@@ -240,16 +256,16 @@ def with_lists(known: Model) -> tuple[set[Triple], bool]:
             rows = [(a, o) for a, b in rows for _, _, o in known.by.get((link, 0, key(b)), ())]
         found |= {(a, p, b) for a, b in rows}
     for c, keys in lists("hasKey"):
-        of = [term for term in instances(c).values() if not is_literal(term)]
+        of = [term for term in instances(c) if not is_literal(term)]
         values = {(x, k): {b for a, b in pairs_of(k) if a == x} for x in of for k in keys}
         found |= {(x, SAME, y) for x in of for y in of if x != y and all(values[x, k] & values[y, k] for k in keys)}
     for c, parts in lists("intersectionOf"):
-        for y in set.intersection(*(set(instances(part)) for part in parts)):
-            found.add((instances(parts[0])[y], RDF_TYPE, c))
-        found |= {(y, RDF_TYPE, part) for y in instances(c).values() for part in parts}
+        shared = set.intersection(*map(keys_of, parts))
+        found |= {(y, RDF_TYPE, c) for part in parts for y in instances(part) if key(y) in shared}
+        found |= {(y, RDF_TYPE, part) for y in instances(c) for part in parts}
         found |= {(c, sub, part) for part in parts}
     for c, parts in lists("unionOf"):
-        found |= {(y, RDF_TYPE, c) for part in parts for y in instances(part).values()}
+        found |= {(y, RDF_TYPE, c) for part in parts for y in instances(part)}
         found |= {(part, sub, c) for part in parts}
     for c, parts in lists("oneOf"):
         found |= {(part, RDF_TYPE, c) for part in parts}
@@ -258,6 +274,6 @@ def with_lists(known: Model) -> tuple[set[Triple], bool]:
             for b in parts[i + 1 :]:
                 same = key(a) == key(b) or (a, SAME, b) in known.triples or (b, SAME, a) in known.triples
                 false = false or (typed(x, "AllDifferent") and same)
-                false = false or (typed(x, "AllDisjointClasses") and bool(set(instances(a)) & set(instances(b))))
+                false = false or (typed(x, "AllDisjointClasses") and bool(keys_of(a) & keys_of(b)))
                 false = false or (typed(x, "AllDisjointProperties") and bool(pairs_of(a) & pairs_of(b)))
     return found, false

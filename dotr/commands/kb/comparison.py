@@ -7,6 +7,7 @@ axiomatic triples. Literals of one value count as one. A difference has the reas
 
 from __future__ import annotations
 
+import logging
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from decimal import Decimal
@@ -43,6 +44,7 @@ def _terms(namespace: str, names: str) -> frozenset[Term]:
 
 
 SAME: Final = f"<{OWL}sameAs>"
+COPIES: Final = "`10` as integer is copied to `10` as byte, and back"
 _REFLEXIVE: Final = _terms(OWL, "sameAs equivalentClass equivalentProperty") | _terms(RDFS, "subClassOf subPropertyOf")
 _RESOURCES: Final = _terms(RDFS, "Resource Literal Class member") | _terms(RDF, "Property")
 _DATATYPES: Final = _terms(RDF, "langString PlainLiteral XMLLiteral HTML") | _terms(RDFS, "Literal Datatype") | _terms(OWL, "real rational")
@@ -97,7 +99,7 @@ KNOWN: Final = (
         _is_of_datatypes,
         lambda terms: any(map(_is_ill_formed, terms)),
     ),
-    KnownDifference("`10` as integer is copied to `10` as byte, and back", OWLRL),  # the comparison is by value
+    KnownDifference(COPIES, OWLRL),  # found by the names of owlrl's closure
     KnownDifference(
         "two different values of a functional property are no inconsistency",
         DOTR,
@@ -215,11 +217,13 @@ def compare(
     reasons: dict[tuple[str, Triple], str] = dict.fromkeys(
         [(by, t) for by, own, other in ((OWLRL, theirs, ours), (DOTR, ours, theirs)) for t in own.keys() - other.keys()], ""
     )
-    least = {s: min(s, *names) for s, names in _equal_names(ours).items()}
+    least = {s: min(s, *filter(can_be_subject, names)) for s, names in _equal_names(ours).items()}
     for row in reversed(KNOWN):  # of several rows the first one counts; a copy for an equal name has the reason of the original
         for by, t in reasons:
             if by == row.by and (row.explains(t, terms) or row.explains((least.get(t[0], t[0]), t[1], least.get(t[2], t[2])), terms)):
                 reasons[by, t] = row.row
+    copied = _copies_by_literals(ours, theirs)
+    reasons |= {(by, t): COPIES for (by, t), reason in reasons.items() if by == OWLRL and not reason and copied(t)}
     for row in reversed(KNOWN):  # what the other one derives as soon as it is given a row's triples has the reason of the row
         explained = [t for (_, t), reason in reasons.items() if reason == row.row and can_be_subject(t[0]) and is_iri(t[1])]
         if explained and (row.by, "") in {(by, reason) for (by, _), reason in reasons.items()}:
@@ -231,6 +235,20 @@ def compare(
         by = DOTR if is_wrong else OWLRL
         found.append(Difference(by, next((row.row for row in KNOWN if row.by == by and row.contradicts(terms)), ""), ()))
     return found
+
+
+def _copies_by_literals(ours: Iterable[Triple], theirs: Iterable[Triple]) -> Callable[[Triple], bool]:
+    """Test of a triple of theirs: true for a copy of one of ours, by an equality with a literal.
+
+    `:j :p 1, 2` of a functional `:p` make 1 and 2 the same there, and `:j :q 2` a copy of `:j :q 1`.
+    """
+    least = {name: min(name, *names) for name, names in _equal_names(theirs).items() if any(map(is_literal, (name, *names)))}
+
+    def over_names(triple: Triple) -> Triple:
+        return least.get(triple[0], triple[0]), triple[1], least.get(triple[2], triple[2])
+
+    known = set(map(over_names, ours))
+    return lambda triple: over_names(triple) != triple and over_names(triple) in known
 
 
 def _equal_names(triples: Iterable[Triple]) -> dict[Term, set[Term]]:
@@ -270,6 +288,7 @@ def _closed_by_owlrl(triples: Iterable[Triple], by: Entailment) -> tuple[dict[Tr
     except ImportError:
         reason = "kb compare needs the Python package owlrl, which is not installed"
         raise refuse("C226", reason, None, "pip install 'dotr[owlrl]'") from None
+    logging.getLogger("rdflib.term").setLevel(logging.ERROR)  # else it writes a traceback for each literal of a wrong form
     terms: dict[Any, Term] = {}
 
     def node(term: Term) -> Any:

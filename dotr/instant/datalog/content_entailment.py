@@ -14,6 +14,7 @@ Cost: that of closing X and Y, and the matches with a premise in V.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from collections.abc import Set as AbstractSet
 from typing import NamedTuple
 
 from dotr.evaluation.limits import LIMITS, LimitExceeded
@@ -22,6 +23,7 @@ from dotr.instant.datalog.background.knowledge import Knowledge
 from dotr.instant.datalog.closure.closed_instant import Closure, Contradiction
 from dotr.instant.datalog.closure.delta_rules import DeltaPosition, DeltaRule, delta_positions, general_delta_rule
 from dotr.instant.datalog.closure.derivations import ConstraintViolation
+from dotr.instant.datalog.closure.instant import missing_predicates
 from dotr.instant.datalog.strata.stratification import is_nonmonotonic, strata
 from dotr.model.algebra import Const
 from dotr.model.datalog import DatalogRule
@@ -63,6 +65,7 @@ class ContentCloser:
                 else:
                     self._for_all.append(position)
         self._compiled: dict[DeltaPosition, DeltaRule] = {}
+        self._missing: dict[DeltaPosition, AbstractSet[Term]] = {}
         self._not_lowest = frozenset(map(id, rules)) - frozenset(map(id, _lowest_alone(rules)))
 
     @property
@@ -97,24 +100,39 @@ class ContentCloser:
         entailed |= dict.fromkeys(closure.delta)
         return ContentEntailment(self._entailed(entailed, closure, lowest_count), closure.contradictions)
 
+    def _lacks(self, position: DeltaPosition, background: TripleIndex, known: dict[DeltaPosition, AbstractSet[Term]]) -> AbstractSet[Term]:
+        """The predicates of the other atoms that a background lacks: without triples of each,
+        nothing is joined."""
+        found = known.get(position)
+        if found is None:
+            found = known[position] = frozenset(missing_predicates(position.others(), background))
+        return found
+
     def _entailed(self, entailed: dict[Triple, None], closure: Closure, lowest_count: int = 0) -> TripleIndex:
         """The least superset of `entailed` that has every conclusion with a premise in it.
 
         The first `lowest_count` triples are closed under the rules of the lowest stratum already.
         """
         background, delta = closure.background, closure.delta
-        compiled = self._compiled if background is self.knowledge.background else {}
+        if background is self.knowledge.background:
+            compiled, missing = self._compiled, self._missing
+        else:
+            compiled, missing = {}, {}
+        present = delta.by_subject.keys()
+        by_predicate, for_all = self._by_predicate, [each for each in self._for_all if self._lacks(each, background, missing) <= present]
         queue = list(entailed)
         alarms: list[ConstraintViolation] = []
         active: list[DeltaRule] = []
         for number, triple in enumerate(queue):
             subject, predicate, object_ = triple
             concluded: list[Triple] = []
-            for position in (*self._by_predicate.get(predicate, ()), *self._for_all):
+            for position in (*by_predicate.get(predicate, ()), *for_all):
                 if number < lowest_count and id(position.rule) not in self._not_lowest:
                     continue
                 rule = compiled.get(position)
                 if rule is None:
+                    if not self._lacks(position, background, missing) <= present:
+                        continue
                     rule = compiled[position] = general_delta_rule(position, background)
                 rule(subject, predicate, object_, delta, concluded.append, active, alarms)
             for each in concluded:

@@ -25,7 +25,7 @@ from dotr.evaluation.joins.order import JoinItem
 from dotr.evaluation.triples.index import HIDDEN
 from dotr.instant.datalog.closure.delta_rules import DeltaPosition, Dispatch, bind_schema
 from dotr.instant.datalog.closure.derivations import SAME_AS
-from dotr.instant.datalog.closure.instant import BackgroundDispatch, RuleDispatch
+from dotr.instant.datalog.closure.instant import BackgroundDispatch, RuleDispatch, missing_predicates
 from dotr.instant.datalog.closure.transitive import is_first, transitive_predicate
 from dotr.instant.datalog.strata.stratification import key_of
 from dotr.model.algebra import Call, Const, Slot, TriplePattern, Var
@@ -97,7 +97,7 @@ class RuleRoutes:
         self._held: Final = held
         self._of_text: Final = {id(rule): WindowRule.of(rule) for rule in datalog}
         dispatch = RuleDispatch(datalog)
-        background = BackgroundDispatch(dispatch.free, static.triples)
+        background = BackgroundDispatch(dispatch, static.triples)
         self._tables: Final = (dispatch.fixed, background.routed)
         self._unrouted: Final = background.unrouted
         self._own: dict[Term, list[RulePosition]] = {}
@@ -216,18 +216,35 @@ class RuleRoutes:
         is_first_step = is_path and is_first(position)
         join = self._compiled.get(dispatch)
         if join is None:
-            writer = HorizonWriter(rule, self._static, self._held, is_path=is_path, of_steps=is_path and not is_first_step)
-            if dispatch.key is None:
-                writer.begin_with(position.pattern, horizon="h")
-                join = write_join(writer, rule, position.others(), premises=())
-            else:
-                bindings = bind_schema(position, dispatch.key, self._static.triples)
+
+            def write(position: DeltaPosition = position, key: Term | None = dispatch.key) -> HorizonJoin:
+                writer = HorizonWriter(rule, self._static, self._held, is_path=is_path, of_steps=is_path and not is_first_step)
+                if key is None:
+                    writer.begin_with(position.pattern, horizon="h")
+                    return write_join(writer, rule, position.others(), premises=())
+                bindings = bind_schema(position, key, self._static.triples)
                 for name, term in bindings.terms.items():
                     writer.bind_constant(name, term)
                 writer.begin_with(position.pattern, horizon="h")
-                join = write_join(writer, rule, bindings.rest, premises=(), names=bindings.names, rows=bindings.rows)
-            self._compiled[dispatch] = join
+                return write_join(writer, rule, bindings.rest, premises=(), names=bindings.names, rows=bindings.rows)
+
+            join = self._compiled[dispatch] = self._once_all_are_there(rule, position.others(), write)
         return join, is_first_step
+
+    def _once_all_are_there(self, rule: WindowRule, others: Iterable[JoinItem], write: Callable[[], HorizonJoin]) -> HorizonJoin:
+        """A join of a row of the tables that is written at its first use with facts of all atoms."""
+        missing = missing_predicates(others, self._static.triples) if rule.of_rule_set else []
+        if not missing:
+            return write()
+        held, written = self._held.by_subject, list[HorizonJoin]()
+
+        def join(facts: Iterable[WindowFact], h: int, beyond: int, at: int, least: int, to: Conclusions) -> None:
+            if all(map(held.get, missing)):
+                if not written:
+                    written.append(write())
+                written[0](facts, h, beyond, at, least, to)
+
+        return join
 
     def _activate(
         self,
@@ -242,11 +259,15 @@ class RuleRoutes:
         """A join from facts of the schema: makes the general joins of `triggers` active."""
         for position in triggers:
             if position not in self._compiled:
-                rule = self._of_text[id(position.rule)]
-                writer = HorizonWriter(rule, self._static, self._held)
-                writer.begin_with(position.pattern, horizon="h")
-                join = self._compiled[position] = write_join(writer, rule, position.others(), premises=())
+                rule, others = self._of_text[id(position.rule)], position.others()
+                write = partial(self._general, rule, position.pattern, others)
+                join = self._compiled[position] = self._once_all_are_there(rule, others, write)
                 self.active.append(join)
+
+    def _general(self, rule: WindowRule, pattern: TriplePattern, others: Sequence[JoinItem]) -> HorizonJoin:
+        writer = HorizonWriter(rule, self._static, self._held)
+        writer.begin_with(pattern, horizon="h")
+        return write_join(writer, rule, others, premises=())
 
     # --- NOT, and backward ---
 
@@ -269,12 +290,15 @@ class RuleRoutes:
             for rule, head in self._heads.get(key, ()):
                 join = self._compiled.get((id(rule), id(head), "support"))
                 if join is None:
-                    one_head = WindowRule(rule.name, (head,), rule.body, rule.of_rule_set)
-                    writer = HorizonWriter(one_head, self._static, self._held)
-                    writer.begin_with(head, horizon=None)
-                    join = write_join(writer, one_head, rule.body, premises=rule.atoms)
+                    join = self._once_all_are_there(rule, rule.body, partial(self._backward, rule, head))
                     self._compiled[id(rule), id(head), "support"] = join
                 yield join
+
+    def _backward(self, rule: WindowRule, head: Atom) -> HorizonJoin:
+        one_head = WindowRule(rule.name, (head,), rule.body, rule.of_rule_set)
+        writer = HorizonWriter(one_head, self._static, self._held)
+        writer.begin_with(head, horizon=None)
+        return write_join(writer, one_head, rule.body, premises=rule.atoms)
 
     def derivations(self, fact: WindowFact, k: int) -> Iterator[tuple[str, list[WindowFact]]]:
         """The one-step derivations of a fact at point `k`: the rule's name, and the premises in the

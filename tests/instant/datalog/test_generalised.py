@@ -10,7 +10,7 @@ from dotr.instant.datalog.background.knowledge import Knowledge
 from dotr.instant.datalog.entailment import Entailment, rule_set
 from dotr.model.algebra import Const, TriplePattern, Var
 from dotr.model.places import Document
-from dotr.model.terms import OWL, XSD, Triple, iri, is_literal
+from dotr.model.terms import OWL, RDF_TYPE, XSD, Triple, iri, is_literal
 from dotr.syntax.datalog import parse_datalog
 from dotr.temporal.horizons.closure import HorizonClosure
 from dotr.temporal.horizons.facts import StaticFacts
@@ -35,6 +35,14 @@ INVERSES = {
     "the inverse in the middle of a chain": (
         ":r owl:propertyChainAxiom ( :a [ owl:inverseOf :b ] :c ) . :x :a :y . :z :b :y ; :c :w",
         ":x :r :w",
+    ),
+    "the inverse as the last link of three": (
+        ":r owl:propertyChainAxiom ( :a :b [ owl:inverseOf :c ] ) . :x :a :y . :y :b :z . :w :c :z",
+        ":x :r :w",
+    ),
+    "values inside a chain of four": (
+        ":r owl:propertyChainAxiom ( :p [ owl:inverseOf :q ] :q [ owl:inverseOf :p ] ) . :x :p 5 . :y :q 5.0, 6 . :z :p 06",
+        ":x :r :x, :z . :z :r :x, :z",
     ),
     "a key of two, one an inverse": (
         ":Part owl:hasKey ( :slot [ owl:inverseOf :holds ] ) . :rack :holds :p, :q . :p a :Part ; :slot :one . :q a :Part ; :slot :one",
@@ -63,6 +71,14 @@ VALUES = {
     "a key": (":K owl:hasKey ( :nr ) . :a a :K ; :nr 8 . :b a :K ; :nr '8'^^xsd:long . :c a :K ; :nr 8e0", ":a owl:sameAs :b"),
     "the inverse of data": ("[ owl:inverseOf :nr ] a owl:FunctionalProperty . :a :nr 8 . :b :nr 8.0 . :c :nr 9", ":a owl:sameAs :b"),
     "a range through an inverse": (":of owl:inverseOf :nr . :of rdfs:range :Numbered . :a :nr 8", ":a a :Numbered"),
+    "a datatype below a class": (
+        "xsd:short rdfs:subClassOf :Small . :C owl:onProperty :p ; owl:someValuesFrom :Small . :x :p 7 ; :q 8 . :y :p 70000",
+        ":x a :C",
+    ),
+    "a datatype of one's own below a class": (
+        ":Code a rdfs:Datatype ; rdfs:subClassOf :Text . :C owl:onProperty :p ; owl:someValuesFrom :Text . :x :p 'k'^^:Code . :y :p 'k'",
+        ":x a :C",
+    ),
     "a cardinality as a decimal": (":R owl:onProperty :p ; owl:maxCardinality 1.0 . :x a :R ; :p :y, :z", ":y owl:sameAs :z"),
 }
 FALSE = {
@@ -109,6 +125,7 @@ def test_plain_conclusions_of_generalised_triples(given: str, expected: str) -> 
         assert graph(expected) <= known, place
         assert not false, place
         assert all(t[0][0] in "<_" and t[1][0] == "<" for t in known), place
+        assert {t for t in known if t[:2] == ("<http://e/y>", RDF_TYPE)} <= graph(f"{given} . {expected}"), place
 
 
 @pytest.mark.parametrize(("row", "given"), FALSE.values(), ids=FALSE)
@@ -137,6 +154,15 @@ def test_the_type_of_a_literal_gives_an_equal_one_no_triples() -> None:
     )
     for place, known, _ in closures(given):
         assert {t[2] for t in known if is_literal(t[2])} == {f'"5.0"^^<{XSD}decimal>'}, place
+
+
+def test_the_canonical_form_of_a_literal_is_no_literal_of_the_data() -> None:
+    given = graph(
+        ":Odd owl:oneOf ( '05'^^xsd:byte '7'^^xsd:byte ) ; owl:intersectionOf ( xsd:integer :R ) . "
+        ":R owl:onProperty [ owl:inverseOf :nr ] ; owl:hasValue :i"
+    )
+    for place, known, _ in closures(given):
+        assert {t[2] for t in known if t[1] == "<http://e/nr>"} == {f'"05"^^<{XSD}byte>', f'"7"^^<{XSD}byte>'}, place
 
 
 HEADED = graph(

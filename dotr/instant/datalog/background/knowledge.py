@@ -318,12 +318,11 @@ def _close(triples: list[Triple], rules: Sequence[DatalogRule], limit: int) -> C
             if rows and not rule.head:
                 found.add(Contradiction(rule.name, ()))
     dispatch = RuleDispatch(filter(_has_atoms, rules))
-    dormant = dispatch.over(TripleIndex()).dormant
     closer = BulkCloser(dispatch, TripleIndex(), limit)
-    if dormant:
-        closer.add(triple for triple in triples if (triple[1], None) in dormant or (triple[1], triple[2]) in dormant)
+    if of_schema := closer.schema:
+        closer.add(triple for triple in triples if (triple[1], None) in of_schema or (triple[1], triple[2]) in of_schema)
         for name, each in facts:
-            closer.add((t for t in each if (t[1], None) in dormant or (t[1], t[2]) in dormant), name)
+            closer.add((t for t in each if (t[1], None) in of_schema or (t[1], t[2]) in of_schema), name)
         closer.close()
         found.update(contradictions(closer.alarms))
         by_rule += closer.derived

@@ -22,7 +22,7 @@ from __future__ import annotations
 import gc
 import sys
 from collections import Counter
-from collections.abc import Callable, ItemsView, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, ItemsView, Iterable, Iterator, Sequence
 from itertools import filterfalse
 from typing import Any, Final, NamedTuple, TypeAlias, cast
 
@@ -40,7 +40,7 @@ from dotr.instant.datalog.closure.delta_rules import (
     subject_conclusions,
 )
 from dotr.instant.datalog.closure.derivations import ConstraintViolation, Push
-from dotr.instant.datalog.closure.instant import RuleDispatch
+from dotr.instant.datalog.closure.instant import BackgroundDispatch, RuleDispatch, missing_predicates
 from dotr.instant.datalog.closure.lower_strata import LowerModel
 from dotr.model.algebra import Const
 from dotr.model.terms import Term, Triple
@@ -183,9 +183,15 @@ class BulkCloser:
         self._delta: dict[Term, list[DeltaRun]] = {}
         self._uncollected = 0
         self._fixed = rules.fixed
-        self._background_dispatch = rules.over(background)
+        self._background_dispatch = BackgroundDispatch(rules, background)
         self._compiled: dict[Dispatch, BulkDeltaRule] = {}
         self._general: dict[DeltaPosition, BulkDeltaRule] = {}
+        self._waiting: dict[Term, list[DeltaPosition]] = {}  # by a predicate without triples, general ones that need it
+
+    @property
+    def schema(self) -> Collection[tuple[Term, Term | None]]:
+        """Predicates and objects (None: any) of triples that extend the schema of the background."""
+        return self._background_dispatch.dormant.keys()
 
     def add(self, triples: Iterable[Triple], rule: str = "") -> int:
         """Adds triples to close, loaded or concluded by `rule`; returns the number of different
@@ -214,6 +220,9 @@ class BulkCloser:
         for predicate, runs in delta.items():
             for run in runs:
                 self.index.extend(predicate, run.triples)
+        for predicate, runs in delta.items():
+            self._activate(self._waiting.pop(predicate, ()))
+            for run in runs:
                 applications += self._applications(predicate, run)
         for each, triples in applications:
             self._apply(each, triples)
@@ -240,6 +249,8 @@ class BulkCloser:
                 for dispatch in dispatches[object]:
                     if dispatch.position is None:
                         self._activate(dispatch.schema_triggers)
+                        continue
+                    if dispatch not in self._compiled and self._missing(dispatch.position):
                         continue
                     each = self._delta_rule(dispatch)
                     if not (each.concludes_of_subject and each.conclusions <= conclusions):
@@ -299,9 +310,18 @@ class BulkCloser:
 
     def _activate(self, positions: Iterable[DeltaPosition]) -> None:
         for position in positions:
-            if position not in self._general:
+            if position in self._general:
+                continue
+            if missing := self._missing(position):
+                self._waiting.setdefault(missing, []).append(position)
+            else:
                 function = general_delta_rule(position, self.background, bulk=True)
                 self._general[position] = BulkDeltaRule(position.rule.name, cast(BulkDeltaFunction, function))
+
+    def _missing(self, position: DeltaPosition) -> Term | None:
+        """A predicate of another atom that no triple has so far: nothing is joined yet."""
+        missing = missing_predicates(position.others(), self.background, self.index) if position.rule.of_rule_set else ()
+        return missing[0] if missing else None
 
 
 def _grouped(triples: Iterable[Triple], slot: int) -> dict[Term, list[Triple]]:

@@ -28,6 +28,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final, TypeAlias
 
 from dotr.evaluation.joins.compile import Row, compile_join
@@ -248,6 +249,7 @@ _VOCABULARIES: Final = (f"<{RDF}", f"<{RDFS}", f"<{OWL}", HIDDEN)
 _OF_INDIVIDUALS: Final = (iri(OWL + "sameAs"), iri(OWL + "differentFrom"), RDF_REIFIES)
 _MAX_SCHEMA_ENDS: Final = 10_000
 """A predicate with more ends is no schema, unless it belongs to a vocabulary."""
+_KEPT_SPLITS: Final = 4096
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -302,6 +304,17 @@ def split_schema(position: DeltaPosition, background: TripleIndex) -> SchemaSpli
     """Splits the other items of a free position: atoms reached from the key and their conditions,
     and the rest.
     """
+    return (_split_of_row(position) if position.rule.of_rule_set else None) or _split(position, background)
+
+
+@lru_cache(_KEPT_SPLITS)
+def _split_of_row(position: DeltaPosition) -> SchemaSplit | None:
+    """The split of a row, if it is the same over any background."""
+    predicates = {item.predicate for item in position.others() if isinstance(item, TriplePattern)}
+    return None if any(Const(each) in predicates for each in _OF_INDIVIDUALS) else _split(position, TripleIndex())
+
+
+def _split(position: DeltaPosition, background: TripleIndex) -> SchemaSplit:
     assert position.key is not None
     reachable = {position.key}
     triple_variables = set(free_variables(position.pattern)) - reachable

@@ -24,10 +24,10 @@ and of the number of rules that do not apply. A delta rule is compiled at its fi
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import chain, islice, repeat
-from typing import Final, TypeAlias
+from typing import Final, TypeAlias, cast
 
 from dotr.evaluation.joins.order import JoinItem
 from dotr.evaluation.limits import LIMITS, LimitExceeded
@@ -58,6 +58,9 @@ DERIVATIONS: Final = 10
 
 _CHECK_INTERVAL: Final = 1024
 
+_KEPT: Final = 8
+"""Maximum number of rule sets whose dispatch is kept."""
+
 DeltaRules: TypeAlias = tuple[DeltaRule, ...]
 Route: TypeAlias = tuple[dict[Term, DeltaRules], DeltaRules]
 """Delta rules of a predicate: by constant object, and for all other objects."""
@@ -77,33 +80,67 @@ def computes_terms(rule: DatalogRule) -> bool:
 class RuleDispatch:
     """Rules by their delta positions, independent of the background.
 
-    `fixed`: positions with a fixed predicate, by route. `free`: the other positions, and all of
-    rules about literals, which are dormant without a triple of an auxiliary relation about them.
-    `strata` has the stratum of each rule.
+    `fixed`: positions with a fixed predicate, by route. `free`: the other positions. `of_literals`:
+    those of rules about literals, each under another atom about an auxiliary relation of these,
+    without whose triples they are dormant. `strata` has the stratum of each rule.
     """
 
     def __init__(self, rules: Iterable[DatalogRule], strata: Iterable[int] = repeat(0)) -> None:
         self.fixed: DispatchTable = {}
         self.free: list[DeltaPosition] = []
-        for rule, stratum in zip(rules, strata, strict=False):
-            predicates = {_constant(item.predicate) for item in rule.body if isinstance(item, TriplePattern)} if rule.of_rule_set else ()
-            may_sleep = not OF_LITERALS.isdisjoint(predicates)
-            for position in delta_positions(rule, stratum):
-                predicate = position.pattern.predicate
-                if position.key is None and isinstance(predicate, Const) and (not may_sleep or predicate.term in OF_LITERALS):
-                    _register(self.fixed, predicate.term, _constant(position.pattern.object), Dispatch(position))
-                else:
-                    self.free.append(position)
-        self._over_nothing: BackgroundDispatch | None = None
+        self.of_literals: dict[TriplePattern, list[DeltaPosition]] = {}
+        numbered = list(zip(rules, strata, strict=False))
+        rows = tuple(each for each in numbered if each[0].of_rule_set)
+        if rows:
+            self._copy(_dispatch_of_rows(rows))
+        for rule, stratum in numbered:
+            if not rule.of_rule_set:
+                self._add(rule, stratum)
 
-    def over(self, background: TripleIndex) -> BackgroundDispatch:
-        """The routes of the free positions over a background; those over an empty one, with which a
-        closure begins, are made once."""
-        if len(background):
-            return BackgroundDispatch(self.free, background)
-        if self._over_nothing is None:
-            self._over_nothing = BackgroundDispatch(self.free, background)
-        return self._over_nothing
+    @classmethod
+    def _of_rows(cls, rows: Iterable[tuple[DatalogRule, int]]) -> RuleDispatch:
+        made = cls(())
+        for rule, stratum in rows:
+            made._add(rule, stratum)
+        return made
+
+    def _copy(self, other: RuleDispatch) -> None:
+        self.fixed = {predicate: {object: [*found] for object, found in routes.items()} for predicate, routes in other.fixed.items()}
+        self.free, self.of_literals = [*other.free], other.of_literals
+
+    def _add(self, rule: DatalogRule, stratum: int) -> None:
+        atoms = [item for item in rule.body if isinstance(item, TriplePattern) and _constant(item.predicate) in OF_LITERALS]
+        for position in delta_positions(rule, stratum):
+            pattern, predicate = position.pattern, position.pattern.predicate
+            atom = next((each for each in atoms if each is not pattern), None) if rule.of_rule_set else None
+            if position.key is None and isinstance(predicate, Const) and (atom is None or predicate.term in OF_LITERALS):
+                _register(self.fixed, predicate.term, _constant(pattern.object), Dispatch(position))
+            elif atom is None:
+                self.free.append(position)
+            else:
+                kind = TriplePattern(Var("s"), atom.predicate, atom.object if isinstance(atom.object, Const) else Var("o"))
+                self.of_literals.setdefault(kind, []).append(position)
+
+    @property
+    def has_free(self) -> bool:
+        """True where a rule has a position that is not fixed."""
+        return bool(self.free or self.of_literals)
+
+
+_kept: dict[tuple[tuple[int, int], ...], tuple[Sequence[tuple[DatalogRule, int]], RuleDispatch]] = {}
+
+
+def _dispatch_of_rows(rows: tuple[tuple[DatalogRule, int], ...]) -> RuleDispatch:
+    """The dispatch of rows of a rule set, kept for the next closer of the same ones.
+
+    It is found by the rules' objects, which are kept with it.
+    """
+    key = tuple([(id(rule), stratum) for rule, stratum in rows])
+    if key not in _kept:
+        if len(_kept) >= _KEPT:
+            _kept.pop(next(iter(_kept)), None)
+        _kept[key] = rows, RuleDispatch._of_rows(rows)
+    return _kept[key][1]
 
 
 def _register(table: DispatchTable, predicate: Term, object: Term | None, dispatch: Dispatch) -> None:
@@ -118,12 +155,18 @@ class BackgroundDispatch:
     instant activates.
     """
 
-    def __init__(self, free: Iterable[DeltaPosition], background: TripleIndex) -> None:
+    def __init__(self, rules: RuleDispatch, background: TripleIndex) -> None:
         self.unrouted: list[Dispatch] = []
         self.routed: DispatchTable = {}
         self.dormant: dict[tuple[Term, Term | None], list[DeltaPosition]] = {}
-        for position in free:
+        for position in rules.free:
             self._add(position, background)
+        for atom, positions in rules.of_literals.items():
+            if _is_missing(atom, background):
+                self.dormant.setdefault((cast(Const, atom.predicate).term, _constant(atom.object)), []).extend(positions)
+            else:
+                for position in positions:
+                    self._add(position, background)
         for (predicate, object), positions in self.dormant.items():
             _register(self.routed, predicate, object, Dispatch(None, None, tuple(positions)))
 
@@ -200,9 +243,9 @@ class Closer(InstantCloser):
     def __init__(self, rules: RuleDispatch, background: TripleIndex, limit: int = LIMITS.triples) -> None:
         self.background = background
         self.limit = limit
-        self.has_rules = bool(rules.fixed or rules.free)
+        self.has_rules = bool(rules.fixed) or rules.has_free
         self._fixed = rules.fixed
-        self._background_dispatch = background_dispatch = rules.over(background)
+        self._background_dispatch = background_dispatch = BackgroundDispatch(rules, background)
         self.schema: Mapping[tuple[Term, Term | None], Sequence[DeltaPosition]] = background_dispatch.dormant
         self._general: dict[DeltaPosition, DeltaRule] = {}
         self._transitive: dict[Term, Transitive] = {}
@@ -357,9 +400,12 @@ class Closer(InstantCloser):
                 self._transitive[predicate] = Transitive(predicate, self.background, DERIVATIONS * self.limit)
             rule = self._transitive[predicate]
             return rule.first if is_first(position) else rule.second
-        if dispatch.key is not None:
-            return keyed_delta_rule(position, bind_schema(position, dispatch.key, self.background), self.background)
-        return routed_delta_rule(position, self.background)
+        key, background = dispatch.key, self.background
+        if key is not None:
+            return _once_all_are_there(
+                position, background, lambda: keyed_delta_rule(position, bind_schema(position, key, background), background)
+            )
+        return _once_all_are_there(position, background, lambda: routed_delta_rule(position, background))
 
     def _activate(
         self,
@@ -378,9 +424,46 @@ class Closer(InstantCloser):
         for position in positions:
             delta_rule = self._general.get(position)
             if delta_rule is None:
-                delta_rule = self._general[position] = general_delta_rule(position, self.background)
+                make = partial(general_delta_rule, position, self.background)
+                delta_rule = self._general[position] = _once_all_are_there(position, self.background, make)
             if delta_rule not in active:
                 active.append(delta_rule)
+
+
+def _once_all_are_there(position: DeltaPosition, background: TripleIndex, make: Callable[[], DeltaRule]) -> DeltaRule:
+    """A delta rule that is made at its first use with triples of all atoms: of a row of the tables,
+    an instant seldom has the schema that the background lacks.
+    """
+    missing = missing_predicates(position.others(), background) if position.rule.of_rule_set else []
+    if not missing:
+        return make()
+    made: list[DeltaRule] = []
+
+    def delta_rule(
+        s: Term, p: Term, o: Term, delta: TripleIndex, push: Push, active: list[DeltaRule], alarms: list[ConstraintViolation]
+    ) -> None:
+        known = delta.by_subject
+        for predicate in missing:
+            if predicate not in known:
+                return
+        if not made:
+            made.append(make())
+        made[0](s, p, o, delta, push, active, alarms)
+
+    return delta_rule
+
+
+def missing_predicates(items: Iterable[JoinItem], *indexes: TripleIndex) -> list[Term]:
+    """The predicates of atoms that no triple of any index has.
+
+    >>> at, inside = (TriplePattern(Var("x"), Const(predicate), Var("y")) for predicate in ("<at>", "<in>"))
+    >>> missing_predicates([at, inside], TripleIndex([("<a>", "<in>", "<b>")]))
+    ['<at>']
+    """
+    predicates = dict.fromkeys(
+        [each.predicate.term for each in items if isinstance(each, TriplePattern) and isinstance(each.predicate, Const)]
+    )
+    return [predicate for predicate in predicates if not any(predicate in index.by_subject for index in indexes)]
 
 
 def needs_more_than(background: TripleIndex, premises: Iterable[Triple]) -> bool:

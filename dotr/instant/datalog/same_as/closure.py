@@ -69,10 +69,12 @@ class SameAsRules:
         """
         if not _REPLACED_ROWS.issubset(rule.name for rule in rules if rule.of_rule_set):
             return None  # the tables need not be read
-        tables = _tables()
-        of_tables = {id(rule): rule for rule in rules if rule.of_rule_set and rule in tables}
-        if len(set(of_tables.values())) < len(tables):
-            return None
+        tables, of_tables = _tables(), _shared_ids()
+        if not of_tables.issubset(map(id, rules)):  # read from a file, in another process
+            equal = {id(rule): rule for rule in rules if rule.of_rule_set and rule in tables}
+            if len(set(equal.values())) < len(tables):
+                return None
+            of_tables = frozenset(equal)
         own = [rule for rule in rules if id(rule) not in of_tables]
         if not all(map(_is_name_blind, own)):
             return None
@@ -93,6 +95,12 @@ class SameAsRules:
 @cache
 def _tables() -> frozenset[DatalogRule]:
     return frozenset(rule_set(Entailment.OWL2RL))
+
+
+@cache
+def _shared_ids() -> frozenset[int]:
+    """The objects of the tables in this process, which are compared faster than their values."""
+    return frozenset(map(id, rule_set(Entailment.OWL2RL)))
 
 
 def _is_replaced(rule: DatalogRule) -> bool:

@@ -12,13 +12,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
 from typing import Final, TypeAlias
 
 from dotr.evaluation.limits import LIMITS
 from dotr.evaluation.triples.index import TripleIndex, is_hidden
 from dotr.instant.datalog.closure.delta_rules import DeltaPosition
 from dotr.instant.datalog.closure.derivations import ConstraintViolation, Derivation, Push, bindings_of, derivation, support
-from dotr.instant.datalog.closure.instant import Closer, RuleDispatch
+from dotr.instant.datalog.closure.instant import Closer, RuleDispatch, missing_predicates
 from dotr.instant.datalog.closure.lower_strata import LowerModel
 from dotr.instant.datalog.strata.nonmonotonic_triggers import TriggerAtoms
 from dotr.instant.datalog.strata.stratification import AtomKey, key_of, strata
@@ -125,7 +126,7 @@ class StratumRules:
     def reads_any(self, delta: TripleIndex) -> bool:
         """True where a rule reads a predicate of the delta."""
         fixed = self.dispatch.fixed
-        return bool(self.dispatch.free) or any(predicate in fixed for predicate in delta.by_subject)
+        return self.dispatch.has_free or any(predicate in fixed for predicate in delta.by_subject)
 
     def derive_from(
         self, triple: Triple, background: TripleIndex, delta: TripleIndex, push: Push, alarms: list[ConstraintViolation]
@@ -136,6 +137,8 @@ class StratumRules:
             if terms is not None:
                 derive = self._derivations.get(position)
                 if derive is None:
+                    if position.rule.of_rule_set and missing_predicates(position.others(), background, delta):
+                        continue
                     names = free_variables(position.pattern)
                     derive = self._derivations[position] = derivation(position.rule, position.stratum, names, position.number)
                 derive(background, delta, push, alarms, *terms.values())
@@ -148,7 +151,7 @@ class StratumRules:
                 for dispatch in routes.get(object, ()):
                     if dispatch.position is not None:
                         yield dispatch.position
-        for position in self.dispatch.free:
+        for position in chain(self.dispatch.free, *self.dispatch.of_literals.values()):
             if position.rule.of_rule_set or isinstance(position.pattern.predicate, Const) or not is_hidden(predicate):
                 yield position
 
@@ -164,7 +167,7 @@ class StratumRules:
         for key in ((predicate, object), (predicate, None), (None, object), (None, None)):
             for each in self._heads.get(key, ()):
                 terms = bindings_of(each.head, triple)
-                if terms is not None:
+                if terms is not None and not (each.rule.of_rule_set and missing_predicates(each.rule.body, background, delta)):
                     each.support(background, delta, matches.append, *terms.values())
                     if matches:
                         return True
