@@ -22,7 +22,7 @@ from typing import Any, Final, TypeAlias, assert_never
 
 from dotr.evaluation.codegen import WorkCount
 from dotr.evaluation.joins.scope import is_nullable, is_single_step
-from dotr.evaluation.triples.index import NO_ENDS, NO_TERMS, TripleIndex
+from dotr.evaluation.triples.index import NO_EDGES, NO_ENDS, NO_TERMS, TripleIndex
 from dotr.model.algebra import Alternative, Inverse, Link, Negated, Path, Repeat
 from dotr.model.algebra import Sequence as PathSequence
 from dotr.model.terms import Term
@@ -32,6 +32,9 @@ PathEnds: TypeAlias = Callable[[Term], Iterable[Term]]
 
 Spend: TypeAlias = Callable[[int], None]
 """A function that counts work. Raises `LimitExceeded`."""
+
+_FEW_PREDICATES: Final = 16
+"""Indexes with at most this many predicates are searched by predicate, which needs no edges."""
 
 Pair: TypeAlias = tuple[Term, Term]
 
@@ -72,14 +75,20 @@ def path_ends(path: Path, indexes: Sequence[TripleIndex], spend: Spend, *, forwa
             step = path_ends(inner, indexes, spend, forward=forward)
             return lambda start: _reached(step, start, least, many)
         case Negated(ahead, back):
-            tables = [
-                (index.by_subject if along else index.by_object)[predicate].get
-                for excluded, along in ((ahead, forward), (back, not forward))
-                if excluded is not None
-                for index in indexes
-                for predicate in index.predicates()
-                if predicate not in excluded
-            ]
+            few, many = [index for index in indexes if len(index.by_subject) <= _FEW_PREDICATES], list[PathEnds]()
+            tables = list[Callable[..., list[Term]]]()
+            for excluded, along in ((ahead, forward), (back, not forward)):
+                if excluded is not None:
+                    tables += [
+                        (index.by_subject if along else index.by_object)[predicate].get
+                        for index in few
+                        for predicate in index.predicates()
+                        if predicate not in excluded
+                    ]
+                    many += [_others(index, excluded, along) for index in indexes if index not in few]
+            if many:
+                each = [_linked(tables, spend), *many]
+                return lambda start: [end for ends in each for end in ends(start)]
             return _linked(tables, spend)
         case _:
             assert_never(path)
@@ -98,6 +107,18 @@ def _linked(tables: Sequence[Callable[..., list[Term]]], spend: Spend) -> PathEn
         return found
 
     return ends
+
+
+def _others(index: TripleIndex, excluded: Collection[Term], along: bool) -> PathEnds:
+    """The ends of a term's edges by any other predicate: one look-up instead of one a predicate.
+
+    `along`: from subjects to objects; False: from objects to subjects.
+    """
+    if along:
+        ahead = index.edges_from.get
+        return lambda start: [end for predicate, end in ahead(start, NO_EDGES) if predicate not in excluded]
+    back = index.edges_to.get
+    return lambda start: [end for end, predicate in back(start, NO_EDGES) if predicate not in excluded]
 
 
 def _reached(step: PathEnds, start: Term, least: int, many: bool) -> dict[Term, None]:

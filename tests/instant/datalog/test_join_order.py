@@ -106,6 +106,8 @@ OWL_FAMILIES: Final[dict[str, Callable[[int], Iterator[Triple]]]] = {
     "prp-key, the second shared": lambda n: keyed([pairs, shared], n),
     "prp-key, half of each": lambda n: keyed([lambda x: f"v{x % 2 * x}", lambda x: f"v{(x + 1) % 2 * x}"], n),
     "prp-key, three": lambda n: keyed([shared, pairs, shared], n),
+    "prp-key, the third of three": lambda n: keyed([shared, shared, pairs], n),
+    "prp-key, the third of four": lambda n: keyed([shared, shared, pairs, shared], n),
     "prp-ifp": inverse_functional,
     "cls-svf1": lambda n: individuals("someValuesFrom", n),
     "cls-avf": lambda n: individuals("allValuesFrom", n),
