@@ -75,20 +75,25 @@ def path_ends(path: Path, indexes: Sequence[TripleIndex], spend: Spend, *, forwa
             step = path_ends(inner, indexes, spend, forward=forward)
             return lambda start: _reached(step, start, least, many)
         case Negated(ahead, back):
-            few, many = [index for index in indexes if len(index.by_subject) <= _FEW_PREDICATES], list[PathEnds]()
-            tables = list[Callable[..., list[Term]]]()
-            for excluded, along in ((ahead, forward), (back, not forward)):
-                if excluded is not None:
-                    tables += [
-                        (index.by_subject if along else index.by_object)[predicate].get
-                        for index in few
-                        for predicate in index.predicates()
-                        if predicate not in excluded
-                    ]
-                    many += [_others(index, excluded, along) for index in indexes if index not in few]
-            if many:
-                each = [_linked(tables, spend), *many]
-                return lambda start: [end for ends in each for end in ends(start)]
+            sets = [(excluded, along) for excluded, along in ((ahead, forward), (back, not forward)) if excluded is not None]
+            few = [index for index in indexes if len(index.by_subject) <= _FEW_PREDICATES]
+            tables = [
+                (index.by_subject if along else index.by_object)[predicate].get
+                for excluded, along in sets
+                for index in few
+                for predicate in index.predicates()
+                if predicate not in excluded
+            ]
+            others = [_others(index, excluded, along) for excluded, along in sets for index in indexes if index not in few]
+            if others:
+                walks = [_linked(tables, uncounted), *others]
+
+                def ends(start: Term) -> list[Term]:
+                    found = [end for walk in walks for end in walk(start)]
+                    spend(1 + len(found))
+                    return found
+
+                return ends
             return _linked(tables, spend)
         case _:
             assert_never(path)

@@ -76,6 +76,25 @@ def test_paths_without_repetition_keep_multiplicity(path: Path) -> None:
         assert Counter((start, end) for start in NODES for end in ends(start)) == Counter(walk(path, known, NODES))
 
 
+@pytest.mark.parametrize("path", [Negated(("<p>", "<r3>"), None), Negated(None, ("<q>",)), Negated(("<p>",), ("<r1>", "<q>"))])
+@pytest.mark.parametrize("forward", [True, False])
+def test_negated_set_over_many_predicates_takes_the_edges_of_one_end(path: Negated, forward: bool) -> None:
+    chosen = random.Random(5)
+    predicates = ["<p>", "<q>", *(f"<r{n}>" for n in range(30))]
+    known, new = (
+        list(dict.fromkeys([(chosen.choice(NODES), each, chosen.choice(NODES)) for _ in range(2) for each in some]))
+        for some in (predicates, predicates[:3])
+    )
+    new = [triple for triple in new if triple not in known]
+    hidden = ("<a>", "<urn:dotr:hidden:x>", "<b>")
+    work = Work()
+    ends = path_ends(path, [TripleIndex([*known, hidden]), TripleIndex(new)], work.spend, forward=forward)
+    pairs = walk(path, known + new, NODES)
+    found = Counter((start, end) if forward else (end, start) for start in NODES for end in ends(start))
+    assert found == Counter(pairs)
+    assert work.done == len(NODES) + found.total()
+
+
 class Work:
     """The work that is counted."""
 
