@@ -16,6 +16,7 @@ from pyoxigraph import Triple as TripleTerm
 from dotr.engine.spec import RuleSet
 from dotr.languages.rules import compile_rules
 from dotr.model.places import Document
+from dotr.model.rules import Rule
 from dotr.model.stream import Element
 from dotr.model.terms import Label, Term, Triple, blank, iri, literal
 from dotr.model.time import Clock, Micros, Unit
@@ -172,8 +173,8 @@ def apart(triples: Iterable[Triple], name: str) -> list[Triple]:
     return [(renamed(s), p, renamed(o)) for s, p, o in triples]
 
 
-def difference(expected: Sequence[Signature], actual: Sequence[Output | ReportedFact]) -> str:
-    """The missing and the unexpected outputs as text; empty if there are none.
+def difference(expected: Sequence[Signature], actual: Sequence[Output | ReportedFact], rules: Sequence[Rule] = ()) -> str:
+    """The missing and the unexpected outputs as text; empty if there are none. Internal events of the rules are no outputs.
 
     An expected output may leave out the attributes or the graph, alike for all of one label and time.
     """
@@ -181,9 +182,12 @@ def difference(expected: Sequence[Signature], actual: Sequence[Output | Reported
     for time, label, attributes, graph in expected:
         forms.setdefault((time, label), set()).add((attributes is not None, graph is not None))
     assert all(len(kinds) == 1 for kinds in forms.values()), "one label and time, two ways of saying what is expected"
+    internal = {rule.event for rule in rules if rule.internal}
     found: Counter[Signature] = Counter()
     for item in actual:
         label = item.event if isinstance(item, Output) else item.label
+        if isinstance(item, Output) and label in internal:
+            continue
         ((with_attributes, with_graph),) = forms.get((item.time, label), {(True, False)})
         attributes = canonical([], item.attributes) if with_attributes else None
         graph = canonical(item.graph) if with_graph and isinstance(item, Output) else None

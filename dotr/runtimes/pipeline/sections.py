@@ -295,6 +295,9 @@ class OutputSection(Section):
     kafka: KafkaOutputSection | None = Field(default=None, description="a topic of a Kafka cluster, in place of a path")
     mqtt: MqttOutputSection | None = Field(default=None, description="a topic of an MQTT broker, in place of a path")
     http: HttpOutputSection | None = Field(default=None, description="an address that batches are posted to, in place of a path")
+    events: list[str] | None = Field(
+        default=None, description="the labels of the events that the output has; all but internal ones if none"
+    )
 
 
 class DeadLetterSection(Section):
@@ -388,7 +391,7 @@ class Settings(Section):
     windows: WindowsSection = Field(default=WindowsSection(), description="windows of continuous queries")
     limits: LimitsSection = Field(default=LimitsSection(), description="limits of an instant and of a record")
     input: list[InputSection] = Field(min_length=1, description="input streams, merged by time")
-    output: list[OutputSection] = Field(min_length=1, description="output streams; all have the same events")
+    output: list[OutputSection] = Field(min_length=1, description="output streams; `events` chooses those of one")
     dead_letter: DeadLetter = Field(
         default=None,
         description="a file (a folder on Spark) for what cannot be processed, or { kafka: … } (connectors.md); only counted if none",
@@ -484,7 +487,7 @@ def keys_of(model: type[BaseModel], location: Location) -> dict[str, str]:
     It is empty where there is no section.
 
     >>> list(keys_of(Settings, ("output", 0)))
-    ['format', 'path', 'kafka', 'mqtt', 'http']
+    ['format', 'path', 'kafka', 'mqtt', 'http', 'events']
     """
     current: object = model
     for number, part in enumerate(location):
