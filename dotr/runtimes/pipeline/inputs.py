@@ -164,10 +164,11 @@ def _file_like(config: Config, number: int, path: str, delay: Micros, mapped: El
         delay,
         tuple(settings.prefixes.items()),
         mapped,
-        section.one_per_instant,
+        section.one_per_instant is True,
         settings.limits.nesting,
         settings.limits.record if section.max_bytes is None else parse_size(section.max_bytes),
         graphs,
+        apart=section.one_per_instant == "apart",
     )
 
 

@@ -183,8 +183,10 @@ class InputSection(Section):
         default="10 GiB",
         description="http, mqtt, on Spark: the size, at most, of the copy of what has been received and is not yet part of a batch",
     )
-    one_per_instant: bool = Field(
-        default=False, description="every element is an instant: it closes at once, and a second one is a dead letter"
+    one_per_instant: bool | Literal["apart"] = Field(
+        default=False,
+        description="true: every element is an instant: it closes at once, and a second one is a dead letter; apart: elements of one "
+        "time are set one microsecond apart, in the input's order",
     )
     rate: int | None = Field(default=None, gt=0, description="the most elements of the input that are read a second; no bound if none")
     lateness: str | int = Field(

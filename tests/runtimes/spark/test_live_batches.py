@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from hypothesis import given, settings
@@ -32,7 +33,8 @@ def planned(world: World, inputs: Sequence[Input], start: Offset, size: int, tas
     for feed, spec, place in zip(world.feeds, inputs, start.positions, strict=True):
         feed.place = place.file * feed.length + place.offset
         idle = None if spec.idle is None else int(spec.idle * 1_000_000)
-        scanned.append(ScannedInput.starting_at(place, feed, spec.delay, single=spec.single, idle=idle, pace=NoRateLimit(), bounded=False))
+        kind = {"single": spec.single, "apart": spec.apart}
+        scanned.append(ScannedInput.starting_at(place, feed, spec.delay, **kind, idle=idle, pace=NoRateLimit(), bounded=False))
     return ScannedPlan(scanned, start, size, tasks, world.clock)
 
 
@@ -112,7 +114,7 @@ def on_spark(inputs: list[Input], script: list[Step], size: int, tasks: int, *, 
 def test_live_batches_agree_with_the_specification(world: tuple[list[Input], list[Step]], size: int, tasks: int, restarting: bool) -> None:
     inputs, script = world
     if restarting:
-        inputs = [Input(each.delay, None, each.single) for each in inputs]
+        inputs = [replace(each, idle=None) for each in inputs]
     expected = outcome(inputs, script)
     found = on_spark(inputs, script, size, tasks, restarting=restarting)
     assert found.instants == expected.instants
