@@ -52,7 +52,8 @@ class ScannedInput:
 
     `long_times` repeats the times of long elements as often as they count again. `bounded`: the
     input is a single file. `has_rejected`: a record was rejected since the last cut. `shifts`: by
-    how much the last element before a pending one, of the same time in the file, was set apart.
+    how much the last element before the message of a pending one was set apart. `divided`: the
+    offsets of messages that have several records.
     """
 
     channel: Channel
@@ -63,6 +64,7 @@ class ScannedInput:
     has_rejected: bool = False
     partition: KafkaFeed | None = None
     shifts: dict[Micros, Micros] = field(default_factory=dict)
+    divided: set[int] = field(default_factory=set)
 
     @staticmethod
     def starting_at(
@@ -109,21 +111,22 @@ class ScannedInput:
         if chunk is None:
             return self.channel.feed.ended
         lateness, add, number = self.channel.lateness, self.pending.append, chunk.number
-        verdict, apart, shift = lateness.verdict, isinstance(lateness, Apart), 0
+        verdict, apart, shift, last = lateness.verdict, isinstance(lateness, Apart), 0, -1
         messages = self.partition is not None  # whose offsets count messages, not bytes
         for record in chunk.records:
-            before = lateness.greatest
             offset, end, line, time, _, raw, _, _, _ = record
+            if offset != last:  # the records of a message share its offset, at which reading continues
+                last, before, shift = offset, lateness.greatest, lateness.shift
+            else:
+                self.divided.add(offset)
             if time is None:
                 time = record.judged_time
-            if apart and time is not None:
-                shift = lateness.shift
-                if time > before:
-                    self._drop(time)
+            if apart and time is not None and time > lateness.greatest:
+                self._drop(time)
             if time is None or verdict(time, closed) is not None:
                 self.has_rejected = True
             else:
-                if lateness.shift:  # it is set apart
+                if apart:
                     time += lateness.shift
                     self.shifts[time] = shift
                 add((time, number, offset, line, before))
@@ -161,6 +164,9 @@ class ScannedInput:
         self.shifts = {time: each for time, each in self.shifts.items() if time > until}
         beyond = until + lateness.delay
         stop = next((each[1:3] for each in self.pending if each[0] > beyond), (0, END) if over else (end.file, end.offset))
+        if stop[1] in self.divided:  # a message with a record up to `until` and one beyond it
+            stop = stop[0], stop[1] + 1
+        self.divided = {each for each in self.divided if each >= offset}
         if over and not self.pending:
             return InputPosition(END, 0, before), stop
         self.floors = _needed_floors(self.floors, (file, offset), before - lateness.delay)
