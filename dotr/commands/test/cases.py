@@ -61,6 +61,8 @@ class Case:
     - `outputs`, `facts`: the expectations; None: not compared.
     - `notes`: remarks on elements of a recording that are left out.
     - `compared`: the labels whose events are compared; None: all but internal events.
+    - `apart`: the greatest distance (µs) by which an element of a recording was set apart. An event
+      may be later than its expectation by as much, which has the time of the file.
     """
 
     name: str
@@ -72,6 +74,7 @@ class Case:
     facts: Sequence[Item] | None
     notes: tuple[str, ...] = ()
     compared: frozenset[Label] | None = None
+    apart: Micros = 0
 
     def run(self, program: CompiledProgram, prefixes: Mapping[str, str]) -> CaseRun:
         """Run the case; terms of differences are written with these prefixes.
@@ -124,8 +127,8 @@ class Case:
         return CaseRun(
             tuple(broken),
             tuple(left_out),
-            () if self.outputs is None else discrepancies(self.outputs, outputs, self.clock, prefixes),
-            () if self.facts is None else discrepancies(self.facts, facts, self.clock, prefixes),
+            () if self.outputs is None else discrepancies(self.outputs, outputs, self.clock, prefixes, self.apart),
+            () if self.facts is None else discrepancies(self.facts, facts, self.clock, prefixes, self.apart),
             has_answers,
         )
 
@@ -197,6 +200,7 @@ class _CaseStream:
     places: dict[Micros, list[ElementPlace]]
     dated: bool = False
     notes: tuple[str, ...] = ()
+    apart: Micros = 0
 
     def add(self, time: Micros, triples: tuple[Triple, ...], place: ElementPlace) -> None:
         """Add an element."""
@@ -280,6 +284,7 @@ class _CaseReader:
             None if case.facts is None else [self.fact(fact, k) for k, fact in enumerate(case.facts)],
             stream.notes,
             compared_labels(self.file, case),
+            stream.apart,
         )
 
     def listed(self, elements: Sequence[ElementSection]) -> _CaseStream:
@@ -321,7 +326,7 @@ class _CaseReader:
             return stream
         for element in read.elements:
             stream.add(element.time, element.triples, element.place)
-        stream.dated, stream.notes = read.dated, read.notes
+        stream.dated, stream.notes, stream.apart = read.dated, read.notes, read.apart
         return stream
 
     def expected(self, expected: ExpectedSection, k: int) -> Item:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Annotated, Final, Literal, TypeVar
 
 from pydantic import BaseModel, Discriminator, Field, Tag, ValidationError, ValidationInfo, field_validator
@@ -440,8 +441,11 @@ def schema_problems(error: ValidationError, tree: Tree, model: type[BaseModel]) 
             case kind:
                 message, hint = _message_and_hint(kind, item["msg"], item["input"], item.get("ctx", {}))
                 diagnostic = Diagnostic("C203", f"{key_path} {message}".lstrip(), tree.span(location), hint)
-                if not any(d.span == diagnostic.span and d.code == "C203" for d in problems):
+                earlier = next((number for number, d in enumerate(problems) if d.span == diagnostic.span and d.code == "C203"), None)
+                if earlier is None:
                     problems.append(diagnostic)
+                elif kind == "literal_error":  # a further member of a union
+                    problems[earlier] = replace(problems[earlier], message=f"{problems[earlier].message}, or {item['ctx']['expected']}")
     return sorted(problems, key=lambda d: d.span.start if d.span else 0)
 
 

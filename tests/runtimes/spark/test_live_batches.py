@@ -35,8 +35,11 @@ def planned(world: World, inputs: Sequence[Input], start: Offset, size: int, tas
     for feed, spec, place in zip(world.feeds, inputs, start.positions, strict=True):
         feed.place = place.file * feed.length + place.offset
         idle = None if spec.idle is None else int(spec.idle * 1_000_000)
-        kind = {"single": spec.single, "apart": spec.apart}
-        scanned.append(ScannedInput.starting_at(place, feed, spec.delay, **kind, idle=idle, pace=NoRateLimit(), bounded=False))
+        scanned.append(
+            ScannedInput.starting_at(
+                place, feed, spec.delay, single=spec.single, apart=spec.apart, idle=idle, pace=NoRateLimit(), bounded=False
+            )
+        )
     return ScannedPlan(scanned, start, size, tasks, world.clock)
 
 
