@@ -151,7 +151,7 @@ def program_of(file: CaseFile) -> CompiledProgram:
 def run_case(file: CaseFile, case: Case) -> None:
     program = program_of(file)
     result = run_engine(program, case.elements, case.clock)
-    assert case.expect is None or difference(case.expect, result.outputs, program.rules.rules) == ""
+    assert case.expect is None or difference(case.expect, case.compared(program.rules.rules, result.outputs)) == ""
     assert case.facts is None or difference(case.facts, result.facts) == ""
 
 

@@ -36,11 +36,19 @@ Signature = tuple[Micros, Label, str | None, str | None]
 
 @dataclass(frozen=True)
 class Case:
+    """`events`: the labels whose outputs are compared; None: all but internal ones."""
+
     name: str
     elements: tuple[Element, ...]
     clock: Clock
     expect: tuple[Signature, ...] | None
     facts: tuple[Signature, ...] | None
+    events: frozenset[Label] | None = None
+
+    def compared(self, rules: Sequence[Rule], outputs: Iterable[Output]) -> list[Output]:
+        """The outputs that the case compares."""
+        internal = {rule.event for rule in rules if rule.internal}
+        return [each for each in outputs if (each.event not in internal if self.events is None else each.event in self.events)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,7 +72,7 @@ def read_folder(folder: Path) -> dict[str, CaseFile]:
 
 def read_cases(path: Path) -> CaseFile:
     data = yaml.load(path.read_text(), _LOADER)
-    assert data.keys() <= {"rules", "knowledge", "prefixes", "time", "cases"}
+    assert data.keys() <= {"rules", "knowledge", "prefixes", "time", "events", "cases"}
     knowledge, prefixes = data.get("knowledge", {}), data.get("prefixes", {})
     unit = UNITS[data.get("time", {}).get("unit", "s")]
 
@@ -94,12 +102,13 @@ def read_cases(path: Path) -> CaseFile:
 
     cases = []
     for case in data["cases"]:
-        assert case.keys() <= {"name", "stream", "expect", "facts"}
+        assert case.keys() <= {"name", "stream", "expect", "facts", "events"}
         elements = tuple(Element(time(e["at"]), read_turtle(e["graph"], prefixes)) for e in case["stream"])
         clock = Clock(unit, dated=any(isinstance(e["at"], str) for e in case["stream"]))
         expect = tuple(signature(e, "event") for e in case["expect"]) if "expect" in case else None
         facts = tuple(signature(f, "fact") for f in case["facts"]) if "facts" in case else None
-        cases.append(Case(case["name"], elements, clock, expect, facts))
+        events = case.get("events", data.get("events"))
+        cases.append(Case(case["name"], elements, clock, expect, facts, None if events is None else frozenset(events)))
     return CaseFile(
         tuple(path.parent / name for name in data["rules"]),
         tuple(path.parent / name for name in knowledge.get("graphs", [])),
@@ -173,8 +182,8 @@ def apart(triples: Iterable[Triple], name: str) -> list[Triple]:
     return [(renamed(s), p, renamed(o)) for s, p, o in triples]
 
 
-def difference(expected: Sequence[Signature], actual: Sequence[Output | ReportedFact], rules: Sequence[Rule] = ()) -> str:
-    """The missing and the unexpected outputs as text; empty if there are none. Internal events of the rules are no outputs.
+def difference(expected: Sequence[Signature], actual: Sequence[Output | ReportedFact]) -> str:
+    """The missing and the unexpected outputs as text; empty if there are none.
 
     An expected output may leave out the attributes or the graph, alike for all of one label and time.
     """
@@ -182,12 +191,9 @@ def difference(expected: Sequence[Signature], actual: Sequence[Output | Reported
     for time, label, attributes, graph in expected:
         forms.setdefault((time, label), set()).add((attributes is not None, graph is not None))
     assert all(len(kinds) == 1 for kinds in forms.values()), "one label and time, two ways of saying what is expected"
-    internal = {rule.event for rule in rules if rule.internal}
     found: Counter[Signature] = Counter()
     for item in actual:
         label = item.event if isinstance(item, Output) else item.label
-        if isinstance(item, Output) and label in internal:
-            continue
         ((with_attributes, with_graph),) = forms.get((item.time, label), {(True, False)})
         attributes = canonical([], item.attributes) if with_attributes else None
         graph = canonical(item.graph) if with_graph and isinstance(item, Output) else None

@@ -206,7 +206,7 @@ class _CheckedInput:
             if missed:
                 length = duration_text(window.interval.high)
                 message = (
-                    f"rule {rule} looks back {length}, and at {missed:,} times that are set apart something is {length} and 1 us before"
+                    f"rule {rule} looks back {length}, and {missed:,} of what is set apart just misses something that is {length} before"
                 )
                 yield self._warning("I120", message, f"Write a window that is longer than {length} by 1 ms; {accept}", "one_per_instant")
 
