@@ -115,10 +115,12 @@ class ScannedInput:
         messages = self.partition is not None  # whose offsets count messages, not bytes
         for record in chunk.records:
             offset, end, line, time, _, raw, _, _, _ = record
-            if offset != last:  # the records of a message share its offset, at which reading continues
-                last, before, shift = offset, lateness.greatest, lateness.shift
-            else:
+            if offset == last:  # the records of a message share its offset, at which reading continues
                 self.divided.add(offset)
+            else:
+                last, before = offset, lateness.greatest
+                if apart:
+                    shift = lateness.shift
             if time is None:
                 time = record.judged_time
             if apart and time is not None and time > lateness.greatest:
