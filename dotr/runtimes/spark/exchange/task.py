@@ -50,10 +50,10 @@ class InputRange(NamedTuple):
     """The records of one input that a task reads: from `offset` up to `stop` (END: to the end).
 
     `greatest` is the greatest time before the range (µs), and `shift` the distance by which the
-    last element of that time was set apart. The task reports rejected records before `own` only (END: all), so that each is reported once. For growing inputs, `paths` are the files
-    from number `file` on, `stop_file` and `own_file` are the files of `stop` and `own`, and
-    `floors` are those of the start offset. `partition` is that of a topic, whose lines are offsets;
-    None for files.
+    last element of that time was set apart. The task reports rejected records before `own` only
+    (END: all), so that each is reported once. For growing inputs, `paths` are the files from number
+    `file` on, `stop_file` and `own_file` are the files of `stop` and `own`, and `floors` are those
+    of the start offset. `partition` is that of a topic, whose lines are offsets; None for files.
     """
 
     input: int
