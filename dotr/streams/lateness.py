@@ -199,9 +199,9 @@ class Apart(Lateness):
     order.
 
     Of three elements of the time t, which are followed by one of t + 2 µs, the first stays at t,
-    the second moves to t + 1, and the third would reach the next time: it is a dead letter. So elements
-    behind the first of a time are held until the next time is known. Records that cannot be read
-    count by their times.
+    the second moves to t + 1, and the third would reach the next time: it is a dead letter. So
+    elements behind the first of a time are held until the next time is known. Records that cannot
+    be read count by their times.
 
     - `held`: the elements behind the first of the greatest time.
 

@@ -154,6 +154,14 @@ def test_windows_that_just_miss_a_moved_record_are_told(doors: Project) -> None:
     assert "I120" not in doors.dotr("check", "--data", "--", "c.yaml").err
 
 
+def test_late_records_are_told_with_what_helps_here(doors: Project) -> None:
+    doors.write("a.csv", "\n".join(["t,d,s", *reversed(ROWS), ""]))
+    answer = doors.dotr("check", "--data", "--", "c.yaml")
+    assert (
+        "Elements that are set apart have no lateness: sort them by time, or write lateness: 9 s in place of one_per_instant." in answer.err
+    )
+
+
 def test_elements_with_records_are_moved_as_those_without(doors: Project) -> None:
     from dotr.runtimes.pipeline.config import read_config
     from dotr.runtimes.pipeline.inputs import read_inputs

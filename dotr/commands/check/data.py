@@ -170,6 +170,10 @@ class _CheckedInput:
         needed = duration_text(sample.behind)
         message = f"lateness: {self._lateness} loses {sample.late:,} of {self._counted(sample.count)}, {needed} none"
         hint = f"Write lateness: {needed} to lose none of them; instants close that much later."
+        if self.section.one_per_instant == "apart":
+            hint = (
+                f"Elements that are set apart have no lateness: sort them by time, or write lateness: {needed} in place of one_per_instant."
+            )
         return self._warning("I107", message, hint, "lateness")
 
     def _of_zones(self) -> Iterator[Diagnostic]:
