@@ -61,16 +61,6 @@ class SampledTime:
 
 
 @dataclass(slots=True)
-class _SampledInstant:
-    """The different graphs of a time (µs), and their keys: a predicate, or "" for the subject, a term,
-    and the predicates of the graph."""
-
-    time: Micros
-    graphs: set[tuple[Triple, ...]] = field(default_factory=set)
-    keys: set[tuple[Term, Term, tuple[Term, ...]]] = field(default_factory=set)
-
-
-@dataclass(slots=True)
 class InputSample:
     """The first records of an input.
 
@@ -108,7 +98,9 @@ class InputSample:
     times: set[Micros] = field(default_factory=set)
     tied: set[Micros] = field(default_factory=set)
     _times: tuple[bytes, dict[Micros, bool]] = (b"", {})
-    _instant: _SampledInstant = field(default_factory=lambda: _SampledInstant(-LAST_MICRO))
+    _time: Micros = -LAST_MICRO
+    _graphs: set[tuple[Triple, ...]] = field(default_factory=set)
+    _keys: set[tuple[Term, Term, tuple[Term, ...]]] = field(default_factory=set)
     _objects: dict[Term, Term] = field(default_factory=dict)
     _varied: set[Term] = field(default_factory=lambda: {""})
 
@@ -121,7 +113,7 @@ class InputSample:
         """Count the records of a file until the sample is full. Lateness is relative to the same
         file."""
         self.files += 1
-        self._instant = _SampledInstant(-LAST_MICRO)
+        self._time = -LAST_MICRO
         lateness = Lateness.of(file)
         while not self.full:
             record = next(records, None)
@@ -152,24 +144,23 @@ class InputSample:
                     counted.add(unescaped(value[1:-1]))
 
     def _compare(self, element: Element) -> None:
-        """Count what an element shares with those before it of the same time."""
+        """Count what an element shares with others before it of the same time."""
         time, triples = element
-        if time != self._instant.time:
-            self._instant = _SampledInstant(time)
         self.times.add(time)
+        if time == self._time:
+            self.tied.add(time)
+        else:
+            self._time, self._graphs, self._keys = time, set(), set()
         for _, predicate, value in triples:
             if self._objects.setdefault(predicate, value) != value and len(self._varied) < MOST_TERMS:
                 self._varied.add(predicate)
-        instant = self._instant
-        if instant.graphs:
-            self.tied.add(time)
-        if triples not in instant.graphs:
-            instant.graphs.add(triples)
+        if triples not in self._graphs:
+            self._graphs.add(triples)
             kind = tuple([predicate for _, predicate, _ in triples])
             named = [("", subject) for subject, _, _ in triples] + [(p, value) for _, p, value in triples if p != RDF_TYPE]
             keys = {(name, term, kind) for name, term in named if is_iri(term)}
-            self.shared.update({name for name, _, _ in keys & instant.keys})
-            instant.keys |= keys
+            self.shared.update({name for name, _, _ in keys & self._keys})
+            self._keys |= keys
 
     @property
     def ties(self) -> int:
