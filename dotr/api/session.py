@@ -88,7 +88,7 @@ class Session:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self._finished = True
 
-    def advance(self, time: int | datetime, *graphs: GivenGraph | Mapping[str, GivenGraph]) -> Events:
+    def advance(self, time: int | datetime, *graphs: GivenGraph | Mapping[str, GivenGraph], internal: bool = False) -> Events:
         """Process the instant at a time, and return its events.
 
         Args:
@@ -103,6 +103,7 @@ class Session:
                 graph without a name belongs to the only stream that is read. A call without graphs
                 only advances the time: timers and delayed anchors fire, and there is no instant. An
                 empty graph (`""`) is an instant.
+            internal: return internal events too (`define internal`).
 
         Returns:
             The events in order of time, then rule name, then attributes: those of timers and
@@ -137,7 +138,7 @@ class Session:
         if self._record is not None:
             self._record.calls.append((now, elements))
         if not elements:
-            return self._events(engine, engine.advance(now))
+            return self._events(engine, engine.advance(now), internal)
         firings, closed = engine.step(now, elements)
         facts = closed.facts
         self.inconsistencies = facts.inconsistencies
@@ -150,10 +151,13 @@ class Session:
                 _LOG.warning("graph %d of the instant %s is left out, it fails: %s", each.element + 1, self._caller_time(now), each.why)
         for streams, reason in facts.failed:
             _LOG.warning("the query of rule %s fails: %s", ", ".join(self._program.readers(streams)), reason)
-        return self._events(engine, engine.advance(now) if facts.rejected else [firings])
+        return self._events(engine, engine.advance(now) if facts.rejected else [firings], internal)
 
-    def finish(self) -> Events:
+    def finish(self, *, internal: bool = False) -> Events:
         """End the stream at the time of the last call, and return the events of delayed anchors.
+
+        Args:
+            internal: return internal events too (`define internal`).
 
         Returns:
             The events of the delayed anchors that were not due yet, in order of time. Timers do not
@@ -169,7 +173,7 @@ class Session:
         self._finished = True
         if self._record is not None:
             self._record.finished = True
-        return self._events(self._engine, self._engine.finish()) if self._engine is not None else Events()
+        return self._events(self._engine, self._engine.finish(), internal) if self._engine is not None else Events()
 
     def why(self, event: Event, *, depth: int | None = None) -> Answer:
         """Explain an event of this session: a proof tree from its rule down to the graphs of
@@ -397,12 +401,14 @@ class Session:
         except OverflowError:
             raise SessionError("an event is outside the years 1 to 9999, which no datetime can hold") from None
 
-    def _events(self, engine: Engine, moments: Iterable[Sequence[Firing]]) -> Events:
+    def _events(self, engine: Engine, moments: Iterable[Sequence[Firing]], internal: bool) -> Events:
         prefixes = self._program.rules.prefixes
+        hidden = frozenset() if internal else self._program.internal
         events = Events(
             Event(self._caller_time(each.time), each.rule, each.event, dict(each.attributes), ntriples(each.graph), prefixes)
             for firings in moments
             for each in firings
+            if each.event not in hidden
         )
         for dead_letter in engine.failed:
             _LOG.warning("%s:%d: %s", dead_letter.file, dead_letter.line, dead_letter.why)

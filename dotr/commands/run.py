@@ -183,9 +183,11 @@ def summary(totals: Totals, pipeline: Pipeline) -> str:
     """Summary of a finished run, in a few lines."""
     from dotr.runtimes.monitoring.display import count_text, dead_letters_line
 
+    internal = sum(totals.rules[rule.name].events for rule in pipeline.program.rules.rules if rule.internal and rule.name in totals.rules)
+    events = count_text(totals.events, "event") + (f" ({internal:,} internal)" if internal else "")
     lines = [
         f"{count_text(totals.elements, 'element')}, {count_text(totals.instants, 'instant')}, {count_text(totals.facts, 'fact')}, "
-        f"{count_text(totals.events, 'event')} -> {', '.join(str(output.destination) for output in pipeline.outputs)}"
+        f"{events} -> {', '.join(str(output.destination) for output in pipeline.outputs)}"
     ]
     if any(totals.dead_letters.values()):
         lines.append(

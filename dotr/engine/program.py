@@ -75,6 +75,11 @@ class CompiledProgram:
             variables.setdefault(rule.event, set()).update(a.variable for a in rule.assignments)
         return {label: tuple(sorted(names)) for label, names in variables.items()}
 
+    @cached_property
+    def internal(self) -> frozenset[Label]:
+        """The events that rules define as internal: in no output but those that name them."""
+        return frozenset(rule.event for rule in self.rules.rules if rule.internal)
+
     @property
     def unit_names(self) -> tuple[str, ...]:
         """The names of rules, then the labels that other units make."""

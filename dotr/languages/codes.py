@@ -37,6 +37,7 @@ class RuleCode(StrEnum):
     NEVER_BOUND = "D219"  # warning
     UNUSED_QUERY = "D220"  # warning
     UNUSED_AGGREGATE = "D221"  # warning
+    NOT_ALL_INTERNAL = "D240"
 
     # Windows and clauses.
     NO_WINDOW = "D301"
@@ -60,6 +61,7 @@ class RuleCode(StrEnum):
     CROSS_PRODUCT = "D319"  # warning
     NEVER_AS_TYPED = "D320"  # warning of `dotr check`, which reads the data
     UNTIED = "D321"  # warning
+    UNREAD_INTERNAL = "D331"  # warning of programs with their outputs
 
     # Events over rules.
     SAME_INSTANT_CYCLE = "D401"

@@ -139,7 +139,10 @@ class Assignment:
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A temporal rule: anchor, clauses in binding order, condition, and the event it defines."""
+    """A temporal rule: anchor, clauses in binding order, condition, and the event it defines.
+
+    `internal`: the event is for other rules and units, and for outputs that name it.
+    """
 
     name: str
     documentation: str
@@ -151,6 +154,7 @@ class Rule:
     assignments: tuple[Assignment, ...]
     consuming: tuple[Label, ...]
     span: Span
+    internal: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,12 +10,12 @@ change it. Every reader of inputs, in process and on Spark, judges by `Lateness.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Final
+from collections.abc import Callable, Iterator
+from typing import Final, NamedTuple
 
-from dotr.model.stream import DeadLetter, Reason
+from dotr.model.stream import DeadLetter, Element, Reason
 from dotr.model.time import LAST_MICRO, Micros
-from dotr.streams.records import InputFile, Record
+from dotr.streams.records import InputFile, Record, SourcedElement
 
 
 class TimeFilter:
@@ -51,7 +51,12 @@ class TimeFilter:
 
     def lowest(self, file: InputFile) -> Micros:
         """The time, in µs since 1970, above which the first record passes the filter."""
-        return max(self.after, self.greatest - self.distance(file))
+        return max(self._after(file), self.greatest - self.distance(file))
+
+    def _after(self, file: InputFile) -> Micros:
+        """The time behind which graphs are parsed; of elements that are set apart, the one that they
+        have in the file may be earlier than `after`."""
+        return -LAST_MICRO if file.apart else self.after
 
     def test_for(self, file: InputFile) -> Callable[[Micros], bool]:
         """The filter as a function of the times (µs since 1970) of consecutive messages, which
@@ -64,13 +69,13 @@ class TimeFilter:
         """
         if self is EVERY_TIME:
             return lambda time: True
-        distance = self.distance(file)
+        distance, after = self.distance(file), self._after(file)
 
         def is_wanted(time: Micros) -> bool:
             greatest = self.greatest
             if time > greatest:
                 self.greatest = time
-            return greatest - distance < time <= self.until and time > self.after
+            return greatest - distance < time <= self.until and time > after
 
         return is_wanted
 
@@ -104,12 +109,19 @@ class Lateness:
     12
     """
 
-    __slots__ = ("delay", "greatest", "single")
+    __slots__ = ("delay", "greatest", "shift", "single")
 
     def __init__(self, delay: Micros, greatest: Micros = -LAST_MICRO, *, single: bool = False) -> None:
         self.delay = delay
         self.greatest = greatest
         self.single = single
+        self.shift: Micros = 0
+
+    @staticmethod
+    def of(file: InputFile, greatest: Micros = -LAST_MICRO, shift: Micros = 0) -> Lateness:
+        """The watermark of a file with a greatest time, and the distance in µs by which the last
+        element of that time was set apart."""
+        return Apart(greatest, shift) if file.apart else Lateness(file.delay, greatest, single=file.single)
 
     def verdict(self, time: Micros, closed: Micros = -LAST_MICRO) -> Reason | None:
         """The reason why an element of this time is a dead letter, or None; advances the greatest
@@ -162,3 +174,99 @@ class Lateness:
     def passed(self) -> Micros:
         """Watermark: elements of this time or earlier are no longer admitted."""
         return self.greatest - self.delay - (not self.single)
+
+
+# Elements of one time that are set apart (`one_per_instant: apart`).
+
+
+class Decided(NamedTuple):
+    """A record whose time is certain, or which is a dead letter.
+
+    - `time`: in µs since 1970, of an element that is set apart later than in its file.
+    - `file`, `number`: the file, and its number in the input.
+    - `record`: its element, if it has one, has `time`.
+    """
+
+    time: Micros
+    file: InputFile
+    number: int
+    record: Record
+    letter: DeadLetter | None
+
+
+class Apart(Lateness):
+    """The watermark of an input whose elements of one time are set one microsecond apart, in their
+    order.
+
+    Of three elements of the time t, which are followed by one of t + 2 µs, the first stays at t,
+    the second moves to t + 1, and the third would reach the next time: it is a dead letter. So
+    elements behind the first of a time are held until the next time is known. Records that cannot
+    be read count by their times.
+
+    - `held`: the elements behind the first of the greatest time.
+
+    >>> from dotr.streams.records import Format
+    >>> file = InputFile("a", "a.ndjson", Format.NDJSON)
+    >>> records = [Record(at, at + 1, at, time, None, b"") for at, time in enumerate((10, 10, 10, 9, 12, 12))]
+    >>> apart = Apart()
+    >>> decided = [each for record in records for each in apart.decided(file, record)]
+    >>> [(each.record.offset, each.time, each.letter and each.letter.reason.value) for each in decided]
+    [(0, 10, None), (3, 9, 'late'), (1, 11, None), (2, 12, 'second'), (4, 12, None)]
+    >>> [each.time for each in apart.released()]
+    [13]
+    """
+
+    __slots__ = ("held",)
+
+    def __init__(self, greatest: Micros = -LAST_MICRO, shift: Micros = 0) -> None:
+        super().__init__(0, greatest)
+        self.shift = shift
+        self.held: list[Decided] = []
+
+    def verdict(self, time: Micros, closed: Micros = -LAST_MICRO) -> Reason | None:
+        """The reason why an element of this time is a dead letter at once, or None; `shift` is then
+        the distance by which the element is set apart."""
+        if time < self.greatest:
+            return Reason.LATE
+        self.shift = self.shift + 1 if time == self.greatest else 0
+        self.greatest = time
+        return Reason.IDLE if time + self.shift <= closed else None
+
+    def decided(self, file: InputFile, record: Record, closed: Micros = -LAST_MICRO, number: int = 0) -> Iterator[Decided]:
+        """The records that are certain with the next one: those held before it, and the record
+        itself, unless it is held."""
+        time = record.judged_time
+        if time is not None and time > self.greatest:
+            yield from self.released(time - 1)
+            for each in self.held:
+                yield each._replace(letter=self.second(each))
+            self.held = []
+        letter = self.rejection(file, record, closed)
+        if time is None or not self.shift or (letter is not None and letter.reason in BY_TIME):
+            yield Decided(time or 0, file, number, record, letter)
+        else:
+            time += self.shift
+            self.held.append(Decided(time, file, number, _moved(record, time), letter))
+
+    def released(self, until: Micros = LAST_MICRO) -> Iterator[Decided]:
+        """The held records up to a time, which are held no longer."""
+        yield from (each for each in self.held if each.time <= until)
+        self.held = [each for each in self.held if each.time > until]
+
+    @staticmethod
+    def second(each: Decided) -> DeadLetter:
+        """Dead letter of a record that would be set apart up to the next time of its input."""
+        why = "set one microsecond apart for each element of its time before it, it would reach the input's next time"
+        return each.record.dead_letter(each.file, Reason.SECOND, f"{why} (one_per_instant: apart)")
+
+
+def _moved(record: Record, time: Micros) -> Record:
+    """A record whose element has another time."""
+    element = record.element
+    if element is None:
+        return record
+    moved = Element(time, element.triples)
+    if isinstance(element, SourcedElement):
+        moved = SourcedElement(*moved)
+        moved.file, moved.record = element.file, element.record
+    return record._replace(element=moved)

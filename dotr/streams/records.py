@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Any, Final, NamedTuple, Protocol
 
@@ -204,6 +204,7 @@ class InputFile:
     - `framed`: the file is a segment of spooled messages (`dotr.streams.formats.segments`).
     - `ahead`: the greatest distance (µs) of an element's time behind the timestamp of its message;
       None: any.
+    - `apart`: elements of one time are set one microsecond apart, in their order.
     """
 
     input: str
@@ -219,6 +220,7 @@ class InputFile:
     graphs: GraphSettings = GraphSettings()
     framed: bool = False
     ahead: Micros | None = None
+    apart: bool = False
 
     def to_json(self) -> str:
         """Specification as JSON, for another process. Limits at their defaults are omitted, as in
@@ -229,6 +231,8 @@ class InputFile:
         True
         >>> InputFile.from_json(InputFile("in", "a", Format.TRIG, record=7).to_json()).record
         7
+        >>> InputFile.from_json(InputFile("in", "a", Format.TRIG, apart=True).to_json()).apart
+        True
         """
         mapped = self.map and self.map.to_list()
         further: list[Any] = [self.nesting, self.record, self.graphs.to_list(), self.framed]
@@ -238,15 +242,15 @@ class InputFile:
             further = further[:3] if self.graphs != GraphSettings() else further[:2]
         if further == [LIMITS.nesting, LIMITS.record]:
             further = []
-        unit = self.unit.written
-        return json.dumps([self.input, self.path, self.format.value, unit, self.delay, self.prefixes, mapped, self.single, *further])
+        unit, single = self.unit.written, _APART if self.apart else self.single
+        return json.dumps([self.input, self.path, self.format.value, unit, self.delay, self.prefixes, mapped, single, *further])
 
     @staticmethod
     def from_json(text: str) -> InputFile:
         """Inverse of `to_json`."""
         name, path, form, unit, delay, prefixes, items, single, *further = json.loads(text)
         mapped = ElementMap.from_list(items) if items else None
-        return InputFile(
+        file = InputFile(
             name,
             path,
             Format(form),
@@ -254,11 +258,16 @@ class InputFile:
             delay,
             tuple((prefix, iri) for prefix, iri in prefixes),
             mapped,
-            single,
+            single is True,
             *further[:2],
             *map(GraphSettings.from_list, further[2:3]),
             *further[3:],
         )
+        return replace(file, apart=single == _APART)
+
+
+_APART: Final = "apart"
+"""The value of `one_per_instant` in the JSON of an input whose elements are set apart."""
 
 
 class Position(NamedTuple):

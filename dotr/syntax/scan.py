@@ -27,7 +27,7 @@ RESERVED: Final = frozenset(
 
 SKIP: Final = re.compile(r"(?:[\s\ufeff]+|#[^\n]*)*")
 
-STATEMENT_START: Final = r"(?i:rule)\s+[\w-]+\s*(?:[\"']|(?i:define)\s)|(?i:query|define)\s+\w+\s*=\s*\["
+STATEMENT_START: Final = r"(?i:rule)\s+[\w-]+\s*(?:[\"']|(?i:define)\s)|(?i:query|define)\s+(?:(?i:internal)\s+)?\w+\s*=\s*\["
 """Start of a statement, which cannot occur inside an embedded text."""
 
 TOKEN: Final = re.compile(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from random import Random
 from typing import Final, TypeAlias
 
@@ -85,6 +85,24 @@ def session_explains_each_event_and_each_rule(run: RandomRun) -> None:
         assert funnel["events"] == counts[rule.name]
 
 
+def internal_events_are_hidden_and_nothing_else(run: RandomRun) -> None:
+    """Some events of the program are internal: rules read them as before, and a session has them where they are wanted."""
+    events = sorted({rule.event for rule in run.program.rules.rules})
+    internal = {event for event in events if run.random.random() < 0.5}
+    rules = re.sub(
+        r"(?i)\b(define) +(F\d)", lambda found: f"{found[1]} internal {found[2]}" if found[2] in internal else found[0], run.text.rules
+    )
+    program = compiled(replace(run.text, rules=rules))
+    assert program.internal == internal
+    whole = Session(run.program)
+    expected = [*advanced(whole, run.instants), *whole.finish()]
+    for wanted in (False, True):
+        session = Session(program)
+        found = [event for time, graphs in run.instants for event in session.advance(utc(time), *graphs, internal=wanted)]
+        found += session.finish(internal=wanted)
+        assert found == [event for event in expected if wanted or event.type not in internal]
+
+
 def rules_are_evaluated_as_by_the_engine(run: RandomRun) -> None:
     assert_evaluated_alike(run.program, run.text, run.elements, run.found.outputs)
 
@@ -98,7 +116,8 @@ PROPERTIES: Final[Sequence[Property | None]] = (
     *[saved_and_restored_session_is_uninterrupted] * 12,
     *[replay_of_a_session_gives_its_events] * 4,
     *[session_explains_each_event_and_each_rule] * 3,
-    *[None] * 9,
+    *[internal_events_are_hidden_and_nothing_else] * 2,
+    *[None] * 7,
 )
 """The further properties of which a program is tried with one; None: with none."""
 

@@ -118,6 +118,7 @@ CONSTRUCTS = (
     "rule over a rule over a rule at one instant",
     "rules over rules under several keys",
     "event of two rules",
+    "internal event",
     # timers
     "every",
     "every, for each answer of the background",
@@ -148,8 +149,9 @@ def program_of(file: CaseFile) -> CompiledProgram:
 
 
 def run_case(file: CaseFile, case: Case) -> None:
-    result = run_engine(program_of(file), case.elements, case.clock)
-    assert case.expect is None or difference(case.expect, result.outputs) == ""
+    program = program_of(file)
+    result = run_engine(program, case.elements, case.clock)
+    assert case.expect is None or difference(case.expect, case.compared(program.rules.rules, result.outputs)) == ""
     assert case.facts is None or difference(case.facts, result.facts) == ""
 
 

@@ -12,11 +12,13 @@ from typing import TypeAlias
 
 @dataclass(frozen=True)
 class Input:
-    """`idle`: after so many seconds without an element the input is idle. `single`: every element is an instant."""
+    """`idle`: after so many seconds without an element the input is idle. `single`: every element is an instant. `apart`: elements of one
+    time are set one microsecond apart."""
 
     delay: int = 0
     idle: float | None = None
     single: bool = False
+    apart: bool = False
 
 
 @dataclass(frozen=True)
@@ -76,16 +78,25 @@ def outcome(inputs: Sequence[Input], script: Sequence[Step]) -> Outcome:
                 place = len(came[number])
                 came[number].append(time)
                 last_came[number] = now
-                if time is None:
+                moved = time
+                if spec.apart and time is not None:
+                    moved = time + before.count(time)
+                    if all(each < time for each in before):
+                        reach_it = [(at, each) for at, held in open_instants.items() if at >= time for each in held if each[0] == number]
+                        for at, each in reach_it:
+                            open_instants[at].remove(each)
+                            dead.append((*each, "second"))
+                        open_instants = {at: held for at, held in open_instants.items() if held}
+                if time is None or moved is None:
                     dead.append((number, place, "unreadable"))
                 elif any(each - time > spec.delay for each in before):
                     dead.append((number, place, "late"))
                 elif spec.single and time in before:
                     dead.append((number, place, "second"))
-                elif closed and time <= closed[-1][0]:
+                elif closed and moved <= closed[-1][0]:
                     dead.append((number, place, "idle"))
                 else:
-                    open_instants.setdefault(time, []).append((number, place))
+                    open_instants.setdefault(moved, []).append((number, place))
         while open_instants and all(lets_close(number, min(open_instants)) for number in range(len(inputs))):
             earliest = min(open_instants)
             closed.append((earliest, sorted(open_instants.pop(earliest))))

@@ -16,6 +16,7 @@ from pyoxigraph import Triple as TripleTerm
 from dotr.engine.spec import RuleSet
 from dotr.languages.rules import compile_rules
 from dotr.model.places import Document
+from dotr.model.rules import Rule
 from dotr.model.stream import Element
 from dotr.model.terms import Label, Term, Triple, blank, iri, literal
 from dotr.model.time import Clock, Micros, Unit
@@ -35,11 +36,19 @@ Signature = tuple[Micros, Label, str | None, str | None]
 
 @dataclass(frozen=True)
 class Case:
+    """`events`: the labels whose outputs are compared; None: all but internal ones."""
+
     name: str
     elements: tuple[Element, ...]
     clock: Clock
     expect: tuple[Signature, ...] | None
     facts: tuple[Signature, ...] | None
+    events: frozenset[Label] | None = None
+
+    def compared(self, rules: Sequence[Rule], outputs: Iterable[Output]) -> list[Output]:
+        """The outputs that the case compares."""
+        internal = {rule.event for rule in rules if rule.internal}
+        return [each for each in outputs if (each.event not in internal if self.events is None else each.event in self.events)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,7 +72,7 @@ def read_folder(folder: Path) -> dict[str, CaseFile]:
 
 def read_cases(path: Path) -> CaseFile:
     data = yaml.load(path.read_text(), _LOADER)
-    assert data.keys() <= {"rules", "knowledge", "prefixes", "time", "cases"}
+    assert data.keys() <= {"rules", "knowledge", "prefixes", "time", "events", "cases"}
     knowledge, prefixes = data.get("knowledge", {}), data.get("prefixes", {})
     unit = UNITS[data.get("time", {}).get("unit", "s")]
 
@@ -93,12 +102,13 @@ def read_cases(path: Path) -> CaseFile:
 
     cases = []
     for case in data["cases"]:
-        assert case.keys() <= {"name", "stream", "expect", "facts"}
+        assert case.keys() <= {"name", "stream", "expect", "facts", "events"}
         elements = tuple(Element(time(e["at"]), read_turtle(e["graph"], prefixes)) for e in case["stream"])
         clock = Clock(unit, dated=any(isinstance(e["at"], str) for e in case["stream"]))
         expect = tuple(signature(e, "event") for e in case["expect"]) if "expect" in case else None
         facts = tuple(signature(f, "fact") for f in case["facts"]) if "facts" in case else None
-        cases.append(Case(case["name"], elements, clock, expect, facts))
+        events = case.get("events", data.get("events"))
+        cases.append(Case(case["name"], elements, clock, expect, facts, None if events is None else frozenset(events)))
     return CaseFile(
         tuple(path.parent / name for name in data["rules"]),
         tuple(path.parent / name for name in knowledge.get("graphs", [])),

@@ -5,12 +5,13 @@ from __future__ import annotations
 import gzip
 import json
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
 from dotr.model.places import Document
 from dotr.model.stream import Reason
-from dotr.model.time import Micros
+from dotr.model.time import Micros, Unit
 from dotr.streams.records import ElementMap, Format, InputFile
 
 MAP: Final = ElementMap("t", Document("map", "<{id}> :v {v} ."))
@@ -47,9 +48,17 @@ def text_of(form: Format, kind: str, time: int, number: int) -> str:
 
 
 def written(
-    folder: Path, number: int, form: Format, delay: Micros, single: bool, records: list[tuple[str, int]], *, members: int = 0
+    folder: Path,
+    number: int,
+    form: Format,
+    delay: Micros,
+    single: bool,
+    records: list[tuple[str, int]],
+    *,
+    members: int = 0,
+    apart: bool = False,
 ) -> InputFile:
-    """A file with these records; `members`: compressed, in so many members of gzip."""
+    """A file with these records; `members`: compressed, in so many members of gzip. `apart`: integer times are microseconds."""
     path = folder / f"{number}.txt"
     head = {Format.CSV: ["t,id,v"], Format.TRIG: ["@prefix : <http://e/> . @prefix prov: <http://www.w3.org/ns/prov#> ."]}.get(form, [])
     lines = [*head, *(text_of(form, kind, time, number) for number, (kind, time) in enumerate(records))]
@@ -61,7 +70,8 @@ def written(
         path.write_text("".join(f"{line}\n" for line in lines))
     mapped = MAP if form in (Format.CSV, Format.JSON) else None
     name = f"in{number}"
-    return InputFile(name, str(path), form, delay=0 if single else delay, prefixes=(("", "http://e/"),), map=mapped, single=single)
+    file = InputFile(name, str(path), form, delay=0 if single else delay, prefixes=(("", "http://e/"),), map=mapped, single=single)
+    return replace(file, delay=0, single=False, apart=True, unit=Unit.MICROSECOND) if apart else file
 
 
 def expected_reasons(records: list[tuple[str, int]], delay: int, single: bool) -> Counter[Reason]:

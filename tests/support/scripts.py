@@ -20,7 +20,7 @@ class ScriptedFeed:
     """An input whose records appear as the script proceeds; a record's offset is its position. A file has `length` records."""
 
     def __init__(self, number: int, spec: Input, length: int = 3) -> None:
-        self.spec = InputFile(str(number), "f", Format.NDJSON, delay=spec.delay, single=spec.single)
+        self.spec = InputFile(str(number), "f", Format.NDJSON, delay=spec.delay, single=spec.single, apart=spec.apart)
         self.times: list[int | None] = []
         self.length = length
         self.finished = False
@@ -89,6 +89,7 @@ def worlds(draw: Callable[[st.SearchStrategy[object]], object]) -> tuple[list[In
             st.one_of(
                 st.builds(Input, st.integers(0, 4), st.sampled_from([None, 5.0, 9.0])),
                 st.builds(Input, st.just(0), st.sampled_from([None, 5.0]), st.just(True)),
+                st.builds(Input, st.just(0), st.sampled_from([None, 5.0]), st.just(False), st.just(True)),
             ),
             min_size=1,
             max_size=3,

@@ -22,7 +22,7 @@ from dotr.evaluation.expressions.values.times import format_time
 from dotr.languages.programs import warnings_on_streams
 from dotr.model.algebra import Const, Select, Var
 from dotr.model.places import Document, Span
-from dotr.model.rules import FactSource
+from dotr.model.rules import FactSource, Window
 from dotr.model.templates import Blank, Cell, CellIri, CellLiteral, Fresh, TemplateSlot, TemplateTerm
 from dotr.model.terms import XSD, Prefixes, Term, Triple
 from dotr.model.time import UNITS, Clock
@@ -32,7 +32,7 @@ from dotr.runtimes.pipeline.sections import InputSection
 from dotr.syntax import scan
 from dotr.syntax.rendering import duration_text, term_text
 from dotr.syntax.turtle.parser import parse_template
-from dotr.temporal.layout.retention import roles
+from dotr.temporal.layout.retention import roles, scope_of
 
 _MOST_LISTED: Final = 10
 
@@ -73,7 +73,7 @@ def check_data(config: Config, program: CompiledProgram, most: int) -> DataCheck
         samples.append(sample)
         if len(sample.terms.terms) < MOST_TERMS:
             streamed[section.name] = frozenset(sample.terms.terms)
-        checked = _CheckedInput(config, section, number, sample, program.rules.prefixes)
+        checked = _CheckedInput(config, section, number, sample, program)
         warnings += checked.warnings()
         lines.append(checked.line())
     if any(sample.count for sample in samples):
@@ -113,7 +113,12 @@ class _CheckedInput:
     section: InputSection
     number: int
     sample: InputSample
-    prefixes: Prefixes
+    program: CompiledProgram
+
+    @property
+    def prefixes(self) -> Prefixes:
+        """The prefixes of the program's rules."""
+        return self.program.rules.prefixes
 
     def _warning(self, code: str, message: str, hint: str, *key: str) -> Diagnostic:
         """A warning with the place of a key of the input, or of the input."""
@@ -149,13 +154,14 @@ class _CheckedInput:
             message = f"integer times lie beyond the year 3000, as seconds ({sample.far.first})"
             yield self._warning("I106", message, "If they are milliseconds, write time: { unit: ms }")
         yield from self._of_zones()
+        yield from self._of_ties()
         for predicate, texts in sorted(sample.texts.items()):
             if texts.numbers * 2 > texts.count:
                 yield self._of_texts(predicate, texts)
 
     def _of_lateness(self) -> Diagnostic:
         sample = self.sample
-        if self.section.one_per_instant:
+        if self.section.one_per_instant is True:
             message = (
                 f"one_per_instant loses {sample.late + sample.repeated:,} of {self._counted(sample.count)}: {sample.late:,} behind "
                 f"a later one, {sample.repeated:,} of the same time"
@@ -164,6 +170,10 @@ class _CheckedInput:
         needed = duration_text(sample.behind)
         message = f"lateness: {self._lateness} loses {sample.late:,} of {self._counted(sample.count)}, {needed} none"
         hint = f"Write lateness: {needed} to lose none of them; instants close that much later."
+        if self.section.one_per_instant == "apart":
+            hint = (
+                f"Elements that are set apart have no lateness: sort them by time, or write lateness: {needed} in place of one_per_instant."
+            )
         return self._warning("I107", message, hint, "lateness")
 
     def _of_zones(self) -> Iterator[Diagnostic]:
@@ -179,6 +189,30 @@ class _CheckedInput:
             yield self._warning("I109", message, hint, "time")
         else:
             yield self._warning("I110", f"its times have no zone ({zoneless.first})", hint, "time")
+
+    def _of_ties(self) -> Iterator[Diagnostic]:
+        """Records of one key with one time, whose order is lost; or, where they are set apart, the
+        windows that just miss one of them."""
+        sample, accept = self.sample, "or accept it: report: { accept: [I120] }"
+        dated = sample.zoned.count or sample.zoneless.count or self._has_zone
+        if not self.section.one_per_instant and dated and sample.ties:
+            message = f"{sample.ties:,} of {self._counted(sample.count)} share their time with one before, and are about the same thing"
+            hint = f"They are one instant, without an order. If theirs matters, write one_per_instant: apart; {accept}"
+            yield self._warning("I120", message, hint, "path")
+        windows = [
+            (rule.name, scope)
+            for rule in self.program.rules.rules
+            for clause in rule.clauses
+            if isinstance(scope := scope_of(clause), Window) and scope.interval.high_closed
+        ]
+        for rule, window in windows if self.section.one_per_instant == "apart" else ():
+            missed = sum(time - window.interval.high in sample.times for time in sample.tied)
+            if missed:
+                length = duration_text(window.interval.high)
+                message = (
+                    f"rule {rule} looks back {length}, and {missed:,} of what is set apart just misses something that is {length} before"
+                )
+                yield self._warning("I120", message, f"Write a window that is longer than {length} by 1 ms; {accept}", "one_per_instant")
 
     def _of_texts(self, predicate: Term, texts: ObjectTexts) -> Diagnostic:
         name = term_text(predicate, self.prefixes)
@@ -207,7 +241,7 @@ class _CheckedInput:
             return f"{text}, none of them readable."
         clock = Clock(UNITS[self._unit], bool(sample.zoned.count or sample.zoneless.count or self._has_zone))
         text += f", from {format_time(sample.least, clock)} to {format_time(sample.greatest, clock)}; "
-        if self.section.one_per_instant:
+        if self.section.one_per_instant is True:
             return f"{text}one_per_instant loses {f'{sample.late + sample.repeated:,}' if sample.late or sample.repeated else 'none'}."
         needed = duration_text(sample.behind) if sample.behind else "0 s"
         if sample.late:

@@ -20,13 +20,12 @@ from dotr.commands.check.claims import YAML, claimants, claimed_files, files_in
 from dotr.commands.check.data import check_data, objects_of_graphs, objects_of_inputs
 from dotr.commands.check.misspelt_names import StreamTexts, misspelt_names, texts_of_inputs
 from dotr.commands.check.retained_state import RetainedState, shown_prefixes, state
-from dotr.commands.test.cases import read_cases, unplaced_elements
+from dotr.commands.test.cases import read_cases, uncompared_events, unplaced_elements, wrong_lists_of_events
 from dotr.commands.test.files import TestFile, is_test, read_file
 from dotr.engine.program import CompiledProgram
 from dotr.engine.spec import ProgramSpec, RuleSet
 from dotr.engine.stream_terms import StreamObjects
 from dotr.errors.diagnostics import Diagnostic, Refused, Severity, refuse
-from dotr.instant.datalog.background.compiled_cache import CachePolicy
 from dotr.instant.datalog.background.knowledge import problems_of
 from dotr.languages.allowances import allowances, allowances_above
 from dotr.languages.codes import RuleCode
@@ -36,7 +35,8 @@ from dotr.languages.registry import RuleLanguage, extension_problem
 from dotr.model.places import Document, Span
 from dotr.model.terms import Prefixes
 from dotr.runtimes.pipeline.build import check_files
-from dotr.runtimes.pipeline.config import matching_files, read_config, read_document
+from dotr.runtimes.pipeline.config import Config, matching_files, read_config, read_document
+from dotr.runtimes.pipeline.outputs import chosen_events
 from dotr.runtimes.pipeline.sections import Settings
 from dotr.syntax.datalog import parse_datalog
 from dotr.syntax.yaml import read_tree
@@ -245,8 +245,7 @@ def _check_yaml(
         spec, problems = config.spec()
         is_whole = not problems
         objects, texts = objects_of_inputs(config), texts_of_inputs(config)
-        formats = frozenset(section.format for section in config.settings.output)
-        found = _check_program(path, spec, problems, programs, objects, texts, allowed, cache_policy=config.cache_policy(), formats=formats)
+        found = _check_program(path, spec, problems, programs, objects, texts, allowed, config=config)
         every = allowed.kept([*problems, *found, *(check_files(config) if data else ())], comments)
         if data and data.records is not None and not _errors(every):
             checked = check_data(config, compile_program(spec, config.cache_policy()), data.records)
@@ -270,23 +269,25 @@ def _check_program(
     texts: StreamTexts,
     allowed: AllowedWarnings,
     test: TestFile | None = None,
-    cache_policy: CachePolicy | None = None,
-    formats: frozenset[str] = frozenset(["ndjson"]),
+    config: Config | None = None,
 ) -> list[Diagnostic]:
-    """Problems of a program, of the names that a test uses, and of outputs of these `formats`.
+    """Problems of a program, of the names that a test uses, and of the outputs of a configuration.
 
     Problems that are only consequences of missing files are left out."""
     try:
-        program = compile_program(spec, cache_policy)
+        program = compile_program(spec, None if config is None else config.cache_policy())
         comments = [each for document in (*spec.rules, *spec.datalog) for each in allowances(document)]
         of_rules = [*warnings_on_conditions(program, stream_objects), *misspelt_names(program, texts)]
         with_data = allowed.kept([*of_rules, *warnings_on_windows(program, stream_objects)], comments)
-        problems = [*program.warnings, *program.notices, *with_data, *_unshown_events(program, formats)]
+        problems = [*program.warnings, *program.notices, *with_data]
+        if config is not None:
+            problems += allowed.kept(_output_problems(config, program), comments)
         allowed.note(program.silenced)
         allowed.judge(comments, with_data=test is None)
         _add_state(path, spec.rules, program.rules, programs, program.units, shown_prefixes(spec))
         if test is not None:
             problems += [*unknown_names(test, program), *unplaced_elements(test, program)]
+            problems += [*wrong_lists_of_events(test, program), *uncompared_events(test, program)]
     except Refused as refused:
         problems = [*refused.diagnostics]
         for document in spec.datalog:
@@ -294,21 +295,26 @@ def _check_program(
     return [d for d in problems if not (missing and d.code in _OF_OTHER_FILES)]
 
 
-def _unshown_events(program: CompiledProgram, formats: frozenset[str]) -> list[Diagnostic]:
-    """A warning (C238) for each label of a unit whose events have no graph, where no output shows
-    such events."""
-    return [
-        Diagnostic(
-            "C238",
-            f"no output shows the events of {made.label}: they have no graph",
-            made.span,
-            "Add an output of the format ndjson; the others leave events without a graph out.",
-            Severity.WARNING,
-        )
-        for unit in program.units
-        for made in unit.makes
-        if "ndjson" not in formats and not made.has_graphs
-    ]
+def _output_problems(config: Config, program: CompiledProgram) -> list[Diagnostic]:
+    """Problems of the events and keys that outputs name, and warnings: of labels of units whose
+    events have no graph, where no output shows such events (C238), and of internal events that no
+    unit reads and no output names (D331)."""
+    problems: list[Diagnostic] = []
+    chosen = chosen_events(config, program, problems)
+    formats = [(own, section.format) for own, section in zip(chosen, config.settings.output, strict=True)]
+    for made in (made for unit in program.units for made in unit.makes if not made.has_graphs):
+        if not any(form == "ndjson" and (own is None or made.label in own.labels) for own, form in formats):
+            message = f"no output shows the events of {made.label}: they have no graph"
+            hint = "Add an output of the format ndjson; the others leave events without a graph out."
+            problems.append(Diagnostic("C238", message, made.span, hint, Severity.WARNING))
+    shown = {label for own in chosen for label in (program.internal if own is None else own.labels)}
+    read = {getattr(stream, "label", stream) for stream in program.layout.routes}
+    for rule in program.rules.rules:
+        if rule.internal and rule.event not in read | shown:
+            message = f"{rule.event} is internal, no rule and no unit reads it, and no output names it"
+            hint = f"Leave internal out, or write events: [{rule.event}] in an output."
+            problems.append(Diagnostic(RuleCode.UNREAD_INTERNAL, message, rule.span, hint, Severity.WARNING))
+    return problems
 
 
 def _add_state(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import time
+from collections import Counter
 from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
@@ -11,7 +12,7 @@ from typing import Final
 
 from dotr.engine.stream_terms import MOST_TERMS, StreamTerms
 from dotr.model.stream import Element, Reason
-from dotr.model.terms import Term, unescaped
+from dotr.model.terms import RDF_TYPE, Term, Triple, is_iri, unescaped
 from dotr.model.time import LAST_MICRO, Micros, Unit
 from dotr.streams.formats.reading import Reader
 from dotr.streams.lateness import Lateness
@@ -72,6 +73,9 @@ class InputSample:
     - `zoned`, `zoneless`, `far`: date-times with and without a zone, and integers that are beyond
       the year 3000.
     - `texts`: the texts of each predicate; predicates beyond 1,000 are left out.
+    - `shared`: by what records have in common with one before, of the same time and with the same
+      predicates (the subject, under "", or the object of a predicate), their number.
+    - `times`, `tied`: the times of all records, and of those with the time of the one before.
     """
 
     terms: StreamTerms
@@ -90,7 +94,15 @@ class InputSample:
     zoneless: SampledTime = field(default_factory=SampledTime)
     far: SampledTime = field(default_factory=SampledTime)
     texts: dict[Term, ObjectTexts] = field(default_factory=dict)
+    shared: Counter[Term] = field(default_factory=Counter)
+    times: set[Micros] = field(default_factory=set)
+    tied: set[Micros] = field(default_factory=set)
     _times: tuple[bytes, dict[Micros, bool]] = (b"", {})
+    _time: Micros = -LAST_MICRO
+    _graphs: set[tuple[Triple, ...]] = field(default_factory=set)
+    _keys: set[tuple[Term, Term, tuple[Term, ...]]] = field(default_factory=set)
+    _objects: dict[Term, Term] = field(default_factory=dict)
+    _varied: set[Term] = field(default_factory=lambda: {""})
 
     @property
     def full(self) -> bool:
@@ -101,7 +113,8 @@ class InputSample:
         """Count the records of a file until the sample is full. Lateness is relative to the same
         file."""
         self.files += 1
-        lateness = Lateness(file.delay, single=file.single)
+        self._time = -LAST_MICRO
+        lateness = Lateness.of(file)
         while not self.full:
             record = next(records, None)
             if record is None:
@@ -122,12 +135,41 @@ class InputSample:
         self.late += verdict is Reason.LATE
         self.repeated += verdict is Reason.SECOND
         self._add_time(file, record, micros)
+        self._compare(element)
         self.terms.note((element,))
         for _, predicate, value in element.triples:
             if value.startswith('"') and (predicate in self.texts or len(self.texts) < MOST_TERMS):
                 counted = self.texts.setdefault(predicate, ObjectTexts())
                 if value.endswith('"'):
                     counted.add(unescaped(value[1:-1]))
+
+    def _compare(self, element: Element) -> None:
+        """Count what an element shares with others before it of the same time."""
+        time, triples = element
+        self.times.add(time)
+        if time == self._time:
+            self.tied.add(time)
+        else:
+            self._time, self._graphs, self._keys = time, set(), set()
+        for _, predicate, value in triples:
+            if self._objects.setdefault(predicate, value) != value and len(self._varied) < MOST_TERMS:
+                self._varied.add(predicate)
+        if triples not in self._graphs:
+            self._graphs.add(triples)
+            kind = tuple([predicate for _, predicate, _ in triples])
+            named = [("", subject) for subject, _, _ in triples] + [(p, value) for _, p, value in triples if p != RDF_TYPE]
+            keys = {(name, term, kind) for name, term in named if is_iri(term)}
+            self.shared.update({name for name, _, _ in keys & self._keys})
+            self._keys |= keys
+
+    @property
+    def ties(self) -> int:
+        """The number of records that share their time and a key with one before, where all times are
+        whole seconds. A key is a subject, or the object of a predicate that has several objects.
+        """
+        if any(time % Unit.SECOND.value for time in self.times):
+            return 0
+        return max((number for name, number in self.shared.items() if name in self._varied), default=0)
 
     def _add_time(self, file: InputFile, record: Record, micros: Micros) -> None:
         """Count a time as a date-time with or without a zone, or as a large integer."""

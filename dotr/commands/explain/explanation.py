@@ -82,7 +82,7 @@ class StageExplanation:
 @dataclass(frozen=True, slots=True)
 class RuleExplanation:
     """Plan of a rule: its roles in order, assignments, partition and layer (of several stages the
-    last one's); `same_template` rules share its matcher."""
+    last one's); `same_template` rules share its matcher; `internal`: its event is."""
 
     name: str
     documentation: str
@@ -96,6 +96,7 @@ class RuleExplanation:
     recursion: str
     same_template: tuple[str, ...]
     stages: tuple[StageExplanation, ...] = ()
+    internal: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,6 +218,7 @@ class _Explainer:
             self.reasons.recursion(placed),
             self.same_template[rule.name],
             () if placed.stage.is_whole else tuple(self.stage(each) for _, each in self.stages[rule.name]),
+            rule.internal,
         )
 
     def stage(self, placed: PlacedRule) -> StageExplanation:

@@ -88,7 +88,9 @@ def _query(query: QueryExplanation) -> Iterator[str]:
 
 
 def _rule(rule: RuleExplanation) -> Iterator[str]:
-    yield f"Rule {rule.name} -> {rule.event}" + (f': "{rule.documentation}"' if rule.documentation else "")
+    yield f"Rule {rule.name} -> {'internal ' if rule.internal else ''}{rule.event}" + (
+        f': "{rule.documentation}"' if rule.documentation else ""
+    )
     for step in rule.steps:
         yield f"  {step.written(_source(step))}"
         for constraint in step.constraints:

@@ -45,6 +45,7 @@ class RuleDifference:
         read: if this rule differs only because of rules that it reads, directly or not: those
         rules. first_new: the first new events, as many as are to be shown.
         first_gone: the first gone events, likewise.
+        internal: the events are internal, in the program with the change where it has the rule.
     """
 
     rule: str
@@ -57,6 +58,7 @@ class RuleDifference:
     read: tuple[str, ...] = ()
     first_new: list[Firing] = field(default_factory=list)
     first_gone: list[Firing] = field(default_factory=list)
+    internal: bool = False
 
     @property
     def differs(self) -> bool:
@@ -231,12 +233,12 @@ class _EventDifferences:
         self._after: dict[str, RuleDifference] = {}
         for rule in after.rules.rules:
             former = self._renamed.get(rule.name, rule.name)
-            self._after[rule.name] = RuleDifference(rule.name, former if former in older else None, rule.name)
+            self._after[rule.name] = RuleDifference(rule.name, former if former in older else None, rule.name, internal=rule.internal)
         for label in units_by_label(after.units):
             self._after[label] = RuleDifference(label, label if label in older else None, label)
         self._before = {each.older: each for each in self._after.values() if each.older is not None}
         for rule in before.rules.rules:
-            self._before.setdefault(rule.name, RuleDifference(rule.name, rule.name, None))
+            self._before.setdefault(rule.name, RuleDifference(rule.name, rule.name, None, internal=rule.internal))
         for label in units_by_label(before.units):
             self._before.setdefault(label, RuleDifference(label, label, None))
         labels = {self._renamed[rule.name]: rule.event for rule in after.rules.rules if rule.name in self._renamed}

@@ -79,7 +79,8 @@ def _same_sentence(each: RuleDifference) -> str:
 
 def _name(each: RuleDifference) -> str:
     renamed = each.older is not None and each.newer is not None and each.older != each.newer
-    return f"{each.rule} ({each.older} before)" if renamed else each.rule
+    remarks = [*([f"{each.older} before"] if renamed else []), *(["internal"] if each.internal else [])]
+    return f"{each.rule} ({', '.join(remarks)})" if remarks else each.rule
 
 
 def _listed(names: Sequence[str]) -> str:
@@ -201,6 +202,7 @@ def comparison_json(found: Sequence[RuleDifference], explainer: DifferenceExplai
     rules = [
         {
             "rule": each.rule,
+            **({"internal": True} if each.internal else {}),
             "older_name": each.older,
             "newer_name": each.newer,
             "before": each.before,

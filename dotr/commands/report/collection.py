@@ -6,7 +6,7 @@ Memory: bounded by the bins of the timeline, the events that are kept, and the s
 from __future__ import annotations
 
 from collections import Counter, defaultdict, deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final, Generic, TypeVar
@@ -16,7 +16,7 @@ from dotr.engine.driver import ClosedInstant, Engine, Rejection
 from dotr.engine.replay import InputProgress, RejectedElement, Replay, ReplayedInstant
 from dotr.engine.stream_terms import stream_terms
 from dotr.model.stream import DeadLetter, Element, Firing, Reason, output_order
-from dotr.model.terms import Prefixes, Term, Triple
+from dotr.model.terms import Label, Prefixes, Term, Triple
 from dotr.model.time import Micros
 from dotr.runtimes.monitoring.rule_summary import rule_lines
 from dotr.runtimes.monitoring.totals import Totals
@@ -216,7 +216,7 @@ class _Collector:
             )
             yield RuleSummary(
                 rule.name,
-                rule.documentation,
+                f"(internal) {rule.documentation}".rstrip() if rule.internal else rule.documentation,
                 place,
                 count,
                 first,
@@ -252,8 +252,8 @@ def _reason(line: str) -> str:
     return text[:1].upper() + text[1:]
 
 
-def reported_events(firings: Sequence[Firing], prefixes: Prefixes) -> list[ReportedEvent]:
-    """Events with their terms as Turtle."""
+def reported_events(firings: Sequence[Firing], prefixes: Prefixes, internal: Set[Label] = frozenset()) -> list[ReportedEvent]:
+    """Events with their terms as Turtle; the type of an internal one says that it is internal."""
 
     @lru_cache(maxsize=1 << 16)
     def text_of(term: Term) -> str:
@@ -269,7 +269,8 @@ def reported_events(firings: Sequence[Firing], prefixes: Prefixes) -> list[Repor
 
         attributes = tuple([(name, text(term)) for name, term in firing.attributes])
         graph = tuple([(text(s), writer.predicate(p), text(o)) for s, p, o in firing.graph or ()])
-        return ReportedEvent(firing.time, firing.rule, firing.event, attributes, graph, event_name(firing))
+        label = f"{firing.event} (internal)" if firing.event in internal else firing.event
+        return ReportedEvent(firing.time, firing.rule, label, attributes, graph, event_name(firing))
 
     return list(map(reported, firings))
 

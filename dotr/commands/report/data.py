@@ -12,7 +12,7 @@ from enum import Enum
 from typing import NamedTuple
 
 from dotr.model.stream import Reason
-from dotr.model.terms import Label, Variable
+from dotr.model.terms import Variable
 from dotr.model.time import Clock, Micros
 from dotr.runtimes.monitoring.totals import Totals
 
@@ -52,7 +52,7 @@ class ReportedEvent(NamedTuple):
 
     time: Micros
     rule: str
-    type: Label
+    type: str
     attributes: tuple[tuple[Variable, str], ...]
     graph: tuple[tuple[str, str, str], ...]
     name: str

@@ -102,7 +102,7 @@ def report_data(
     if limits.proofs and collected.firings:
         report_activity("proving events")
     steps, proof_of = numbered(proofs(replay, collected.firings, limits.proofs))
-    events = reported_events(collected.firings, replay.prefixes)
+    events = reported_events(collected.firings, replay.prefixes, replay.program.internal)
     return ReportData(
         config.settings.name,
         replay.name,

@@ -122,7 +122,7 @@ class _TestRuns:
         from dotr.commands.test.run import Outcome, load_tests, run_case, selected
 
         outcomes: list[Outcome] = []
-        for test in load_tests(self.options.paths):
+        for test in load_tests(self.options.paths, update=self.options.update):
             if isinstance(test, Outcome):
                 outcomes.append(test)
                 print_stderr("\n\n".join(map(str, test.problems)) + "\n")

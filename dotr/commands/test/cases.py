@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Final
 
 from dotr.commands.test.difference import Discrepancy, Item, comparable, comparable_attributes, discrepancies
@@ -21,8 +21,9 @@ from dotr.instant.instants import merge
 from dotr.languages.programs import compile_program
 from dotr.model.places import Span
 from dotr.model.stream import Fact, FedGraph, Firing, Instant, Reason, fed_stream, stream_name
-from dotr.model.terms import Triple
+from dotr.model.terms import Label, Triple
 from dotr.model.time import LAST_MICRO, Clock, Micros, Unit
+from dotr.runtimes.pipeline.outputs import label_problems
 from dotr.streams.times import parse_time
 from dotr.syntax.rendering import near_streams
 from dotr.syntax.turtle.graphs import Misread, read_graph
@@ -59,6 +60,9 @@ class Case:
     - `places`: the places of the elements by time, in the same order.
     - `outputs`, `facts`: the expectations; None: not compared.
     - `notes`: remarks on elements of a recording that are left out.
+    - `compared`: the labels whose events are compared; None: all but internal events.
+    - `apart`: the greatest distance (µs) by which an element of a recording was set apart. An event
+      may be later than its expectation by as much, which has the time of the file.
     """
 
     name: str
@@ -69,6 +73,8 @@ class Case:
     outputs: Sequence[Item] | None
     facts: Sequence[Item] | None
     notes: tuple[str, ...] = ()
+    compared: frozenset[Label] | None = None
+    apart: Micros = 0
 
     def run(self, program: CompiledProgram, prefixes: Mapping[str, str]) -> CaseRun:
         """Run the case; terms of differences are written with these prefixes.
@@ -83,7 +89,11 @@ class Case:
         has_answers = False
 
         def output(firings: Sequence[Firing]) -> list[Item]:
-            return [Item(f.time, f.event, f.rule, comparable_attributes(dict(f.attributes)), comparable(f.graph or ())) for f in firings]
+            return [
+                Item(f.time, f.event, f.rule, comparable_attributes(dict(f.attributes)), comparable(f.graph or ()))
+                for f in firings
+                if (f.event not in program.internal if self.compared is None else f.event in self.compared)
+            ]
 
         for time in sorted(self.elements):
             graphs = self.elements[time]
@@ -117,8 +127,8 @@ class Case:
         return CaseRun(
             tuple(broken),
             tuple(left_out),
-            () if self.outputs is None else discrepancies(self.outputs, outputs, self.clock, prefixes),
-            () if self.facts is None else discrepancies(self.facts, facts, self.clock, prefixes),
+            () if self.outputs is None else discrepancies(self.outputs, outputs, self.clock, prefixes, self.apart),
+            () if self.facts is None else discrepancies(self.facts, facts, self.clock, prefixes, self.apart),
             has_answers,
         )
 
@@ -160,8 +170,11 @@ class LoadedTest:
         return Replay(self.file.path, self.program, case.clock, prefixes, read, case=case.name)
 
 
-def load_test(path: str) -> LoadedTest:
-    """Read a rule test and compile its program; raises `Refused` with all of their problems."""
+def load_test(path: str, *, update: bool = False) -> LoadedTest:
+    """Read a rule test and compile its program; raises `Refused` with all of their problems.
+
+    `update`: expectations of events that are not compared are no problem, since they are rewritten.
+    """
     file, problems = read_file(path)
     program = None
     if not problems:
@@ -172,6 +185,8 @@ def load_test(path: str) -> LoadedTest:
     cases = read_cases(file, problems)
     if program is not None:
         problems += unplaced_elements(file, program)
+        problems += wrong_lists_of_events(file, program)
+        problems += () if update else uncompared_events(file, program)
     if problems or program is None:
         raise Refused(dict.fromkeys(problems))
     return LoadedTest(file, program, cases)
@@ -185,6 +200,7 @@ class _CaseStream:
     places: dict[Micros, list[ElementPlace]]
     dated: bool = False
     notes: tuple[str, ...] = ()
+    apart: Micros = 0
 
     def add(self, time: Micros, triples: tuple[Triple, ...], place: ElementPlace) -> None:
         """Add an element."""
@@ -205,6 +221,38 @@ def unplaced_elements(file: TestFile, program: CompiledProgram) -> Iterator[Diag
             span = file.tree.span(("cases", number, "stream", unplaced[0]))
             hint = f'Write stream: "<…>" beside `at`, one of {", ".join(names)}.'
             yield Diagnostic("C237", "an element that names no stream, where units read several", span, hint)
+
+
+def compared_labels(file: TestFile, case: CaseSection) -> frozenset[Label] | None:
+    """The labels whose events a case compares, its own or the file's; None: all but internal ones."""
+    named = file.section.events if case.events is None else case.events
+    return None if named is None else frozenset(named)
+
+
+def wrong_lists_of_events(file: TestFile, program: CompiledProgram) -> Iterator[Diagnostic]:
+    """Problems (C268) of lists `events` of a file and its cases."""
+    cases = [(("cases", number), case.events) for number, case in enumerate(file.section.cases)]
+    for at, events in [((), file.section.events), *cases]:
+        if events is not None:
+            yield from label_problems(events, program.attributes, partial(_place, file, *at, "events"))
+
+
+def uncompared_events(file: TestFile, program: CompiledProgram) -> Iterator[Diagnostic]:
+    """A problem (C269) for each expectation of an event that its case does not compare."""
+    event_of = {rule.name: rule.event for rule in program.rules.rules}
+    for number, case in enumerate(file.section.cases):
+        compared = compared_labels(file, case)
+        for k, expected in enumerate(case.expect or ()):
+            for key, label in (("event", expected.event), ("rule", event_of.get(expected.rule or "", expected.rule))):
+                if label is not None and (label in program.internal if compared is None else label not in compared):
+                    reason = "it is internal" if compared is None else "`events` does not name it"
+                    hint = f"Name {label} in `events` of the case or the file, or leave the entry out, as dotr test --update does."
+                    yield Diagnostic("C269", f"{label} is not compared: {reason}", _place(file, "cases", number, "expect", k, key), hint)
+                    break
+
+
+def _place(file: TestFile, *location: str | int) -> Span:
+    return file.tree.span(location)
 
 
 def read_cases(file: TestFile, problems: list[Diagnostic]) -> list[Case]:
@@ -235,6 +283,8 @@ class _CaseReader:
             None if case.expect is None else [self.expected(expected, k) for k, expected in enumerate(case.expect)],
             None if case.facts is None else [self.fact(fact, k) for k, fact in enumerate(case.facts)],
             stream.notes,
+            compared_labels(self.file, case),
+            stream.apart,
         )
 
     def listed(self, elements: Sequence[ElementSection]) -> _CaseStream:
@@ -276,7 +326,7 @@ class _CaseReader:
             return stream
         for element in read.elements:
             stream.add(element.time, element.triples, element.place)
-        stream.dated, stream.notes = read.dated, read.notes
+        stream.dated, stream.notes, stream.apart = read.dated, read.notes, read.apart
         return stream
 
     def expected(self, expected: ExpectedSection, k: int) -> Item:

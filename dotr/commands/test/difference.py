@@ -9,6 +9,7 @@ independent of their order; the unpaired ones differ.
 from __future__ import annotations
 
 import re
+from bisect import bisect_left, bisect_right
 from collections import deque
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
@@ -34,10 +35,9 @@ class Item:
     graph: frozenset[str] | None
 
     def matches(self, expected: Item) -> bool:
-        """True where this output meets an expectation."""
+        """True where this output, of the time of an expectation, meets it."""
         return (
-            self.time == expected.time
-            and expected.kind in (None, self.kind)
+            expected.kind in (None, self.kind)
             and expected.rule in (None, self.rule)
             and expected.attributes in (None, self.attributes)
             and expected.graph in (None, self.graph)
@@ -107,19 +107,24 @@ class Discrepancy:
         return "\n".join(self.lines)
 
 
-def discrepancies(expected: Sequence[Item], actual: Sequence[Item], clock: Clock, prefixes: Mapping[str, str]) -> tuple[Discrepancy, ...]:
+def discrepancies(
+    expected: Sequence[Item], actual: Sequence[Item], clock: Clock, prefixes: Mapping[str, str], apart: Micros = 0
+) -> tuple[Discrepancy, ...]:
     """Expectations and outputs that remain unpaired, in the order of time; none where all match.
 
-    `clock` formats times, `prefixes` (prefix to namespace) shorten terms.
+    `clock` formats times, `prefixes` (prefix to namespace) shorten terms. `apart`: an output may be
+    later than its expectation by as much (µs), where elements of one time were set apart.
     """
-    pairs = _paired(expected, actual)
+    pairs = _paired(expected, actual, apart)
     paired = set(pairs.values())
     extra = [item for s, item in enumerate(actual) if s not in paired]
     found: list[Discrepancy] = []
     for number, item in enumerate(expected):
         if number in pairs:
             continue
-        like = next((e for e in extra if e.time == item.time and item.kind in (None, e.kind) and item.rule in (None, e.rule)), None)
+        like = next(
+            (e for e in extra if 0 <= e.time - item.time <= apart and item.kind in (None, e.kind) and item.rule in (None, e.rule)), None
+        )
         if like is not None:
             extra.remove(like)
             found.append(Discrepancy(item, like, number, tuple(_item_diff(item, like, clock, prefixes))))
@@ -137,7 +142,7 @@ def difference(expected: Sequence[Item], actual: Sequence[Item], clock: Clock, p
     return "\n".join(each.text for each in discrepancies(expected, actual, clock, prefixes))
 
 
-def _paired(expected: Sequence[Item], outputs: Sequence[Item]) -> dict[int, int]:
+def _paired(expected: Sequence[Item], outputs: Sequence[Item], apart: Micros = 0) -> dict[int, int]:
     """Maximum matching of expectations to outputs that match them, as indexes (shortest augmenting
     paths).
 
@@ -147,7 +152,14 @@ def _paired(expected: Sequence[Item], outputs: Sequence[Item]) -> dict[int, int]
     at: dict[Micros, list[int]] = {}
     for s, actual in enumerate(outputs):
         at.setdefault(actual.time, []).append(s)
-    candidates = [[s for s in at.get(item.time, ()) if outputs[s].matches(item)] for item in expected]
+    if apart:
+        times = sorted(at)
+        reached = [times[bisect_left(times, item.time) : bisect_right(times, item.time + apart)] for item in expected]
+    else:
+        reached = [[item.time] for item in expected]
+    candidates = [
+        [s for time in near for s in at.get(time, ()) if outputs[s].matches(item)] for item, near in zip(expected, reached, strict=True)
+    ]
     pairs: dict[int, int] = {}
     matched: dict[int, int] = {}  # inverse of `pairs`
     for w in range(len(expected)):

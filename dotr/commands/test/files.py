@@ -64,7 +64,7 @@ def _stream_tag(data: object) -> str:
 
 
 class CaseSection(Section):
-    """Case of a test file."""
+    """Case of a test file. `events`: the labels that are compared; None: as the file says."""
 
     name: str = Field(min_length=1)
     stream: Annotated[
@@ -72,10 +72,12 @@ class CaseSection(Section):
     ]
     expect: list[ExpectedSection] | None = None
     facts: list[FactSection] | None = None
+    events: list[str] | None = None
 
 
 class TestSection(Section):
-    """Test file: cases over one program."""
+    """Test file: cases over one program. `events`: the labels that are compared; None: all but
+    internal events."""
 
     config: str | None = None
     rules: list[str] = Field(default=[])
@@ -83,6 +85,7 @@ class TestSection(Section):
     prefixes: dict[str, str] = Field(default={})
     time: TimeSection = TimeSection()
     windows: WindowsSection = WindowsSection()
+    events: list[str] | None = None
     cases: list[CaseSection] = Field(min_length=1)
 
 

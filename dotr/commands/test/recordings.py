@@ -37,21 +37,25 @@ _FORMATS: Final[Mapping[str, Format]] = {
 
 @dataclass(frozen=True, slots=True)
 class RecordedElement:
-    """Element of a recording: its time in µs since 1970, its triples and its place."""
+    """Element of a recording: its time in µs since 1970, its triples and its place; `shift`: the
+    distance (µs) by which it was set apart."""
 
     time: Micros
     triples: tuple[Triple, ...]
     place: ElementPlace
+    shift: Micros
 
 
 @dataclass(frozen=True, slots=True)
 class Recording:
     """Elements of a recording in the order of time. `dated`: its times are date-times; `notes`:
-    remarks on elements that are left out."""
+    remarks on elements that are left out; `apart`: the greatest distance (µs) by which an element
+    was set apart from others of its time."""
 
     elements: Sequence[RecordedElement]
     dated: bool
     notes: tuple[str, ...]
+    apart: Micros = 0
 
 
 def read_recording(test: TestFile, number: int, section: RecordingSection, begin: Micros, end: Micros) -> Recording:
@@ -71,7 +75,7 @@ def read_recording(test: TestFile, number: int, section: RecordingSection, begin
     check_input(file, test.tree.span(("cases", number, "stream", "file")))
     rejected: list[DeadLetter] = []
     elements = [
-        RecordedElement(time, _on_stream(test, element), ElementPlace(file.path, element.record.line))
+        RecordedElement(time, _on_stream(test, element), ElementPlace(file.path, element.record.line), time - (element.record.time or 0))
         for time, together in merged([file], rejected.append, trace=True)
         if begin <= time <= end
         for element in together
@@ -81,7 +85,7 @@ def read_recording(test: TestFile, number: int, section: RecordingSection, begin
     notes = [_rejection_note(left_out)] if left_out else []
     if not elements:
         notes.append(f"no element of {file.path} lies between `from` and `to`" if not _is_whole(section) else f"{file.path} has no element")
-    return Recording(elements, bool(has_date_times(file)), tuple(notes))
+    return Recording(elements, bool(has_date_times(file)), tuple(notes), max((each.shift for each in elements), default=0))
 
 
 def _on_stream(test: TestFile, element: SourcedElement) -> tuple[Triple, ...]:

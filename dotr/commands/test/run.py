@@ -82,9 +82,9 @@ class Outcome:
         return f"{self.file}:{self.line}" if self.line else self.file
 
 
-def load_tests(paths: Sequence[str]) -> Iterator[LoadedTest | Outcome]:
+def load_tests(paths: Sequence[str], *, update: bool = False) -> Iterator[LoadedTest | Outcome]:
     """The tests in these files, or in all YAML files with `cases` below these folders; for a file
-    that cannot be run an outcome with its problems."""
+    that cannot be run an outcome with its problems. `update`: as in `load_test`."""
     for path in paths:
         try:
             files = rule_test_paths(path)
@@ -93,7 +93,7 @@ def load_tests(paths: Sequence[str]) -> Iterator[LoadedTest | Outcome]:
             continue
         for file in files:
             try:
-                loaded = load_test(file)
+                loaded = load_test(file, update=update)
             except Refused as refused:
                 yield Outcome(file, problems=refused.diagnostics)
                 continue

@@ -72,6 +72,7 @@ FORMS: Final[Mapping[type, WrittenForm]] = dict(
             assignments="assignments",
             consuming="consuming",
             span="span",
+            internal=OMITTED,
         ),
         _form(
             rules.Role,

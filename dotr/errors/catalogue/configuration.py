@@ -352,6 +352,29 @@ CONFIGURATION: tuple[ErrorCode, ...] = (
         ShownMessage("C267 there is nothing to compare: no entailment is configured\nWrite knowledge: { entailment: owl2rl }, or rdfs."),
     ),
     ErrorCode(
+        "C268",
+        "A list of events with a name that none has",
+        "`events` of an output, or of a rule test, lists labels of events of the program, of any language. It is not empty.",
+        "Correct the label. Without `events` an output has all events but internal ones.",
+        _config("name: example\nrules: [rules.dotr]\n" + _INPUTS + "output: [{ format: ndjson, path: out.ndjson, events: [Smoke] }]\n"),
+    ),
+    ErrorCode(
+        "C269",
+        "An expectation of an event that is not compared",
+        "A rule test compares the events that its `events` name; without them all but internal ones. An entry of `expect` for "
+        "another event could never be met.",
+        "Name the event in `events` of the case or of the file, or leave the entry out; `dotr test --update` takes it out.",
+        InFiles(
+            (
+                (
+                    "test.yaml",
+                    "rules: [rules.dotr]\ncases:\n  - name: smoke\n    stream: []\n    expect: [{ at: 12, event: E }]\n",
+                ),
+                ("rules.dotr", RULE.replace("define E", "define internal E")),
+            )
+        ),
+    ),
+    ErrorCode(
         "C301",
         "There is no such file",
         "The path does not exist, or no file matches the pattern.",

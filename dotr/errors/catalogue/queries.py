@@ -220,4 +220,15 @@ TEMPLATES: tuple[ErrorCode, ...] = (
             "Write each list in brackets of its own, or only paths that go through the same list."
         ),
     ),
+    ErrorCode(
+        "T109",
+        "A number of a record that is in no file",
+        "`{$number}` in a `map` is the number of the record in its file, from 1 on, and of Kafka the offset. Standard input, and what "
+        "arrives by MQTT or HTTP, is in no file.",
+        "Give the messages a number or an ID of their own, or use `$received` as their time.",
+        ShownMessage(
+            "map of input rooms:1:12: T109 {$number} is the number of a record in its file, and a message is in none\n"
+            "Files have numbers, and Kafka has offsets; give what arrives a number of its own."
+        ),
+    ),
 )

@@ -187,6 +187,20 @@ INPUTS: tuple[ErrorCode, ...] = (
         ),
     ),
     ErrorCode(
+        "I120",
+        "Records of one time whose order may matter",
+        "Among the first records of an input, whose times are whole seconds, some have the time of one before, its predicates, and its "
+        "subject or an object: a door that is opened and closed within a second. Records of one time are one instant, which has no order. "
+        "With `one_per_instant: apart` the order counts; then the warning tells of windows that just miss what was moved by a microsecond.",
+        "Write `one_per_instant: apart` if the order in the file is that of the events, or a longer window; else accept it: "
+        "`report: { accept: [I120] }`.",
+        ShownMessage(
+            "config.yaml:5:36: I120 warning: input doors: 2 of 5 rows share their time with one before, and are about the same thing\n"
+            "They are one instant, without an order. If theirs matters, write one_per_instant: apart; or accept it: report: "
+            "{ accept: [I120] }"
+        ),
+    ),
+    ErrorCode(
         "I201",
         "The output exists already",
         "A run never mixes its output with that of an older run.",

@@ -58,6 +58,7 @@ class FiringWriter:
         fields: dict[str, JsonValue] = {
             "event": rule.event,
             "rule": rule.name,
+            **({"internal": True} if rule.internal else {}),
             "time": self._time(firing.time),
             "name": firing.names[0][1:-1] if firing.names else None,
             "attributes": {name: self.reasons.terms.text(term) for name, term in attributes},
@@ -67,7 +68,8 @@ class FiringWriter:
     def headline(self, firing: NamedFiring) -> str:
         """An event in one line: its label, time, name and attributes."""
         rule = firing.rule
-        label = rule.event if rule.event == rule.name else f"{rule.event} (rule {rule.name})"
+        remarks = ", ".join([*([f"rule {rule.name}"] if rule.event != rule.name else []), *(["internal"] if rule.internal else [])])
+        label = f"{rule.event} ({remarks})" if remarks else rule.event
         name = f", {firing.names[0][1:-1]}" if firing.names else ""
         return _joined(f"{label} at {self._time(firing.time)}{name}", [self._attributes(event_attributes(firing))])
 

@@ -215,6 +215,12 @@ RULES: tuple[ErrorCode, ...] = (
         InFiles((("example.rspql", _HOT + "REGISTER RSTREAM More AS SELECT ?x FROM WINDOW ON <Hot> [NOW] { ?x ?p ?y }\n"),)),
     ),
     _rule(
+        "D240",
+        "Internal in one definition, and not in another",
+        "An internal event is in no output that does not name it. All rules that define an event say `define internal`, or none does.",
+        "Write `internal` in all definitions of the event, or in none.",
+    ),
+    _rule(
         "D301",
         "No window",
         "Every clause needs a window: a range of distances, and the event from which they are measured.",
@@ -323,6 +329,13 @@ RULES: tuple[ErrorCode, ...] = (
         "the clause compares with a constant. D502 and D510 are left out where this warning is given.",
         "Add the equality, such as `FILTER(?room = Smoke.?room)`. If every event is intended, write above the rule: "
         "`# dotr: allow D321 (smoke anywhere closes the house)`.",
+    ),
+    ErrorCode(
+        "D331",
+        "An internal event that nothing reads",
+        "An internal event is for other rules and units. None reads this one, and no output names it in `events`.",
+        "Leave `internal` out, let a rule read the event, or name it in the `events` of an output. It is a warning.",
+        InFiles((("example.yaml", _CONFIG), ("rules.dotr", _STATIC.replace("define Fire", "define internal Fire")), ("a.ndjson", ""))),
     ),
     _rule(
         "D401",

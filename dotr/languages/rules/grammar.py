@@ -38,7 +38,18 @@ from dotr.languages.rules.syntax import (
     WindowSyntax,
     Word,
 )
-from dotr.languages.rules.terminals import Bracketed, Broken, End, EndMark, Escaped, ExpressionTerminal, FurthestFailure, Recovery, Terminal
+from dotr.languages.rules.terminals import (
+    Bracketed,
+    Broken,
+    End,
+    EndMark,
+    Escaped,
+    ExpressionTerminal,
+    FurthestFailure,
+    OptionalWord,
+    Recovery,
+    Terminal,
+)
 from dotr.model.places import Document, Span
 from dotr.model.rules import Mode
 from dotr.model.terms import unescaped
@@ -47,6 +58,8 @@ from dotr.syntax.lexemes import LONG_STRING, STRING
 
 _NOT_RESERVED: Final = rf"(?!(?i:{'|'.join(sorted(scan.RESERVED))})(?!\w))"
 _NAME: Final = rf"(?!(?i:{'|'.join(sorted(scan.RESERVED - {'every'}))})(?!\w))\w+(?:-\w+)*"
+_INTERNAL: Final = r"(?i:internal)(?!\w)(?!(?:\s|#[^\n]*)*=)"
+"""The word of `define internal A = …`; in `define internal = …` it is the label."""
 _Parsed: TypeAlias = Any
 """Value of a parse action, which has no type in pyparsing."""
 
@@ -104,6 +117,7 @@ class Grammar:
         rule = (
             _with_action(pp.Opt(head), lambda t: [list(t) or [None, None, None]])
             + self._keyword("define", keep=True)
+            + OptionalWord(self.furthest, _INTERNAL, "'internal'")
             + self._label
             + self._mark("=")
             + self._text
@@ -120,11 +134,12 @@ class Grammar:
         return _with_action(rule, self._rule_syntax)
 
     def _rule_syntax(self, t: Sequence[_Parsed]) -> RuleSyntax:
-        (keyword, name, documentation), define, event, template, (anchor, delay), clauses, condition, assignments, consuming, end = t
+        (keyword, name, documentation), define, internal, event, template, (anchor, delay), clauses, *rest, end = t
+        condition, assignments, consuming = rest
         start = (keyword or define).span.start
         span = Span(self.furthest.document, start, end)
         text = documentation.text if documentation is not None else ""
-        return RuleSyntax(name, text, event, template, anchor, delay, clauses, condition, assignments, consuming, span)
+        return RuleSyntax(name, text, event, template, anchor, delay, clauses, condition, assignments, consuming, span, internal)
 
     def _separated(self, item: pp.ParserElement) -> pp.ParserElement:
         return item + pp.ZeroOrMore(self._mark(",") + item)

@@ -167,7 +167,10 @@ class AssignmentSyntax:
 
 @dataclass(frozen=True, slots=True)
 class RuleSyntax:
-    """`rule NAME "…" define EVENT = [TEMPLATE] from ANCHOR and … if … with … consuming …`."""
+    """`rule NAME "…" define EVENT = [TEMPLATE] from ANCHOR and … if … with … consuming …`.
+
+    `internal`: the word of `define internal EVENT`.
+    """
 
     name: Word | None
     documentation: str
@@ -180,6 +183,7 @@ class RuleSyntax:
     assignments: tuple[AssignmentSyntax, ...]
     consuming: tuple[Word, ...]
     span: Span
+    internal: Word | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,10 +21,11 @@ from dotr.model.terms import ESCAPE_HINT, invalid_escape
 from dotr.syntax import scan
 
 _STATEMENT_START: Final = re.compile(
-    rf"(?:^|;)[^\S\n]*({scan.STATEMENT_START}|(?i:prefix)\s+[\w.-]*:|(?i:rule)\s+\w|(?i:query|define)\s+\w+\s*=)", re.MULTILINE
+    rf"(?:^|;)[^\S\n]*({scan.STATEMENT_START}|(?i:prefix)\s+[\w.-]*:|(?i:rule)\s+\w|(?i:query|define)\s+(?:(?i:internal)\s+)?\w+\s*=)",
+    re.MULTILINE,
 )
-_EVENT: Final = re.compile(r"\bdefine\s+(\w+)", re.IGNORECASE)
-_LABEL: Final = re.compile(r"\b(?i:query|define)\s+(\w+)")
+_EVENT: Final = re.compile(r"\bdefine\s+(?:internal\s+(?!=))?(\w+)", re.IGNORECASE)
+_LABEL: Final = re.compile(r"\b(?i:query|define)\s+(?:(?i:internal)\s+(?!=))?(\w+)")
 _CODES: Final = scan.ScanCodes(RuleCode.UNCLOSED_BRACKET, RuleCode.UNCLOSED_STRING)
 
 
@@ -176,6 +177,14 @@ class Terminal(pp.Token):
         else:
             self.furthest.expect(offset, self.description)
         raise pp.ParseException(text, offset, self.description, self)
+
+
+class OptionalWord(Terminal):
+    """Word that may be absent: it yields None then, and no failure is recorded."""
+
+    def parseImpl(self, instring: str, loc: int, do_actions: bool = True) -> tuple[int, Any]:
+        match = self.pattern.match(instring, _skip_blanks(instring, loc))
+        return super().parseImpl(instring, loc, do_actions) if match else (loc, [None])
 
 
 class Escaped(Terminal):

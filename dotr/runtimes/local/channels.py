@@ -80,7 +80,7 @@ class PipelineChannels:
         return self._rates.setdefault(name, NoRateLimit())
 
     def _channel(self, file: InputFile, feed: Feed, growing: GrowingInput | None = None) -> Channel:
-        lateness = Lateness(file.delay, single=file.single)
+        lateness = Lateness.of(file)
         idle = None if growing is None else growing.idle
         clock = self._clocks.get(file.input)
         paced = feed if clock is None else PacedFeed(feed, clock)

@@ -27,7 +27,7 @@ from dotr.runtimes.pipeline.inputs import (
     wait_until_stable,
 )
 from dotr.runtimes.pipeline.output_files import OutputLocks, Target, remove
-from dotr.runtimes.pipeline.outputs import key_problems, read_outputs, targets_of
+from dotr.runtimes.pipeline.outputs import chosen_events, read_outputs, targets_of
 from dotr.streams.connectors.kafka.channels import OpenedTopics
 from dotr.streams.connectors.kafka.topics import KafkaInput
 from dotr.streams.connectors.opening import Destination, Output
@@ -130,9 +130,10 @@ def build(config: Config, *, fresh: bool, on_spark: bool, wait: bool = True, loc
         program = compile_program(spec, config.cache_policy(0) if on_spark else config.cache_policy())
     except Refused as refused:
         raise Refused([*refused.diagnostics, *problems]) from None
-    problems += key_problems(config, program.all_attributes)
+    chosen = chosen_events(config, program, problems)
     if problems:
         raise Refused(problems)
+    events = tuple([replace(output, chosen=own) for output, own in zip(outputs.events, chosen, strict=True)])
     program.stage_one.expect(shapes_of([*inputs.files, *(each.like for each in inputs.growing), *(each.like for each in inputs.topics)]))
     topics = open_topics(config, inputs.topics) if wait else ()
     if fresh:
@@ -153,7 +154,7 @@ def build(config: Config, *, fresh: bool, on_spark: bool, wait: bool = True, loc
         settings.name,
         program,
         inputs.files,
-        outputs.events,
+        events,
         outputs.dead_letters,
         clock,
         spark,

@@ -7,7 +7,7 @@ import json
 import os
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -24,6 +24,7 @@ from dotr.streams.connectors.kafka.section import kafka_input
 from dotr.streams.connectors.kafka.topics import KafkaInput
 from dotr.streams.connectors.registry import message_source
 from dotr.streams.formats.lines import STANDARD_INPUT, standard_bytes
+from dotr.streams.formats.maps import NUMBER, has_numbers
 from dotr.streams.formats.reading import check_input, clock_of, has_date_times
 from dotr.streams.merge.folders import Folder, GrowingInput, stable_files
 from dotr.streams.records import ElementMap, Format, GraphSettings, InputFailed, InputFile, MessageSource
@@ -139,6 +140,13 @@ def _input(config: Config, section: InputSection, number: int) -> Inputs:
     for file in files or [like]:
         with collect_problems(problems):
             check_input(file, config.span(*at), sent=config.transport("input", number) != "path")
+            if file.apart and file.path and has_date_times(file) is False:
+                _check_apart([file], file.unit, config.files.tree.key_span((*at, "one_per_instant")))
+    if not problems and (received or section.path == STANDARD_INPUT) and has_numbers(like) and mapped is not None:
+        start = mapped.template.text.index(cell := f"{{{NUMBER}}}")
+        hint = "Files have numbers, and Kafka has offsets; give what arrives a number of its own."
+        message = f"{cell} is the number of a record in its file, and {'a message' if received else 'standard input'} is in none"
+        problems.append(Diagnostic("T109", message, Span(mapped.template, start, start + len(cell)), hint))
     if problems:
         raise Refused(dict.fromkeys(_with_place(problem, config, number) for problem in problems))
     if source is not None:
@@ -150,6 +158,14 @@ def _input(config: Config, section: InputSection, number: int) -> Inputs:
     if section.watch:
         return Inputs(tuple(files), (GrowingInput(like, config.files.path(section.path, (*at, "path")), settle, idle),))
     return Inputs(tuple(files))
+
+
+def _check_apart(files: Iterable[InputFile], unit: Unit, place: Span | None = None) -> None:
+    """Check that integer times of inputs can be set a microsecond apart; raises `Refused` (C204)."""
+    name = next((file.input for file in files if file.apart), None)
+    if name is not None and unit is not Unit.MICROSECOND:
+        message = f"input {name} has integer times, which cannot be a microsecond apart (one_per_instant: apart)"
+        raise refuse("C204", message, place, "Write time: { unit: us } if they are microseconds; or give them as date-times.")
 
 
 def _file_like(config: Config, number: int, path: str, delay: Micros, mapped: ElementMap | None, graphs: GraphSettings) -> InputFile:
@@ -164,10 +180,11 @@ def _file_like(config: Config, number: int, path: str, delay: Micros, mapped: El
         delay,
         tuple(settings.prefixes.items()),
         mapped,
-        section.one_per_instant,
+        section.one_per_instant is True,
         settings.limits.nesting,
         settings.limits.record if section.max_bytes is None else parse_size(section.max_bytes),
         graphs,
+        apart=section.one_per_instant == "apart",
     )
 
 
@@ -195,7 +212,9 @@ def _setting_conflicts(config: Config, section: InputSection, number: int, delay
     if section.one_per_instant and delay:
         yield problem(
             "one_per_instant",
-            "an input whose every element is an instant has no lateness",
+            "an input whose elements are set apart has no lateness"
+            if section.one_per_instant == "apart"
+            else "an input whose every element is an instant has no lateness",
             "Leave one of the two out: to be put in order, elements have to wait for each other.",
         )
     if section.settle is not None and not watches:
@@ -304,7 +323,12 @@ def clock_of_inputs(
     sources = [(each, None if each.standard else Folder(each.pattern, each.settle, ())) for each in files]
     probes = [TimeProbe(each) for each in topics]
     try:
-        return _awaited_clock(sources, probes, unit, notices, received)
+        clock = _awaited_clock(sources, probes, unit, notices, received)
+        if clock is None:
+            return Clock(unit, dated=False)  # standard input has ended without a record
+        if not clock.dated:
+            _check_apart([*(each.like for each in inputs.growing), *(each.topics.like for each in topics)], unit)
+        return clock
     except InputFailed as failed:
         raise Refused([failed.diagnostic]) from None
     finally:
@@ -318,7 +342,7 @@ def _awaited_clock(
     unit: Unit,
     notices: list[Diagnostic],
     received: FirstHasDates | None,
-) -> Clock:
+) -> Clock | None:
     while True:
         for probe in probes:
             found = probe.has_date_times()
@@ -342,7 +366,7 @@ def _awaited_clock(
             if (has_dates := received()) is not None:
                 return Clock(unit, has_dates)
         elif all(folder is None for _, folder in sources) and all(probe.is_ended for probe in probes):
-            return Clock(unit, dated=False)  # standard input has ended without a record
+            return None
         time.sleep(0.01 if probes else 0.05)
 
 

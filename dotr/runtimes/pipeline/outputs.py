@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import assert_never
 
+from dotr.engine.program import CompiledProgram
 from dotr.errors.diagnostics import Diagnostic, Refused, did_you_mean, refuse
-from dotr.model.terms import Variable
+from dotr.model.places import Span
+from dotr.model.terms import Label
 from dotr.runtimes.pipeline.config import Config
 from dotr.runtimes.pipeline.inputs import collect_problems
 from dotr.runtimes.pipeline.output_files import Target
 from dotr.runtimes.pipeline.sections import DeadLetterSection
 from dotr.streams.connectors.kafka.section import kafka_destination
-from dotr.streams.connectors.opening import Destination, Output, sent_to
+from dotr.streams.connectors.opening import ChosenEvents, Destination, Output, sent_to
 from dotr.streams.sinks.events import TableFormat, output_format
 from dotr.streams.sinks.files import PathDestination
 from dotr.streams.sinks.parquet import parquet_problem
@@ -56,13 +59,42 @@ def read_outputs(config: Config, problems: list[Diagnostic], *, on_spark: bool) 
     return Outputs(tuple(events), dead_letters)
 
 
-def key_problems(config: Config, attributes: Sequence[Variable]) -> Iterator[Diagnostic]:
-    """Problems of outputs whose key is no attribute of an event."""
+def label_problems(names: Sequence[str], labels: Collection[Label], place: Callable[..., Span]) -> Iterator[Diagnostic]:
+    """Problems (C268) of a list `events`: it is empty, or names no event of the program.
+
+    `place` returns the place of the list, or that of a name by its number from 0 on.
+    """
+    if not names:
+        yield Diagnostic("C268", "events is an empty list", place(), "Name a label, or leave events out.")
+    for number, name in enumerate(names):
+        if name not in labels:
+            hint = did_you_mean(name, sorted(labels)) or f"There are {', '.join(sorted(labels)) or 'none'}."
+            yield Diagnostic("C268", f"no event is called {name}", place(number), hint)
+
+
+def chosen_events(config: Config, program: CompiledProgram, problems: list[Diagnostic]) -> list[ChosenEvents | None]:
+    """The events of each output: those that its section names, else all but internal ones; None for
+    all.
+
+    Problems are added to `problems`: those of the names (C268), and keys of messages that are no
+    attribute of an event (C204).
+    """
+    chosen: list[ChosenEvents | None] = []
+    labels = program.attributes
     for number, section in enumerate(config.settings.output):
+        at = ("output", number)
+        if section.events is None:
+            own = labels.keys() - program.internal
+        else:
+            own = labels.keys() & section.events
+            problems += label_problems(section.events, labels, partial(config.span, *at, "events"))
+        attributes = tuple(sorted({name for label in own for name in labels[label]}))
         key = None if section.kafka is None else section.kafka.key
         if key is not None and key not in attributes:
             hint = did_you_mean(key, attributes) or f"There are {', '.join(attributes) or 'none'}."
-            yield Diagnostic("C204", f"no event has an attribute {key}", config.span("output", number, "kafka", "key"), hint)
+            problems.append(Diagnostic("C204", f"no event has an attribute {key}", config.span(*at, "kafka", "key"), hint))
+        chosen.append(None if len(own) == len(labels) else ChosenEvents(frozenset(own), attributes))
+    return chosen
 
 
 def _check_table(config: Config, number: int, destination: Destination) -> None:

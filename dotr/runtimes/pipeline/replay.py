@@ -27,7 +27,7 @@ from dotr.streams.connectors.kafka.channels import BoundedTopics
 from dotr.streams.formats.lines import STANDARD_INPUT
 from dotr.streams.formats.reading import Reader, clock_of
 from dotr.streams.formats.segments import SEGMENT, SPOOL, SPOOL_END, Segments, segment_names, spool_folder
-from dotr.streams.lateness import Lateness
+from dotr.streams.lateness import Apart, Lateness
 from dotr.streams.merge.bounded import RecordSource, instants
 from dotr.streams.merge.folders import GrowingInput
 from dotr.streams.records import Format, InputFile, Record, SourcedElement, with_sources
@@ -131,7 +131,7 @@ class _Sequence:
 
     def lateness(self) -> Lateness:
         """The lateness before the first record."""
-        return Lateness(self.files[0].delay, single=self.files[0].single)
+        return Lateness.of(self.files[0])
 
     def place(self, file: InputFile, line: int) -> ElementPlace:
         """The place of a line in the file or input that the user has named."""
@@ -170,7 +170,9 @@ class _InputReplay:
             places = {id(file): sequence for sequence in self.sequences for file in sequence.files}
 
             def reject(dead_letter: DeadLetter) -> None:
-                element = latest[0].element
+                held = [each for source in sources if isinstance(source.lateness, Apart) for each in source.lateness.held]
+                own = [each.record for each in held if (each.file.input, each.record.line) == (dead_letter.input, dead_letter.line)]
+                element = (own or latest)[0].element
                 if isinstance(element, SourcedElement):
                     place = places[id(element.file)].place(element.file, dead_letter.line)
                     dead_letter = dead_letter._replace(file=place.file, line=place.line)

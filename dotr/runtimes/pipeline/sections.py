@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Annotated, Final, Literal, TypeVar
 
 from pydantic import BaseModel, Discriminator, Field, Tag, ValidationError, ValidationInfo, field_validator
@@ -183,8 +184,10 @@ class InputSection(Section):
         default="10 GiB",
         description="http, mqtt, on Spark: the size, at most, of the copy of what has been received and is not yet part of a batch",
     )
-    one_per_instant: bool = Field(
-        default=False, description="every element is an instant: it closes at once, and a second one is a dead letter"
+    one_per_instant: bool | Literal["apart"] = Field(
+        default=False,
+        description="true: every element is an instant: it closes at once, and a second one is a dead letter; apart: elements of one "
+        "time are set one microsecond apart, in the input's order",
     )
     rate: int | None = Field(default=None, gt=0, description="the most elements of the input that are read a second; no bound if none")
     lateness: str | int = Field(
@@ -295,6 +298,9 @@ class OutputSection(Section):
     kafka: KafkaOutputSection | None = Field(default=None, description="a topic of a Kafka cluster, in place of a path")
     mqtt: MqttOutputSection | None = Field(default=None, description="a topic of an MQTT broker, in place of a path")
     http: HttpOutputSection | None = Field(default=None, description="an address that batches are posted to, in place of a path")
+    events: list[str] | None = Field(
+        default=None, description="the labels of the events that the output has; all but internal ones if none"
+    )
 
 
 class DeadLetterSection(Section):
@@ -388,7 +394,7 @@ class Settings(Section):
     windows: WindowsSection = Field(default=WindowsSection(), description="windows of continuous queries")
     limits: LimitsSection = Field(default=LimitsSection(), description="limits of an instant and of a record")
     input: list[InputSection] = Field(min_length=1, description="input streams, merged by time")
-    output: list[OutputSection] = Field(min_length=1, description="output streams; all have the same events")
+    output: list[OutputSection] = Field(min_length=1, description="output streams; `events` chooses those of one")
     dead_letter: DeadLetter = Field(
         default=None,
         description="a file (a folder on Spark) for what cannot be processed, or { kafka: … } (connectors.md); only counted if none",
@@ -435,8 +441,11 @@ def schema_problems(error: ValidationError, tree: Tree, model: type[BaseModel]) 
             case kind:
                 message, hint = _message_and_hint(kind, item["msg"], item["input"], item.get("ctx", {}))
                 diagnostic = Diagnostic("C203", f"{key_path} {message}".lstrip(), tree.span(location), hint)
-                if not any(d.span == diagnostic.span and d.code == "C203" for d in problems):
+                earlier = next((number for number, d in enumerate(problems) if d.span == diagnostic.span and d.code == "C203"), None)
+                if earlier is None:
                     problems.append(diagnostic)
+                elif kind == "literal_error":  # a further member of a union
+                    problems[earlier] = replace(problems[earlier], message=f"{problems[earlier].message}, or {item['ctx']['expected']}")
     return sorted(problems, key=lambda d: d.span.start if d.span else 0)
 
 
@@ -484,7 +493,7 @@ def keys_of(model: type[BaseModel], location: Location) -> dict[str, str]:
     It is empty where there is no section.
 
     >>> list(keys_of(Settings, ("output", 0)))
-    ['format', 'path', 'kafka', 'mqtt', 'http']
+    ['format', 'path', 'kafka', 'mqtt', 'http', 'events']
     """
     current: object = model
     for number, part in enumerate(location):

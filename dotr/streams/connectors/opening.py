@@ -5,13 +5,14 @@ The sinks of a kind of broker or server are loaded where a run has such a destin
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import TypeAlias, TypeVar, assert_never
+from types import TracebackType
+from typing import Self, TypeAlias, TypeVar, assert_never
 
 from dotr.model.stream import DeadLetter, Firing
-from dotr.model.terms import Variable
+from dotr.model.terms import Label, Variable
 from dotr.streams.connectors.http.addresses import HttpDestination
 from dotr.streams.connectors.http.section import HttpOutputSection, http_destination
 from dotr.streams.connectors.kafka.section import KafkaOutputSection, kafka_destination
@@ -65,11 +66,33 @@ def sent_to(
 
 
 @dataclass(frozen=True, slots=True)
+class ChosenEvents:
+    """Labels of the events that an output has, and the attributes of these events, sorted."""
+
+    labels: frozenset[Label]
+    attributes: tuple[Variable, ...]
+
+    def of(self, firings: Iterable[Firing]) -> list[Firing]:
+        """The firings that the output has.
+
+        >>> fires = [Firing(12, "R", event, (), (), 0) for event in ("Fire", "Level")]
+        >>> [firing.event for firing in ChosenEvents(frozenset(["Fire"]), ()).of(fires)]
+        ['Fire']
+        """
+        return [firing for firing in firings if firing.event in self.labels]
+
+
+@dataclass(frozen=True, slots=True)
 class Output:
-    """Output of a pipeline: all events in one format to one destination."""
+    """Output of a pipeline: events in one format to one destination. `chosen`: None for all."""
 
     format: OutputFormat
     destination: Destination
+    chosen: ChosenEvents | None = None
+
+    def own_terms(self, terms: OutputTerms) -> OutputTerms:
+        """The settings with the attributes of this output's events."""
+        return terms if self.chosen is None else replace(terms, attributes=self.chosen.attributes)
 
 
 def check_no_older_output(destination: Destination) -> None:
@@ -107,8 +130,8 @@ def open_sinks(
     refused: list[DeadLetter] = []
     try:
         for output in outputs:
-            # the handler below discards them if a later one fails
-            opened.append(_event_sink(output, terms, check, refused.append))  # noqa: PERF401
+            sink = _event_sink(output, output.own_terms(terms), check, refused.append)
+            opened.append(sink if output.chosen is None else _ChosenSink(sink, output.chosen))
         rejected = None if dead_letters is None else _dead_letter_sink(dead_letters, terms, check)
         return OpenedSinks(opened, rejected, refused)
     except BaseException:
@@ -128,6 +151,51 @@ class OpenedSinks:
     events: Sequence[RunSink[Firing]]
     dead_letters: RunSink[DeadLetter] | None
     refused: list[DeadLetter]
+
+
+class _ChosenSink:
+    """The `RunSink` of an output that has some of the events."""
+
+    def __init__(self, sink: RunSink[Firing], chosen: ChosenEvents) -> None:
+        self._chosen = chosen
+        self._sink = sink
+        self.flush, self.mark, self.truncate, self.discard = sink.flush, sink.mark, sink.truncate, sink.discard
+
+    def write_items(self, items: Sequence[Firing]) -> None:
+        """Add the chosen ones of some firings."""
+        if firings := self._chosen.of(items):
+            self._sink.write_items(firings)
+
+    def __enter__(self) -> Self:
+        self._sink.__enter__()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None, /) -> None:
+        self._sink.__exit__(kind, error, trace)
+
+
+class _ChosenBatches:
+    """The `BatchSink` of an output that has some of the events."""
+
+    def __init__(self, sink: BatchSink[Firing], chosen: ChosenEvents) -> None:
+        self._chosen = chosen
+        self._sink = sink
+        self.open, self.close = sink.open, sink.close
+
+    def write_batch(self, number: int, blocks: Iterable[Sequence[Firing]], check: Check) -> Sequence[DeadLetter]:
+        """Write the chosen firings of a batch."""
+        return self._sink.write_batch(number, _ChosenBlocks(blocks, self._chosen), check)
+
+
+@dataclass(frozen=True, slots=True)
+class _ChosenBlocks:
+    """The chosen firings of the blocks of a batch, which may be iterated again."""
+
+    blocks: Iterable[Sequence[Firing]]
+    chosen: ChosenEvents
+
+    def __iter__(self) -> Iterator[Sequence[Firing]]:
+        return filter(None, map(self.chosen.of, self.blocks))
 
 
 def _event_sink(output: Output, terms: OutputTerms, check: Check, reject: Reject) -> RunSink[Firing]:
@@ -181,27 +249,37 @@ def _text_format(output: Output) -> StreamFormat:
 
 
 def event_batches(outputs: Sequence[Output], terms: OutputTerms, history: BatchHistory) -> list[BatchSink[Firing]]:
-    """The sinks of events on Spark, not yet open: one for all files, one for each other output."""
+    """The sinks of events on Spark, not yet open: one for all files with all events, one for each
+    other output."""
     files: list[tuple[str, OutputFormat]] = []
     others: list[BatchSink[Firing]] = []
     for number, output in enumerate(outputs):
-        destination = output.destination
-        match destination:
-            case PathDestination(path):
-                files.append((path, output.format))
-            case KafkaDestination():
-                others.append(_topic_batches(destination, str(number), _encoder(output, terms, destination.key), terms, history))
-            case HttpDestination():
-                from dotr.streams.connectors.http.sink import PostedBatches
-
-                others.append(PostedBatches(destination, _text_format(output), terms, history.identity))
-            case MqttDestination():
-                from dotr.streams.connectors.mqtt.sink import PublishedBatches
-
-                others.append(PublishedBatches(destination, _encoder(output, terms, None)))
-            case _:
-                assert_never(destination)
+        if output.chosen is not None:
+            others.append(_ChosenBatches(_batches(output, str(number), output.own_terms(terms), history), output.chosen))
+        elif isinstance(output.destination, PathDestination):
+            files.append((output.destination.path, output.format))
+        else:
+            others.append(_batches(output, str(number), terms, history))
     return [FileBatches(files, terms), *others] if files else others
+
+
+def _batches(output: Output, number: str, terms: OutputTerms, history: BatchHistory) -> BatchSink[Firing]:
+    destination = output.destination
+    match destination:
+        case PathDestination(path):
+            return FileBatches([(path, output.format)], terms)
+        case KafkaDestination():
+            return _topic_batches(destination, number, _encoder(output, terms, destination.key), terms, history)
+        case HttpDestination():
+            from dotr.streams.connectors.http.sink import PostedBatches
+
+            return PostedBatches(destination, _text_format(output), terms, history.identity)
+        case MqttDestination():
+            from dotr.streams.connectors.mqtt.sink import PublishedBatches
+
+            return PublishedBatches(destination, _encoder(output, terms, None))
+        case _:
+            assert_never(destination)
 
 
 def dead_letter_batches(destination: Destination, terms: OutputTerms, history: BatchHistory) -> BatchSink[DeadLetter]:

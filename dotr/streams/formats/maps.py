@@ -3,13 +3,19 @@ of the graphs that they generate."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import os
+from bisect import bisect_right, insort
+from collections.abc import Callable, Generator, Iterable, Iterator
+from contextlib import closing
 from functools import lru_cache
+from typing import Final, TypeAlias
 
 from dotr.model.algebra import Const
 from dotr.model.places import Document, Span
 from dotr.model.templates import Blank, Cell, CellIri, CellLiteral, GraphShape, ParsedMap, ShapedTriple, Template
-from dotr.streams.records import Format, InputFile
+from dotr.model.time import LAST_MICRO
+from dotr.streams.formats.map_terms import columns_of
+from dotr.streams.records import Format, InputFile, Position, Record
 
 
 def parsed_map(file: InputFile) -> ParsedMap:
@@ -67,3 +73,66 @@ def shapes_of(files: Iterable[InputFile]) -> list[GraphShape]:
     maps = {(file.map, file.prefixes): file for file in files if file.map is not None and file.format is Format.CSV}
     shapes = dict.fromkeys(shape_of(parsed_map(file).template) for file in maps.values())
     return [shape for shape in shapes if shape is not None]
+
+
+# Numbers of records, for maps with the cell `{$number}`.
+#
+# Idea: records are counted as they are yielded, so that the number of the next one is known where its
+# triples are made. Where reading begins amid a file, the records before are counted by a scan from
+# the last place whose number is known in this process.
+# Cost: one scan of the file a process, at most, if its ranges are read in order.
+
+NUMBER: Final = "$number"
+"""The cell that is the number of the record in its file, from 1 on; of Kafka the offset."""
+
+ScanRecords: TypeAlias = Callable[[Position], Generator[Record]]
+"""Scan of the records of a file from a position on, without elements."""
+
+_STRIDE: Final = 16_384
+_MOST_FILES: Final = 256
+_COUNTED: Final[dict[tuple[object, ...], list[tuple[int, int]]]] = {}
+"""Offsets of records and the numbers of records before them, ascending, by file and its state."""
+
+
+class RecordNumbers:
+    """Count of the records of a file. `last`: the number of the last record that was yielded."""
+
+    __slots__ = ("_known", "last")
+
+    def __init__(self, last: int, known: list[tuple[int, int]] | None = None) -> None:
+        self.last = last
+        self._known: list[tuple[int, int]] = [] if known is None else known
+
+    @staticmethod
+    def of(file: InputFile, position: Position, scan: ScanRecords) -> RecordNumbers | None:
+        """The count of the records before a position; None where the map has no numbers."""
+        if not has_numbers(file):
+            return None
+        state = os.stat(file.path)
+        known = _COUNTED.setdefault((file.path, state.st_ino, state.st_size, state.st_mtime_ns), [(0, 0)])
+        if len(_COUNTED) > _MOST_FILES:
+            _COUNTED.pop(next(iter(_COUNTED)))
+        offset, number = known[bisect_right(known, (position.offset, LAST_MICRO)) - 1]
+        numbers = RecordNumbers(number, known)
+        if offset == position.offset:
+            return numbers
+        with closing(scan(Position(offset, 1))) as records:
+            for record in numbers.counted(records):
+                if record.offset >= position.offset:
+                    numbers.last -= 1
+                    break
+        return numbers
+
+    def counted(self, records: Iterator[Record]) -> Iterator[Record]:
+        """The records, which are counted."""
+        known = self._known
+        for record in records:
+            if not self.last % _STRIDE and self.last and (record.offset, self.last) not in known:
+                insort(known, (record.offset, self.last))
+            self.last += 1
+            yield record
+
+
+def has_numbers(file: InputFile) -> bool:
+    """True if the map of a file has the cell `{$number}`."""
+    return file.map is not None and NUMBER in columns_of(parsed_map(file).template)

@@ -14,12 +14,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from heapq import heappop, heappush
+from itertools import chain
 from typing import NamedTuple, TypeAlias
 
 from dotr.model.stream import DeadLetter, Element
 from dotr.model.time import Micros
 from dotr.streams.formats.reading import Reader
-from dotr.streams.lateness import Lateness, TimeFilter
+from dotr.streams.lateness import Apart, Lateness, TimeFilter
 from dotr.streams.records import InputFile, Record, with_sources
 
 OnReject: TypeAlias = Callable[[DeadLetter], None]
@@ -46,10 +47,7 @@ def merged(files: Sequence[InputFile], on_reject: OnReject, *, trace: bool = Fal
         for file in files:
             readers.append(Reader(file, time_filter=TimeFilter()))  # noqa: PERF401 (`finally` closes the readers that were opened)
         records = [with_sources(reader.file, reader.records()) if trace else reader.records() for reader in readers]
-        sources = [
-            RecordSource(reader.file, own, Lateness(reader.file.delay, single=reader.file.single))
-            for reader, own in zip(readers, records, strict=True)
-        ]
+        sources = [RecordSource(reader.file, own, Lateness.of(reader.file)) for reader, own in zip(readers, records, strict=True)]
         yield from instants(sources, on_reject)
     finally:
         for reader in readers:
@@ -109,6 +107,8 @@ def in_time_order(source: RecordSource, on_reject: OnReject) -> Iterator[Element
     `on_reject` receives the dead letters of all other records.
     """
     file, records, lateness = source
+    if isinstance(lateness, Apart):
+        return _set_apart(file, records, lateness, on_reject)
     return _delayed(file, records, lateness, on_reject) if lateness.delay else _in_file_order(file, records, lateness, on_reject)
 
 
@@ -125,6 +125,15 @@ def _in_file_order(file: InputFile, records: Iterator[Record], lateness: Latenes
             yield element
         else:
             on_reject(lateness.dead_letter(file, record, reason))
+
+
+def _set_apart(file: InputFile, records: Iterator[Record], lateness: Apart, on_reject: OnReject) -> Iterator[Element]:
+    decided = chain.from_iterable(lateness.decided(file, record) for record in records)
+    for each in chain(decided, lateness.released()):  # which is called behind the last record
+        if each.letter is not None:
+            on_reject(each.letter)
+        elif (element := each.record.element) is not None:
+            yield element
 
 
 def _delayed(file: InputFile, records: Iterator[Record], lateness: Lateness, on_reject: OnReject) -> Iterator[Element]:

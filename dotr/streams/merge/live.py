@@ -23,7 +23,7 @@ from typing import Final, TypeAlias
 
 from dotr.model.stream import Element
 from dotr.model.time import LAST_MICRO, Micros
-from dotr.streams.lateness import Lateness
+from dotr.streams.lateness import Apart, Decided, Lateness
 from dotr.streams.merge.bounded import OnReject
 from dotr.streams.merge.feeds import Feed, FeedRecords
 from dotr.streams.merge.paces import NoRateLimit, PacedFeed, RateLimit
@@ -151,6 +151,19 @@ def live_instants(
     times: list[Micros] = []
     closed = -LAST_MICRO
     last = -LAST_MICRO
+
+    def add(number: int, decided: Iterable[Decided]) -> None:
+        """Buffer or reject records of an input whose elements are set apart."""
+        for at, file, _, record, letter in decided:
+            if letter is not None:
+                on_reject(letter)
+                continue
+            channels[number].waiting += 1
+            if at not in buffered:
+                buffered[at] = []
+                heappush(times, at)
+            buffered[at].append((number, file, record))
+
     while True:
         if appeared is not None:
             channels += appeared()
@@ -167,6 +180,11 @@ def live_instants(
                 continue
             read = True
             file, lateness = chunk.file, channel.lateness
+            if isinstance(lateness, Apart):
+                for record in chunk.records:
+                    add(number, lateness.decided(file, record, closed))
+                    last = max(last, lateness.greatest + lateness.shift)
+                continue
             verdict, admitted = lateness.verdict, 0
             for record in chunk.records:
                 event_time = record[3]
@@ -186,6 +204,9 @@ def live_instants(
                         instant.append((number, file, record))
             channel.waiting += admitted
         until = combined_watermark(channels, now, last)
+        for number, channel in enumerate(channels):
+            if isinstance(channel.lateness, Apart) and channel.lateness.held:
+                add(number, channel.lateness.released(until))
         while times and times[0] <= until:
             closed = heappop(times)
             instant = buffered.pop(closed)

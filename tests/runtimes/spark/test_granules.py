@@ -6,13 +6,14 @@ import os
 import random
 import tempfile
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
 import pytest
 
 from dotr.model.stream import DeadLetter, Element
-from dotr.model.time import LAST_MICRO, Micros
+from dotr.model.time import LAST_MICRO, Micros, Unit
 from dotr.runtimes.spark.exchange.positions import END, Cut, InputPosition, Offset
 from dotr.runtimes.spark.exchange.task import Task
 from dotr.runtimes.spark.planning.granules import Granule, Piece, has_ranges, range_starts, records_of_granule, scan_parts, scan_range
@@ -83,7 +84,11 @@ def random_files(folder: Path, chance: random.Random) -> list[InputFile]:
             time += chance.choice((0, 0, 1, 2, -3, 5 if chance.random() < 0.1 else 0))
             records.append((chance.choice(kinds), max(0, time)))
         members = chance.choice((0, 0, 0, 1, 3)) if records else 0
-        files.append(written(folder, number, form, chance.randint(0, 3) * 1_000_000, chance.random() < 0.2, records, members=members))
+        apart = chance.random() < 0.3
+        delay, single = chance.randint(0, 3) * 1_000_000, chance.random() < 0.2
+        files.append(written(folder, number, form, delay, single, records, members=members, apart=apart))
+    if any(file.apart for file in files):  # so that all times are near each other
+        files = [replace(file, unit=Unit.MICROSECOND, delay=file.delay // 1_000_000) for file in files]
     return files
 
 

@@ -266,3 +266,41 @@ def test_run_killed_between_batches_of_an_indexed_topic_continues(kafka: Broker,
     assert written(out / "events") == events
     assert _pairs(dead_letters(out / "dead")) == dead
     assert not (out / "checkpoint/index").exists()
+
+
+@pytest.mark.usefixtures("spark")
+def test_elements_of_a_partition_are_set_apart(kafka: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Messages of several elements, many of one time: in process, by the planner that reads the messages, and by the index of tasks."""
+    chance = random.Random(5)
+    lines: list[list[str]] = []
+    for partition in range(2):
+        latest, messages = 0, []
+        for number in range(30):
+            items = []
+            for item in range(chance.randint(1, 3)):
+                latest += chance.choice((0, 0, 0, 1, 3))
+                items.append(
+                    {"t": latest - 4 * (chance.random() < 0.05), "s": chance.randint(0, 2), "v": 1_000 * partition + 10 * number + item}
+                )
+            messages.append(json.dumps({"all": items}))
+        lines.append(messages)
+    topic = kafka.topic(partitions=2)
+    send(kafka, topic, lines)
+    mapped = 'each: "all[]", time: t, one_per_instant: apart, map: "<http://e/s{s}> <http://e/v> {v} ; <http://e/no> {$number} ."'
+    section = f"{{ name: a, format: json, {mapped}, {kafka_section(kafka, topic, BOUNDED)} }}"
+    found = []
+    for engine, indexed in (("local", False), ("spark", False), ("spark", True)):
+        monkeypatch.setattr(index_scans, "INDEXED_BYTES", 0 if indexed else 1 << 30)
+        monkeypatch.setattr(index_scans, "FIRST_RANGE", 8 * 512)
+        on_spark = engine == "spark"
+        folder = tmp_path / f"{engine}{indexed}"
+        config = write_config(folder, section, SPARK.format(25) if on_spark else "", "time: { unit: us }\n")
+        if on_spark:
+            _run(config)
+        else:
+            assert run(config, "--engine", "local").returncode == 0
+        suffix = "" if on_spark else ".ndjson"
+        found.append((written(folder / f"out/events{suffix}"), _pairs(dead_letters(folder / f"out/dead{suffix}"))))
+    assert found[0] == found[1] == found[2]
+    assert {reason for reason, _ in found[0][1]} == {"second", "late"}
+    assert len(found[0][0]) > 20

@@ -4,7 +4,8 @@ with semantics.md, section 6."""
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from hypothesis import given, settings
@@ -12,12 +13,14 @@ from hypothesis import strategies as st
 
 from dotr.model.stream import DeadLetter, Element
 from dotr.model.time import LAST_MICRO
-from dotr.runtimes.spark.exchange.positions import END, Cut, Offset
+from dotr.runtimes.spark.exchange.positions import BEGINNING, END, Cut, InputPosition, Offset
 from dotr.runtimes.spark.exchange.task import InputRange, Task
 from dotr.runtimes.spark.planning.planner import ScannedInput, ScannedPlan
 from dotr.runtimes.spark.tasks.inputs import admit
 from dotr.streams.formats.segments import SPOOL_END, Segments
-from dotr.streams.merge.feeds import FilesFeed, InputPoint, OneFile
+from dotr.streams.lateness import Lateness
+from dotr.streams.merge.bounded import RecordSource, in_time_order
+from dotr.streams.merge.feeds import FeedRecords, FilesFeed, InputPoint, OneFile
 from dotr.streams.merge.journal import NAME, Journal
 from dotr.streams.merge.paces import NoRateLimit
 from dotr.streams.records import Format, InputFile, Record
@@ -32,7 +35,11 @@ def planned(world: World, inputs: Sequence[Input], start: Offset, size: int, tas
     for feed, spec, place in zip(world.feeds, inputs, start.positions, strict=True):
         feed.place = place.file * feed.length + place.offset
         idle = None if spec.idle is None else int(spec.idle * 1_000_000)
-        scanned.append(ScannedInput.starting_at(place, feed, spec.delay, single=spec.single, idle=idle, pace=NoRateLimit(), bounded=False))
+        scanned.append(
+            ScannedInput.starting_at(
+                place, feed, spec.delay, single=spec.single, apart=spec.apart, idle=idle, pace=NoRateLimit(), bounded=False
+            )
+        )
     return ScannedPlan(scanned, start, size, tasks, world.clock)
 
 
@@ -112,7 +119,7 @@ def on_spark(inputs: list[Input], script: list[Step], size: int, tasks: int, *, 
 def test_live_batches_agree_with_the_specification(world: tuple[list[Input], list[Step]], size: int, tasks: int, restarting: bool) -> None:
     inputs, script = world
     if restarting:
-        inputs = [Input(each.delay, None, each.single) for each in inputs]
+        inputs = [replace(each, idle=None) for each in inputs]
     expected = outcome(inputs, script)
     found = on_spark(inputs, script, size, tasks, restarting=restarting)
     assert found.instants == expected.instants
@@ -189,3 +196,81 @@ def test_full_plan_scans_the_inputs_that_it_waits_for(tmp_path: Path) -> None:
     assert plan.cuts()
     for each in scanned:
         each.channel.feed.close()
+
+
+class MessageFeed:
+    """A partition without an end, whose messages have several records of one offset."""
+
+    ended = False
+
+    def __init__(self, spec: InputFile, messages: Sequence[Sequence[int]], place: int) -> None:
+        self._spec, self._messages, self._place = spec, messages, place
+
+    @property
+    def end(self) -> InputPoint:
+        return InputPoint(0, self._place, self._place)
+
+    def read(self, most: int) -> FeedRecords | None:
+        upto = min(len(self._messages), self._place + most)
+        places, self._place = range(self._place, upto), upto
+        return FeedRecords(0, self._spec, records_of_messages(self._messages, places)) if places else None
+
+    def close(self) -> None:
+        """Does nothing: a feed of lists has no resources."""
+
+
+def records_of_messages(messages: Sequence[Sequence[int]], places: Iterable[int]) -> list[Record]:
+    return [
+        Record(place, place + 1, place, time, Element(time, ((f"<x:{place}-{number}>", "<x:>", "<x:>"),)), f"{place}-{number}".encode())
+        for place in places
+        for number, time in enumerate(messages[place])
+    ]
+
+
+@given(
+    st.lists(st.lists(st.tuples(st.sampled_from([0, 0, 0, 1, 2, 5]), st.booleans()), min_size=1, max_size=4), max_size=8),
+    st.integers(1, 4),
+    st.integers(1, 3),
+    st.booleans(),
+    st.booleans(),
+)
+@settings(max_examples=60, deadline=None)
+def test_batches_that_end_amid_a_message(steps: list[list[tuple[int, bool]]], size: int, tasks: int, apart: bool, restarting: bool) -> None:
+    latest, messages = 0, []
+    for message in [*steps, [(100, False)]]:
+        times = []
+        for step, is_late in message:
+            latest += step
+            times.append(latest - 3 * is_late)
+        messages.append(times)
+    spec = InputFile("0", "k", Format.NDJSON, apart=apart)
+    rejected: list[DeadLetter] = []
+    lateness = Lateness.of(spec)
+    source = RecordSource(spec, iter(records_of_messages(messages, range(len(messages)))), lateness)
+    expected = [(element.time, element.triples) for element in in_time_order(source, rejected.append)][:-1]
+
+    def plan_from(start: Offset) -> ScannedPlan:
+        (place,) = start.positions
+        feed = MessageFeed(spec, messages, place.offset)
+        scanned = ScannedInput.starting_at(place, feed, 0, single=False, apart=apart, idle=None, pace=NoRateLimit(), bounded=False)
+        return ScannedPlan([scanned], start, size, tasks)
+
+    start = Offset(BEGINNING, (InputPosition(0, 0, BEGINNING),))
+    plan = plan_from(start)
+    elements: list[Element] = []
+    dead: list[DeadLetter] = []
+    while True:
+        while plan.scan():
+            pass
+        cuts = plan.cuts()
+        if not cuts:
+            break
+        for cut in cuts:
+            for each in Task.of_cut(start, cut, cut.time).ranges:
+                records = records_of_messages(messages, range(each.offset, len(messages) if each.stop == END else each.stop))
+                admit(iter([(0, spec, iter(records))]), each, start.time, cut.time, elements, dead)
+            start = Offset.of_json(Offset(cut.time, cut.positions).to_json())
+        if restarting:
+            plan = plan_from(start)
+    assert [(element.time, element.triples) for element in elements] == expected
+    assert sorted(letter.text for letter in dead) == sorted(letter.text for letter in rejected)

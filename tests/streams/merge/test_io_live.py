@@ -16,7 +16,7 @@ from tests.support.scripts import Stopped, World, worlds
 def in_process(inputs: list[Input], script: list[Step]) -> Outcome:
     world = World(inputs, script)
     channels = [
-        Channel(feed, Lateness(spec.delay, single=spec.single), None if spec.idle is None else int(spec.idle * 1_000_000))
+        Channel(feed, Lateness.of(feed.spec), None if spec.idle is None else int(spec.idle * 1_000_000))
         for feed, spec in zip(world.feeds, inputs, strict=True)
     ]
     dead: list[DeadLetter] = []

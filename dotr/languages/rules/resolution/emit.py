@@ -94,6 +94,7 @@ def _rule(rule: RuleDraft, events: _EventAttributes) -> Rule:
         assignments=tuple(_assignments(rule)),
         consuming=tuple(dict.fromkeys(word.text for word in syntax.consuming)),
         span=syntax.span,
+        internal=syntax.internal is not None,
     )
 
 

@@ -23,12 +23,13 @@ from dotr.model.terms import Label, Prefixes, unescaped
 
 
 def resolve_names(program: ProgramDraft) -> ProgramDraft:
-    """Give every role its origin; reports D201, D202, D205, D206, D218 and D222."""
+    """Give every role its origin; reports D201, D202, D205, D206, D218, D222 and D240."""
     queries: dict[Label, Word] = {q.syntax.label.text: q.syntax.label for q in reversed(program.queries)}
     events: dict[Label, Word] = {r.syntax.event.text: r.syntax.event for r in reversed(program.rules)}
     units: dict[Label, Span] = {unit.label: unit.span for unit in reversed(program.units)}
     broken = frozenset(label for file in program.files for label in file.broken)
     problems: list[Diagnostic] = [*_duplicate_names(program), *_ambiguous_labels(queries, events), *_labels_of_units(program, units)]
+    problems += _partly_internal(program)
 
     def resolve_role(role: RoleDraft) -> RoleDraft:
         label = role.source_label
@@ -75,6 +76,17 @@ def _duplicate_names(program: ProgramDraft) -> Iterator[Diagnostic]:
         if first is not label:
             hint = f"The first is at {location_text(first.span)}."
             yield Diagnostic(RuleCode.QUERY_LABEL_TWICE, f"two shared queries are called {label.text}", label.span, hint)
+
+
+def _partly_internal(program: ProgramDraft) -> Iterator[Diagnostic]:
+    """Definitions without `internal` of an event that another rule defines as internal."""
+    for label, rules in program.rules_by_event.items():
+        internal = [rule.syntax.internal for rule in rules if rule.syntax.internal is not None]
+        for rule in rules if internal else ():
+            if rule.syntax.internal is None:
+                hint = f"Write define internal {label} here too, or nowhere: an event is internal in all its definitions, or in none."
+                message = f"{label} is internal at {location_text(internal[0].span)}, and not here"
+                yield Diagnostic(RuleCode.NOT_ALL_INTERNAL, message, rule.syntax.event.span, hint)
 
 
 def _labels_of_units(program: ProgramDraft, units: Mapping[Label, Span]) -> Iterator[Diagnostic]:

@@ -41,13 +41,15 @@ def floors_of_json(listed: Iterable[Sequence[int]]) -> tuple[Floor, ...]:
 
 class InputPosition(NamedTuple):
     """The position where reading of an input continues: offset and line of a record, and the
-    greatest time before it (µs). A growing input also has the number of the file, and floors."""
+    greatest time before it (µs). A growing input also has the number of the file, and floors.
+    `shift`: by how much the last element of the greatest time was set apart (µs)."""
 
     offset: int
     line: int
     greatest: Micros
     file: int = 0
     floors: tuple[Floor, ...] = ()
+    shift: Micros = 0
 
     @property
     def point(self) -> tuple[int, int]:
@@ -56,17 +58,19 @@ class InputPosition(NamedTuple):
 
     def to_json(self) -> list[object]:
         """The members as a list, without trailing defaults."""
-        return list(self if self.file or self.floors else self[:3])
+        return list(self) if self.shift else list(self[:5] if self.file or self.floors else self[:3])
 
     @staticmethod
-    def of_json(offset: int, line: int, greatest: Micros, file: int = 0, floors: Sequence[Sequence[int]] = ()) -> InputPosition:
+    def of_json(
+        offset: int, line: int, greatest: Micros, file: int = 0, floors: Sequence[Sequence[int]] = (), shift: Micros = 0
+    ) -> InputPosition:
         """The inverse of `to_json`.
 
         >>> position = InputPosition(5, 1, 7, 2, (Floor(1, 9, 4),))
         >>> InputPosition.of_json(*position.to_json()) == position
         True
         """
-        return InputPosition(offset, line, greatest, file, floors_of_json(floors))
+        return InputPosition(offset, line, greatest, file, floors_of_json(floors), shift)
 
 
 START: Final = InputPosition(0, 1, BEGINNING)

@@ -49,11 +49,11 @@ def no_partition(number: int) -> RangePartition | None:
 class InputRange(NamedTuple):
     """The records of one input that a task reads: from `offset` up to `stop` (END: to the end).
 
-    `greatest` is the greatest time before the range (µs). The task reports rejected records before
-    `own` only (END: all), so that each is reported once. For growing inputs, `paths` are the files
-    from number `file` on, `stop_file` and `own_file` are the files of `stop` and `own`, and
-    `floors` are those of the start offset. `partition` is that of a topic, whose lines are offsets;
-    None for files.
+    `greatest` is the greatest time before the range (µs), and `shift` the distance by which the
+    last element of that time was set apart. The task reports rejected records before `own` only
+    (END: all), so that each is reported once. For growing inputs, `paths` are the files from number
+    `file` on, `stop_file` and `own_file` are the files of `stop` and `own`, and `floors` are those
+    of the start offset. `partition` is that of a topic, whose lines are offsets; None for files.
     """
 
     input: int
@@ -68,12 +68,15 @@ class InputRange(NamedTuple):
     paths: tuple[str, ...] = ()
     floors: tuple[Floor, ...] = ()
     partition: RangePartition | None = None
+    shift: Micros = 0
 
     def to_json(self) -> Sequence[object]:
         """The members as a list, without trailing defaults."""
-        if self.partition is not None:
+        if self.shift:
             return self
-        return self[:-1] if self.paths or self.floors else self[:_PLAIN_MEMBERS]
+        if self.partition is not None:
+            return self[:-1]
+        return self[:-2] if self.paths or self.floors else self[:_PLAIN_MEMBERS]
 
     def without_lists(self) -> InputRange:
         """A range that is read from JSON, with tuples in the place of its lists."""
@@ -105,9 +108,9 @@ class Task:
             if position.offset == END or position.point == (stop_file, stop):
                 continue
             files = paths(number, position.file, stop_file if stop else stop_file - 1)
-            offset, line, greatest, file, floors = position
+            offset, line, greatest, file, floors, shift = position
             where = number, offset, line, greatest, stop, after.offset, file, stop_file, after.file
-            ranges.append(InputRange(*where, files, floors, partition(number)))
+            ranges.append(InputRange(*where, files, floors, partition(number), shift))
         return Task(start.time, cut.time, closed if cut.time == closed else None, tuple(ranges))
 
     def to_json(self) -> str:

@@ -45,12 +45,14 @@ _NO_END: Final = 1 << 62
 class Granule(NamedTuple):
     """Consecutive records: offset and line of the first, their number in units of ordinary length,
     and their greatest time (µs; BEGINNING without one). The last one reaches to the next granule.
+    `ties`: the number of records with the greatest time, where they are set apart; else 0.
     """
 
     offset: int
     line: int
     weight: int
     greatest: Micros
+    ties: int = 0
 
 
 class PieceLink(NamedTuple):
@@ -125,10 +127,12 @@ def has_ranges(file: InputFile) -> bool:
 class _Granules:
     """Divides consecutive records into granules; `found` are the complete ones."""
 
-    __slots__ = ("_greatest", "_offset_and_line", "_size", "_weight", "found")
+    __slots__ = ("_apart", "_greatest", "_offset_and_line", "_size", "_ties", "_weight", "found")
 
-    def __init__(self, size: int) -> None:
+    def __init__(self, size: int, *, apart: bool) -> None:
         self._size = size
+        self._apart = apart
+        self._ties = 0
         self._weight = size  # the next record begins a granule
         self._greatest = BEGINNING
         self._offset_and_line: tuple[int, int] | None = None
@@ -137,22 +141,25 @@ class _Granules:
     def extend(self, records: Iterator[Record], until: int) -> Record | None:
         """Add the records before the offset `until`; returns the first record from there on, if
         any."""
-        size, weight, greatest = self._size, self._weight, self._greatest
+        size, weight, greatest, ties = self._size, self._weight, self._greatest, self._ties
         for record in records:
             offset, end, line, time, _, _, _, stamp, _ = record
             if offset >= until:
-                self._weight, self._greatest = weight, greatest
+                self._weight, self._greatest, self._ties = weight, greatest, ties
                 return record
             if weight >= size:
-                self._weight, self._greatest = weight, greatest
+                self._weight, self._greatest, self._ties = weight, greatest, ties
                 self._begin(offset, line)
-                weight, greatest = 0, BEGINNING
+                weight, greatest, ties = 0, BEGINNING, 0
             if time is None:
                 time = stamp
-            if time is not None and time > greatest:
-                greatest = time
+            if time is not None:
+                if time > greatest:
+                    greatest, ties = time, 1
+                elif time == greatest:
+                    ties += 1
             weight += 1 + (end - offset) // ORDINARY_BYTES
-        self._weight, self._greatest = weight, greatest
+        self._weight, self._greatest, self._ties = weight, greatest, ties
         return None
 
     @property
@@ -172,7 +179,7 @@ class _Granules:
 
     def _close(self) -> None:
         if self._offset_and_line is not None:
-            self.found.append(Granule(*self._offset_and_line, self._weight, self._greatest))
+            self.found.append(Granule(*self._offset_and_line, self._weight, self._greatest, self._ties * self._apart))
             self._offset_and_line = None
 
     def all(self) -> tuple[Granule, ...]:
@@ -190,7 +197,7 @@ def scan_range(file: InputFile, start: Position, starts: Sequence[int], piece: i
     from the range's first record on, those of the first range from `start`. Raises `Refused` where
     the file cannot be opened.
     """
-    granules = _Granules(size)
+    granules = _Granules(size, apart=file.apart)
     with closing(_records_of_range(file, start, starts, piece)) as records:
         behind = granules.extend(records, _end_of_range(starts, piece))
         if behind is None:
@@ -211,7 +218,7 @@ def scan_parts(file: InputFile, start: Position, size: int, first: int) -> Itera
     `size` is the number of records of a granule, `first` are the bytes of the first piece. Lines
     are the file's. Raises `Refused` where the file cannot be opened.
     """
-    granules = _Granules(size)
+    granules = _Granules(size, apart=file.apart)
     until = length = first
     until += start.offset
     number = 0
@@ -226,7 +233,7 @@ def scan_parts(file: InputFile, start: Position, size: int, first: int) -> Itera
                     return
             number += 1
             yield Piece(granules.all(), PieceLink(number, record.offset, record.line))
-            granules = _Granules(size)
+            granules = _Granules(size, apart=file.apart)
             granules.add(record)
             length = min(2 * length, _LARGEST * first)
             until = record.offset + length
@@ -290,7 +297,7 @@ class _Following:
         return None
 
     def _starts_of(self, piece: int) -> Generator[int, None, None]:
-        granules = _Granules(self._size)
+        granules = _Granules(self._size, apart=self._file.apart)
         until = _end_of_range(self._starts, piece)
         with closing(_records_of_range(self._file, self._start, self._starts, piece)) as records:
             for record in records:

@@ -34,7 +34,7 @@ from dotr.runtimes.spark.exchange.job import Job
 from dotr.runtimes.spark.exchange.jvm_errors import JVM_ERRORS, error_text
 from dotr.runtimes.spark.exchange.positions import BEGINNING, END, ORDINARY_BYTES, InputPosition, Offset
 from dotr.runtimes.spark.exchange.task import RangePartition
-from dotr.runtimes.spark.exchange.worker_cache import input_of, without_garbage_collection
+from dotr.runtimes.spark.exchange.worker_cache import input_of, topics_of, without_garbage_collection
 from dotr.runtimes.spark.planning.granules import Piece, has_ranges, range_starts, records_of_granule, scan_parts, scan_range
 from dotr.runtimes.spark.planning.index_files import BEAT_SECONDS, IndexFiles, index_folder
 from dotr.runtimes.spark.planning.indexed_topics import IndexedTopics, end_of_range, offset_range_starts, piece_of_partition
@@ -127,8 +127,9 @@ def _scan(job: Job, files: IndexFiles, work: dict[str, Any]) -> int:
 def _scan_offsets(job: Job, partition: RangePartition, starts: Sequence[int], piece: int) -> Piece:
     from dotr.runtimes.spark.tasks.kafka_ranges import scanned_records  # where there is a topic
 
+    apart = any(each.like.apart for each in topics_of(job) if each.name == partition.name)
     with closing(scanned_records(job, partition, starts[piece], end_of_range(partition, starts, piece))) as records:
-        return piece_of_partition(records, starts, piece, job.granule)
+        return piece_of_partition(records, starts, piece, job.granule, apart=apart)
 
 
 class _IndexedFile:

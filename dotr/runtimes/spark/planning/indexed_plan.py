@@ -29,18 +29,20 @@ _PASSED: Final = 4_096
 
 
 class _IndexedInput:
-    """The granules of one input from a position on: offset, line, weight and the greatest time up
-    to the end of each."""
+    """The granules of one input from a position on: offset, line and weight of each, and up to its
+    end the greatest time, by how much the last element of that time is set apart, and the time up
+    to which elements may be."""
 
     def __init__(self, read: Callable[[int], Piece], base: InputPosition, start: InputPosition, delay: Micros) -> None:
         self._read = read
         self._start = start
         self._delay = delay
-        self._granules: list[tuple[int, int, int, Micros]] = []
+        self._granules: list[tuple[int, int, int, Micros, Micros, Micros]] = []
         self._at = 0  # the first granule that is not passed
         self._stop = 0
-        self._before = start.greatest  # the greatest time before the first granule that is not passed
-        self._known = start.greatest  # and before the next one to be read
+        self._before = start.greatest, start.shift  # of the greatest time before the first granule that is not passed
+        self._known, self._shift = base.greatest, base.shift  # and before the next one to be read
+        self._latest = start.greatest + start.shift
         self._piece: int | None = 0 if start.offset != END else None
         self._link = base.offset
         self._line = base.line
@@ -55,19 +57,20 @@ class _IndexedInput:
         # 90 of the file, its line 5 is line 92.
         found = [each for each in piece.granules if each.offset >= first]
         shift = self._line - found[0].line if found and self._piece else 0
-        start, known = self._start, self._known
+        start, known, shift_known, latest = self._start, self._known, self._shift, self._latest
         ends = [each.offset for each in found[1:]]
         ends.append(LAST_MICRO if piece.link is None else piece.link.offset)
-        for (offset, line, weight, greatest), end in zip(found, ends, strict=True) if found else ():
+        for (offset, line, weight, greatest, ties), end in zip(found, ends, strict=True) if found else ():
+            if greatest >= known and (ties or greatest > known):
+                shift_known = shift_known + ties if greatest == known else max(0, ties - 1)
+                known = greatest
             if end <= start.offset:
                 continue
-            if greatest > known:
-                known = greatest
+            latest = max(latest, known + shift_known)
             if offset < start.offset:  # the granule contains the start
-                self._granules.append((start.offset, start.line, weight, known))
-            else:
-                self._granules.append((offset, line + shift, weight, known))
-        self._known = known
+                offset, line = start.offset, start.line - shift
+            self._granules.append((offset, line + shift, weight, known, shift_known, latest))
+        self._known, self._shift, self._latest = known, shift_known, latest
         if piece.link is None:
             self._piece = None
         else:
@@ -76,24 +79,26 @@ class _IndexedInput:
         return True
 
     def greatest(self) -> Micros | None:
-        """The greatest time up to the end of the next granule; None where all are passed."""
+        """The time up to which elements may be, to the end of the next granule; None where all are
+        passed."""
         while self._at == len(self._granules):
             if not self._load():
                 return None
-        return self._granules[self._at][3]
+        return self._granules[self._at][5]
 
     def pass_one(self) -> int:
         """Pass a granule; returns its weight."""
-        _, _, weight, self._before = self._granules[self._at]
+        _, _, weight, greatest, shift, _ = self._granules[self._at]
+        self._before = greatest, shift
         self._at += 1
         return weight
 
     def position(self) -> InputPosition:
         """The position of the first granule that is not passed."""
         if self.greatest() is None:
-            return InputPosition(END, 0, self._before)
-        offset, line, _, _ = self._granules[self._at]
-        return InputPosition(offset, line, self._before)
+            return InputPosition(END, 0, self._before[0])
+        offset, line, *_ = self._granules[self._at]
+        return InputPosition(offset, line, self._before[0], shift=self._before[1])
 
     def stop(self, time: Micros) -> int:
         """The offset where reading up to a time may stop."""
@@ -107,7 +112,7 @@ class _IndexedInput:
         while True:
             if stop == len(granules) and not self._load():
                 break
-            if (granules[stop - 1][3] if stop > self._at else self._before) > beyond:
+            if (granules[stop - 1][3] if stop > self._at else self._before[0]) > beyond:
                 break
             stop += 1
         self._stop = stop

@@ -84,7 +84,7 @@ def offset_range_starts(partition: RangePartition, start: int, first_bytes: int)
     return range_starts(start, partition.end or 0, max(1, first_bytes // ORDINARY_BYTES))
 
 
-def piece_of_partition(records: Iterator[Record], starts: Sequence[int], piece: int, size: int) -> Piece:
+def piece_of_partition(records: Iterator[Record], starts: Sequence[int], piece: int, size: int, *, apart: bool = False) -> Piece:
     """The piece of a range of offsets, whose records are given; granules have about `size` records.
 
     A granule starts with a message. The first one starts with the range, whose first offset may
@@ -92,22 +92,23 @@ def piece_of_partition(records: Iterator[Record], starts: Sequence[int], piece: 
 
     >>> records = [Record(offset, offset + 1, offset, 10 * offset, None, b"") for offset in (4, 5, 5, 7)]
     >>> piece_of_partition(iter(records), (3, 8), 0, 2)
-    Piece(granules=(Granule(offset=3, line=3, weight=3, greatest=50), Granule(offset=7, line=7, weight=1, greatest=70)), \
-link=PieceLink(piece=1, offset=8, line=8))
+    Piece(granules=(Granule(offset=3, line=3, weight=3, greatest=50, ties=0), \
+Granule(offset=7, line=7, weight=1, greatest=70, ties=0)), link=PieceLink(piece=1, offset=8, line=8))
     """
     found: list[Granule] = []
     begin = last = starts[piece]
-    weight, greatest = 0, BEGINNING
+    weight, greatest, ties = 0, BEGINNING, 0
     for record in records:
         if weight >= size and record.offset > last:
-            found.append(Granule(begin, begin, weight, greatest))
-            begin, weight, greatest = record.offset, 0, BEGINNING
+            found.append(Granule(begin, begin, weight, greatest, ties * apart))
+            begin, weight, greatest, ties = record.offset, 0, BEGINNING, 0
         last = record.offset
         time = record.judged_time
-        if time is not None and time > greatest:
+        if time is not None and time >= greatest:
+            ties = ties + 1 if time == greatest else 1
             greatest = time
         weight += 1 + len(record.raw) // ORDINARY_BYTES
-    found.append(Granule(begin, begin, weight, greatest))
+    found.append(Granule(begin, begin, weight, greatest, ties * apart))
     if piece + 1 == len(starts):
         return Piece(tuple(found), None)
     return Piece(tuple(found), PieceLink(piece + 1, starts[piece + 1], starts[piece + 1]))

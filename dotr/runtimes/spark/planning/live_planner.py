@@ -77,7 +77,15 @@ class GrowingInputs:
                 feed = PacedFeed(feed, clocks[file.input])
             scanned.append(
                 ScannedInput.starting_at(
-                    position, feed, file.delay, single=file.single, idle=idle, pace=pace, bounded=bounded, name=file.input
+                    position,
+                    feed,
+                    file.delay,
+                    single=file.single,
+                    idle=idle,
+                    pace=pace,
+                    bounded=bounded,
+                    name=file.input,
+                    apart=file.apart,
                 )
             )
         start = self.topics.padded(start)

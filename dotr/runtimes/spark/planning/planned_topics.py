@@ -79,6 +79,7 @@ class PlannedTopics:
             bounded=partition.end is not None,
             name=name,
             partition=feed,
+            apart=like.apart,
         )
 
     def watch(self) -> None:
@@ -133,7 +134,7 @@ def _first_position(partition: Partition, closed: Micros) -> InputPosition:
     closed without it.
 
     >>> _first_position(Partition("t", 0, "", 5), 7)
-    InputPosition(offset=5, line=5, greatest=-4611686018427387904, file=0, floors=(Floor(file=0, offset=5, until=7),))
+    InputPosition(offset=5, line=5, greatest=-4611686018427387904, file=0, floors=(Floor(file=0, offset=5, until=7),), shift=0)
     """
     floors = (Floor(0, partition.first, closed),) if closed > BEGINNING else ()
     return InputPosition(partition.first, partition.first, BEGINNING, 0, floors)

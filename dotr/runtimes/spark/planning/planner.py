@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Final
 
 from dotr.model.time import LAST_MICRO, Micros
 from dotr.runtimes.spark.exchange.positions import BEGINNING, END, ORDINARY_BYTES, Cut, Floor, InputPosition, Offset
-from dotr.streams.lateness import Lateness
+from dotr.streams.lateness import Apart, Lateness
 from dotr.streams.merge.feeds import Feed, FilesFeed, InputPoint, OneFile
 from dotr.streams.merge.live import Channel, combined_watermark
 from dotr.streams.merge.paces import NoRateLimit, RateLimit
@@ -51,7 +51,9 @@ class ScannedInput:
     """An input and its pending elements: time, file, offset, line, and the greatest time before.
 
     `long_times` repeats the times of long elements as often as they count again. `bounded`: the
-    input is a single file. `has_rejected`: a record was rejected since the last cut.
+    input is a single file. `has_rejected`: a record was rejected since the last cut. `shifts`: by
+    how much the last element before the message of a pending one was set apart. `divided`: the
+    offsets of messages that have several records.
     """
 
     channel: Channel
@@ -61,6 +63,8 @@ class ScannedInput:
     floors: tuple[Floor, ...] = ()
     has_rejected: bool = False
     partition: KafkaFeed | None = None
+    shifts: dict[Micros, Micros] = field(default_factory=dict)
+    divided: set[int] = field(default_factory=set)
 
     @staticmethod
     def starting_at(
@@ -74,11 +78,12 @@ class ScannedInput:
         bounded: bool,
         name: str = "",
         partition: KafkaFeed | None = None,
+        apart: bool = False,
     ) -> ScannedInput:
         """An input that is read from a position on; `partition` is the feed of a topic's partition
         itself, where `feed` limits its pace.
         """
-        lateness = Lateness(delay, position.greatest, single=single)
+        lateness = Apart(position.greatest, position.shift) if apart else Lateness(delay, position.greatest, single=single)
         is_behind = None if partition is None else partition.is_behind
         channel = Channel(feed, lateness, idle, pace, not bounded, name=name, is_behind=is_behind)
         return ScannedInput(channel, bounded, floors=position.floors, partition=partition)
@@ -106,22 +111,40 @@ class ScannedInput:
         if chunk is None:
             return self.channel.feed.ended
         lateness, add, number = self.channel.lateness, self.pending.append, chunk.number
-        verdict = lateness.verdict
+        verdict, apart, shift, last = lateness.verdict, isinstance(lateness, Apart), 0, -1
         messages = self.partition is not None  # whose offsets count messages, not bytes
         for record in chunk.records:
-            before = lateness.greatest
             offset, end, line, time, _, raw, _, _, _ = record
+            if offset == last:  # the records of a message share its offset, at which reading continues
+                self.divided.add(offset)
+            else:
+                last, before = offset, lateness.greatest
+                if apart:
+                    shift = lateness.shift
             if time is None:
                 time = record.judged_time
+            if apart and time is not None and time > lateness.greatest:
+                self._drop(time)
             if time is None or verdict(time, closed) is not None:
                 self.has_rejected = True
             else:
+                if apart:
+                    time += lateness.shift
+                    self.shifts[time] = shift
                 add((time, number, offset, line, before))
                 length = len(raw) if messages else end - offset
                 if length > ORDINARY_BYTES:
                     self.long_times += [time] * (length // ORDINARY_BYTES)
         self.channel.waiting = len(self.pending)
         return True
+
+    def _drop(self, time: Micros) -> None:
+        """Drop the pending elements that were set apart up to the input's next time."""
+        while self.pending and (dropped := self.pending[-1][0]) >= time:
+            self.pending.pop()
+            self.shifts.pop(dropped, None)
+            self.long_times = [each for each in self.long_times if each != dropped]
+            self.has_rejected = True
 
     def cut(self, until: Micros, *, idle: bool) -> tuple[InputPosition, tuple[int, int]]:
         """Remove pending elements up to `until`; the position where reading continues, and the
@@ -136,15 +159,20 @@ class ScannedInput:
             before_it = [floor for floor in self.floors if floor[:2] != (end.file, end.offset)]
             self.floors = (*before_it, Floor(end.file, end.offset, until))
         if self.pending:
-            _, file, offset, line, before = self.pending[0]
+            first, file, offset, line, before = self.pending[0]
+            shift = self.shifts.get(first, 0)
         else:
-            (file, offset, line), before = end, lateness.greatest
+            (file, offset, line), before, shift = end, lateness.greatest, lateness.shift
+        self.shifts = {time: each for time, each in self.shifts.items() if time > until}
         beyond = until + lateness.delay
         stop = next((each[1:3] for each in self.pending if each[0] > beyond), (0, END) if over else (end.file, end.offset))
+        if stop[1] in self.divided:  # a message with a record up to `until` and one beyond it
+            stop = stop[0], stop[1] + 1
+        self.divided = {each for each in self.divided if each >= offset}
         if over and not self.pending:
             return InputPosition(END, 0, before), stop
         self.floors = _needed_floors(self.floors, (file, offset), before - lateness.delay)
-        return InputPosition(offset, line, before, file, self.floors), stop
+        return InputPosition(offset, line, before, file, self.floors, shift), stop
 
 
 def _needed_floors(floors: Sequence[Floor], point: tuple[int, int], late: Micros) -> tuple[Floor, ...]:
@@ -339,7 +367,7 @@ def scanned_cuts(files: Sequence[InputFile], start: Offset, size: int, until: Mi
     inputs = [
         # Of the records of one time all count, also where an input may have one of them only.
         ScannedInput.starting_at(
-            position, feed_of_file(file, position), file.delay, single=False, idle=None, pace=NoRateLimit(), bounded=True
+            position, feed_of_file(file, position), file.delay, single=False, idle=None, pace=NoRateLimit(), bounded=True, apart=file.apart
         )
         for file, position in zip(files, start.positions, strict=True)
     ]

@@ -20,7 +20,7 @@ from dotr.runtimes.spark.exchange.task import InputRange, Task
 from dotr.runtimes.spark.exchange.worker_cache import input_of
 from dotr.streams.formats.lines import open_lines
 from dotr.streams.formats.reading import records_of
-from dotr.streams.lateness import BY_TIME, EVERY_TIME, Lateness, TimeFilter
+from dotr.streams.lateness import BY_TIME, EVERY_TIME, Apart, Decided, Lateness, TimeFilter
 from dotr.streams.merge.feeds import InputPoint, open_segment, unopened
 from dotr.streams.records import START, InputFile, Position, Record, with_sources
 
@@ -145,10 +145,15 @@ def admit(
     lateness: Lateness | None = None
     for number, file, records in files:
         if lateness is None:
-            lateness = Lateness(file.delay, input_range.greatest, single=file.single)
+            lateness = Lateness.of(file, input_range.greatest, input_range.shift)
         rejection = lateness.rejection
         floors = [floor for floor in input_range.floors if floor.file <= number]
         own = END if input_range.own == END or number < input_range.own_file else input_range.own if number == input_range.own_file else 0
+        if isinstance(lateness, Apart):
+            for record in records:
+                decided = lateness.decided(file, record, _closed_before(floors, number, record.offset), number)
+                _admit_decided(decided, input_range, after, until, elements, dead_letters)
+            continue
         for record in records:
             dead_letter = rejection(file, record, _closed_before(floors, number, record.offset) if floors else BEGINNING)
             if dead_letter is not None:
@@ -166,6 +171,33 @@ def admit(
                 element = record.element
                 assert element is not None
                 elements.append(element)
+
+    if isinstance(lateness, Apart):
+        # What is held beyond `until` belongs to a later range, whose position is before it; or the planner, which has seen
+        # the input's next time, has left it out.
+        rest = [each if each.time <= until else each._replace(letter=lateness.second(each)) for each in lateness.held]
+        _admit_decided(rest, input_range, after, until, elements, dead_letters)
+
+
+def _admit_decided(
+    decided: Iterable[Decided],
+    input_range: InputRange,
+    after: Micros,
+    until: Micros,
+    elements: list[Element],
+    dead_letters: DeadLetterBuffer,
+) -> None:
+    """Admit records of an input whose elements are set apart, as `admit` does."""
+    for time, _, number, record, letter in decided:
+        element = record.element
+        if letter is not None:
+            by_position = letter.reason in BY_TIME or record.stamp is None or record.judged_time is None
+            is_before = input_range.own == END or (number, record.offset) < (input_range.own_file, input_range.own)
+            if is_before if by_position else after < time <= until:
+                dead_letters.append(letter)
+        elif after < time <= until:
+            assert element is not None
+            elements.append(element)
 
 
 def _closed_before(floors: Sequence[Floor], number: int, offset: int) -> Micros:

@@ -76,7 +76,7 @@ class TopicChannels:
     def _channel(self, partition: Partition) -> Channel:
         topics = self._opened.topics
         feed = KafkaFeed(self._reader, partition, partition.first)
-        lateness = Lateness(topics.like.delay, single=topics.like.single)
+        lateness = Lateness.of(topics.like)
         return Channel(
             feed if self._clock is None else PacedFeed(feed, self._clock),
             lateness,

@@ -21,7 +21,7 @@ from dotr.model.places import Span
 from dotr.model.templates import Blank, Template, leaves
 from dotr.model.terms import Triple
 from dotr.streams.formats.map_terms import MapTerms, cell_term, columns_of, comma_cell_term
-from dotr.streams.formats.maps import parsed_map
+from dotr.streams.formats.maps import NUMBER, parsed_map
 from dotr.streams.records import InputFile
 from dotr.syntax.turtle.graphs import number_blanks
 
@@ -38,7 +38,7 @@ def check_columns(file: InputFile, header: Sequence[str], place: Span | None = N
     named = "columns" if file.map.columns else file.path or "the message"
     timed = [] if file.map.sent_time else [("time", file.map.time)]
     for use, column in dict.fromkeys([*timed, *(("map", column) for column in columns_of(parsed_map(file).template))]):
-        if header.count(column) == 1:
+        if header.count(column) == 1 or (column == NUMBER and column not in header):
             continue
         if column in header:
             problems.append(Diagnostic("I104", f"{named} has two columns {column}", place, "Which of them is meant? Rename one."))
@@ -57,7 +57,8 @@ def check_columns(file: InputFile, header: Sequence[str], place: Span | None = N
 
 
 def compile_map(file: InputFile, header: Sequence[str]) -> MakeRow:
-    """Compile the map of a file with this header to a function from rows to triples.
+    """Compile the map of a file with this header to a function from rows to triples. With the
+    cell `{$number}`, a row has its number as one more cell at its end.
 
     Raises `Refused` with all errors of the map.
 
@@ -91,7 +92,7 @@ def compile_map(file: InputFile, header: Sequence[str]) -> MakeRow:
 
 @lru_cache(256)
 def _compiled(template: Template, header: tuple[str, ...], decimal: str) -> MakeRow:
-    position = {column: number for number, column in enumerate(header)}
+    position = {NUMBER: len(header), **{column: number for number, column in enumerate(header)}}
     used = sorted(position[column] for column in columns_of(template))
     blanks = list(dict.fromkeys(slot for slot in leaves(template) if isinstance(slot, Blank)))
 

@@ -20,9 +20,9 @@ import io
 import re
 import sys
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from enum import Enum
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import BinaryIO, Final, assert_never
 
 from dotr.errors.diagnostics import refuse
@@ -32,6 +32,7 @@ from dotr.model.terms import Triple
 from dotr.model.time import LAST_MICRO, Micros
 from dotr.streams.formats.csv.map import check_columns, compile_map
 from dotr.streams.formats.lines import BOM, DAMAGED, LINE_END, STANDARD_INPUT, bounded_lines, damage, damaged, open_lines
+from dotr.streams.formats.maps import RecordNumbers, has_numbers
 from dotr.streams.lateness import EVERY_TIME, TimeFilter
 from dotr.streams.records import START, InputFile, Message, Position, Record, beginning, limit_reason
 from dotr.streams.times import ParseTime, time_parser
@@ -90,6 +91,7 @@ def records(lines: BinaryIO, spec: InputFile, position: Position, elements: bool
     `elements`: with the elements of the records that pass `time_filter`.
     """
     assert spec.map is not None
+    numbers = RecordNumbers.of(spec, position, partial(_scanned, spec)) if elements else None
     if spec.path == STANDARD_INPUT and not spec.map.columns:
         header, position = _header(spec, lines)
     else:
@@ -97,7 +99,13 @@ def records(lines: BinaryIO, spec: InputFile, position: Position, elements: bool
         if position.offset < first.offset:
             lines.read(first.offset - position.offset)
             position = first
-    return _rows(lines, spec, header, position, elements, None, time_filter)
+    rows = _rows(lines, spec, header, position, elements, None, time_filter, numbers)
+    return rows if numbers is None else numbers.counted(rows)
+
+
+def _scanned(spec: InputFile, position: Position) -> Generator[Record]:
+    with open_lines(spec.path, position) as lines:
+        yield from records(lines, spec, position, False)
 
 
 def _rows(
@@ -108,10 +116,15 @@ def _rows(
     elements: bool,
     sent: Micros | None = None,
     time_filter: TimeFilter = EVERY_TIME,
+    numbers: RecordNumbers | None = None,
 ) -> Iterator[Record]:
-    """Records of rows under a header; without a column of times, `sent` (µs) is the time of all."""
+    """Records of rows under a header; without a column of times, `sent` (µs) is the time of all.
+    `numbers`: the count of the rows before, where the map has their numbers."""
     assert spec.map is not None
     rows = _RowReader(lines, spec, header, elements, sent)
+    if numbers is not None:
+        to_triples, counted = rows.to_triples, numbers
+        rows.to_triples = lambda cells: to_triples([*cells, str(counted.last + 1)])
     rows.lowest, rows.until = time_filter.lowest(spec), time_filter.until
     greatest, lowest, until, distance = time_filter.greatest, rows.lowest, time_filter.until, time_filter.distance(spec)
     delimiter, columns, time_at, unit = spec.map.delimiter, len(header), rows.time_at, spec.unit
@@ -180,7 +193,8 @@ def row_decoder(spec: InputFile, time_filter: TimeFilter = EVERY_TIME) -> Callab
     is_wanted = time_filter.test_for(spec)
     assert spec.map is not None
     clock, declared, encoding, delimiter = spec.map.sent_time, spec.map.columns, spec.map.encoding, spec.map.delimiter
-    plain = _RowReader(io.BytesIO(), spec, declared, elements=False) if declared else None
+    numbered = has_numbers(spec)
+    plain = _RowReader(io.BytesIO(), spec, declared, elements=False) if declared and not numbered else None
 
     def decode(message: Message, elements: bool) -> Iterable[Record]:
         body, place = message.body, message.place
@@ -201,7 +215,8 @@ def row_decoder(spec: InputFile, time_filter: TimeFilter = EVERY_TIME) -> Callab
         lines, position, header, place = io.BytesIO(message.body), START, list(declared), message.place
         if not declared:
             header, position = _header(spec, lines)
-        records = list(_rows(lines, spec, header, position, elements, sent, time_filter))
+        numbers = RecordNumbers(place - 1) if numbered else None
+        records = list(_rows(lines, spec, header, position, elements, sent, time_filter, numbers))
         for record in records or [Record(0, 0, 0, None, None, message.body, "it has no row")]:
             yield record._replace(offset=place, end=place + 1, line=place)
 

@@ -37,7 +37,7 @@ from dotr.model.templates import Blank, ParsedMap, Template, TemplateSlot, Templ
 from dotr.model.terms import RDF_FIRST, XSD, Term, Triple, literal
 from dotr.streams.formats.json.paths import JsonPath, Step, parse_path
 from dotr.streams.formats.map_terms import MapTerms, cell_term, columns_of, columns_of_slot
-from dotr.streams.formats.maps import parsed_map
+from dotr.streams.formats.maps import NUMBER, parsed_map
 from dotr.streams.records import InputFile, Message
 from dotr.syntax.turtle.graphs import number_blanks
 
@@ -45,7 +45,8 @@ MakeObject: TypeAlias = Callable[[Any, Any, Message | None], tuple[tuple[Triple,
 """Function `make(object, message, sent)`: triples of an object, and the number of triples omitted
 for a missing value (0 where a part is repeated).
 
-`message` is the JSON message around the object, `sent` the message of the transport (None: a file).
+`message` is the JSON message around the object, `sent` the message of the transport (None: a file;
+or one with the number of the record as its place).
 Raises ValueError with the reason where a value cannot be used."""
 
 _CACHED_TERMS: Final = 1 << 14
@@ -136,7 +137,7 @@ def sent_value(message: Message | None, path: str) -> str | None:
             return message.topic
         case "$partition":
             return JsonNumber(message.partition)
-        case "$offset":
+        case "$offset" | "$number":
             return JsonNumber(message.place)
         case "$timestamp":
             return None if message.timestamp is None else JsonNumber(message.timestamp // 1000)
@@ -209,7 +210,7 @@ def check_no_sent_values(file: InputFile) -> None:
     """Check that the map of files has no property of messages (`$key`); raises `Refused` (T107)."""
     assert file.map is not None
     document = file.map.template
-    cells = [column for column in columns_of(parsed_map(file).template) if column.startswith("$")]
+    cells = [column for column in columns_of(parsed_map(file).template) if column.startswith("$") and column != NUMBER]
     hint = "Messages by kafka, mqtt and http have them."
     problems = [_problem(document, cell, "T107", f"{cell} is a property of messages of a broker, not of files", hint) for cell in cells]
     if problems:

@@ -7,6 +7,8 @@ import re
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
+from dotr.streams.formats.maps import NUMBER
+
 _NAME: Final = re.compile(r'[^.\[\]{}"^$\s][^.\[\]{}"]*')
 _STRING: Final = re.compile(r'"(?:[^"\\]|\\.)*"')
 _INDEX: Final = re.compile(r"\[([0-9]{0,9})\]")
@@ -55,7 +57,7 @@ def parse_path(text: str) -> JsonPath:
     if from_message:
         at = 2
     if text.startswith("$"):
-        if text not in _SENT and not (text.startswith(_HEADER) and len(text) > len(_HEADER)):
+        if text not in (*_SENT, NUMBER) and not (text.startswith(_HEADER) and len(text) > len(_HEADER)):
             raise ValueError(f"a message has no {text}: write {', '.join(_SENT)} or {_HEADER}NAME")
         return JsonPath((), sent=text)
     while True:

@@ -11,9 +11,9 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import closing
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, BinaryIO, Final
 
 from dotr.errors.diagnostics import Diagnostic, Refused
@@ -24,6 +24,7 @@ from dotr.streams.formats.json.cuts import JsonCut, document_cuts, has_object_pe
 from dotr.streams.formats.json.map import JsonNumber, check_no_sent_values, compile_map_of, items_of
 from dotr.streams.formats.json.paths import JsonPath, parse_path
 from dotr.streams.formats.lines import DAMAGED, STANDARD_INPUT, damage, damaged, open_lines
+from dotr.streams.formats.maps import RecordNumbers
 from dotr.streams.lateness import EVERY_TIME, TimeFilter
 from dotr.streams.records import START, InputFile, Message, Position, Record, beginning, limit_reason
 from dotr.streams.times import ParseTime, parse_number, time_parser
@@ -78,15 +79,29 @@ def records(lines: BinaryIO, spec: InputFile, position: Position, elements: bool
     """Records from a position on; `elements`: with the elements of those that pass
     `time_filter`."""
     assert spec.map is not None
+    numbers = RecordNumbers.of(spec, position, partial(_scanned, spec)) if elements else None
+    found = _found(lines, spec, position, elements, time_filter, numbers)
+    return found if numbers is None else numbers.counted(found)
+
+
+def _scanned(spec: InputFile, position: Position) -> Generator[Record]:
+    with closing(open_lines(spec.path, position)) as lines:
+        yield from records(lines, spec, position, False)
+
+
+def _found(
+    lines: BinaryIO, spec: InputFile, position: Position, elements: bool, time_filter: TimeFilter, numbers: RecordNumbers | None
+) -> Iterator[Record]:
+    assert spec.map is not None
     cuts = line_cuts
     if not spec.map.lines and spec.path != STANDARD_INPUT:
         with closing(open_lines(spec.path, START)) as start:
             cuts = line_cuts if has_object_per_line(start, spec.record) else document_cuts
     if spec.map.each and position.offset:  # the position may be inside an object
         with closing(open_lines(spec.path, START)) as again:
-            yield from _records(again, spec, START, position.offset, cuts, elements, time_filter)
+            yield from _records(again, spec, START, position.offset, cuts, elements, time_filter, numbers)
     else:
-        yield from _records(lines, spec, position, 0, cuts, elements, time_filter)
+        yield from _records(lines, spec, position, 0, cuts, elements, time_filter, numbers)
 
 
 def _records(
@@ -97,10 +112,11 @@ def _records(
     cuts: Callable[..., Iterator[JsonCut]],
     elements: bool,
     time_filter: TimeFilter,
+    numbers: RecordNumbers | None,
 ) -> Iterator[Record]:
     """Records from a position on, without those before the offset `first`."""
     end, line = position
-    objects = _ObjectReader(spec, time_filter)
+    objects = _ObjectReader(spec, time_filter, numbers)
     try:
         for cut in cuts(lines, *position, spec.record):
             end, line = cut.end, cut.line + cut.raw.count(b"\n")
@@ -129,8 +145,9 @@ def object_decoder(spec: InputFile, time_filter: TimeFilter = EVERY_TIME) -> Cal
 class _ObjectReader:
     """Reader of the elements of consecutive objects."""
 
-    def __init__(self, spec: InputFile, time_filter: TimeFilter = EVERY_TIME) -> None:
+    def __init__(self, spec: InputFile, time_filter: TimeFilter = EVERY_TIME, numbers: RecordNumbers | None = None) -> None:
         assert spec.map is not None
+        self._numbers = numbers
         self.greatest, self._lowest, self._until = time_filter.greatest, time_filter.lowest(spec), time_filter.until
         self._distance = time_filter.distance(spec)
         self._make = compile_map_of(spec)
@@ -181,7 +198,8 @@ class _ObjectReader:
                     self._lowest = max(self._lowest, time - self._distance)
                 if b"\\u" in raw and self._each is None:
                     _check_text(item)
-                triples = self._make(item, message, sent)[0] if is_wanted else ()
+                around = sent if self._numbers is None else Message(b"", self._numbers.last + 1)
+                triples = self._make(item, message, around)[0] if is_wanted else ()
             except (ValueError, RecursionError) as error:
                 where = f"item {number + 1} of {self._each_text}: " if self._each else ""
                 yield Record(start, stop, line, None, None, raw, where + reason_text(error), time)
