@@ -387,6 +387,11 @@ class Settings(Section):
     rules: list[str] = Field(min_length=1, description="rule and query files of any language (.dotr, .rspql, .lars, .epsparql); globs")
     windows: WindowsSection = Field(default=WindowsSection(), description="windows of continuous queries")
     limits: LimitsSection = Field(default=LimitsSection(), description="limits of an instant and of a record")
+    at_end: Literal["fire", "leave"] = Field(
+        default="fire",
+        description="the end of a bounded stream: delayed anchors, reports and points under way still come; leave: nothing comes after "
+        "the last instant",
+    )
     input: list[InputSection] = Field(min_length=1, description="input streams, merged by time")
     output: list[OutputSection] = Field(min_length=1, description="output streams; all have the same events")
     dead_letter: DeadLetter = Field(
