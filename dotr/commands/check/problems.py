@@ -37,7 +37,7 @@ from dotr.model.places import Document, Span
 from dotr.model.terms import Prefixes
 from dotr.runtimes.pipeline.build import check_files
 from dotr.runtimes.pipeline.config import matching_files, read_config, read_document
-from dotr.runtimes.pipeline.sections import Settings
+from dotr.runtimes.pipeline.sections import SHOW_ATTRIBUTES, Settings
 from dotr.syntax.datalog import parse_datalog
 from dotr.syntax.yaml import read_tree
 from dotr.temporal.layout.units import StreamUnit
@@ -281,7 +281,8 @@ def _check_program(
         comments = [each for document in (*spec.rules, *spec.datalog) for each in allowances(document)]
         of_rules = [*warnings_on_conditions(program, stream_objects), *misspelt_names(program, texts)]
         with_data = allowed.kept([*of_rules, *warnings_on_windows(program, stream_objects)], comments)
-        problems = [*program.warnings, *program.notices, *with_data, *_unshown_events(program, formats)]
+        warnings = [each for each in program.warnings if each.code != RuleCode.UNUSED_ASSIGNMENT or formats.isdisjoint(SHOW_ATTRIBUTES)]
+        problems = [*warnings, *program.notices, *with_data, *_unshown_events(program, formats)]
         allowed.note(program.silenced)
         allowed.judge(comments, with_data=test is None)
         _add_state(path, spec.rules, program.rules, programs, program.units, shown_prefixes(spec))

@@ -147,7 +147,8 @@ RULES: tuple[ErrorCode, ...] = (
     _rule(
         "D217",
         "An assignment is never used",
-        "Neither the template nor another rule reads this attribute. It is still written to the output.",
+        "Neither the template nor another rule or unit reads this attribute. The warning is given for rule files by themselves, and where "
+        "no output shows attributes, as ndjson, CSV and Parquet do.",
         "Use it, or remove it.",
     ),
     _rule(

@@ -280,6 +280,10 @@ class InputSection(Section):
         return value
 
 
+SHOW_ATTRIBUTES: Final = frozenset(("ndjson", "csv", "parquet"))
+"""The formats of outputs in which the attributes of events stand."""
+
+
 class OutputSection(Section):
     """Output stream."""
 

@@ -96,10 +96,10 @@ def task_lines(job: Job, task: Task) -> list[SparkRow]:
     lines = stage_two.lines()
     longest = program.longest_gap
     # LAST_MICRO is the end of the stream, after which delayed anchors and reports still come; one less is the end of a batch.
-    end: Micros | None = LAST_MICRO - 1 if task.closed == LAST_MICRO and not program.spec.fires_at_end else task.closed
+    until: Micros | None = LAST_MICRO - 1 if task.closed == LAST_MICRO and not program.spec.fires_at_end else task.closed
     for key in (key for layer in range(job.layers) for key in job.keys(layer)):
-        if end is not None:
-            lines.append(SparkRow(key, RowKind.CLOSED, end, b""))
+        if until is not None:
+            lines.append(SparkRow(key, RowKind.CLOSED, until, b""))
         if times and program.timed:
             lines.append(span_row(key, times, longest))
     lines += dead_letters.rows(-1)
