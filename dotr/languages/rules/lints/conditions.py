@@ -17,7 +17,7 @@ from typing import Final, NamedTuple, TypeAlias
 from dotr.errors.diagnostics import Diagnostic
 from dotr.evaluation.expressions import condition
 from dotr.evaluation.expressions.casts import CASTS
-from dotr.evaluation.expressions.functions import MATH_FUNCTIONS
+from dotr.evaluation.expressions.functions import MATH, MATH_FUNCTIONS
 from dotr.evaluation.expressions.kinds import (
     ANYTHING,
     ObjectKinds,
@@ -146,6 +146,8 @@ def _operation_text(function: str) -> str:
     match function:
         case "!":
             return "the negation"
+        case _ if function in MATH_FUNCTIONS:
+            return f"math:{function[len(MATH) + 1 : -1]}(…)"
         case _ if function.startswith("<"):
             return f"xsd:{function[len(XSD) + 1 : -1]}(…)"
         case _ if function[0].isalpha() and not function.startswith("UNARY"):
