@@ -46,6 +46,7 @@ def execute(options: argparse.Namespace) -> int:
     from dotr.runtimes.pipeline.build import build
     from dotr.runtimes.pipeline.config import read_config
     from dotr.runtimes.pipeline.output_files import OutputLocks
+    from dotr.runtimes.pipeline.sections import SHOW_ATTRIBUTES
 
     print_message = print_json if options.progress == "json" else print_stderr
     stopped, figures, dead_letters = "Stopped before anything was read.", LatestFigures("", ""), None
@@ -66,7 +67,9 @@ def execute(options: argparse.Namespace) -> int:
             figures.clock, dead_letters = pipeline.clock, pipeline.dead_letters
             figures.rules = pipeline.program.unit_names
             print_notices([*pipeline.program.notices, *pipeline.notices], print_message)
-            warnings = sum(warning.code not in config.settings.report.accept for warning in pipeline.program.warnings)
+            shows = any(section.format in SHOW_ATTRIBUTES for section in config.settings.output)
+            known = {*config.settings.report.accept, *(["D217"] if shows else [])}
+            warnings = sum(warning.code not in known for warning in pipeline.program.warnings)
             if warnings and not options.quiet:
                 print_message(f"{count_noun(warnings, 'warning')} of the rules: dotr check {options.config} shows them.")
             if engine == "spark":

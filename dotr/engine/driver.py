@@ -285,9 +285,9 @@ class Engine:
 
     def finish(self) -> Iterator[list[Firing]]:
         """The firings of each moment after the last instant of the stream: those of delayed
-        anchors, reports and points.
+        anchors, reports and points; none where the program leaves them (`fires_at_end`).
         """
-        if self._timed:
+        if self._timed and self.program.spec.fires_at_end:
             self._ended = True
             for number in self._units if self._passed is not None else ():
                 self.failed += self._units[number].end(self._passed or 0, self._is_fed)

@@ -44,6 +44,8 @@ class ProgramSpec:
       key, as on Spark.
     - `groups`: the number of groups into which the rules of a layer are divided.
     - `reading`: the declarations by which graphs are read.
+    - `fires_at_end`: at the end of a bounded stream what is under way goes on; False: nothing
+      happens after the last instant.
     """
 
     rules: tuple[Document, ...] = ()
@@ -61,6 +63,7 @@ class ProgramSpec:
     cut: bool = False
     groups: int = 1
     reading: Reading = READING
+    fires_at_end: bool = True
 
     def to_json(self) -> str:
         r"""The specification as JSON.
@@ -80,6 +83,8 @@ class ProgramSpec:
             further["groups"] = self.groups
         if self.reading != READING:
             further["reading"] = self.reading.to_list()
+        if not self.fires_at_end:
+            further["fires_at_end"] = False
         return json.dumps(
             {
                 "rules": [[document.name, document.text] for document in self.rules],
@@ -117,6 +122,7 @@ class ProgramSpec:
             data.get("cut", False),
             data.get("groups", 1),
             Reading.from_list(data.get("reading", ())),
+            data.get("fires_at_end", True),
         )
 
     @property

@@ -31,7 +31,7 @@ from dotr.instant.stage_one import StaticLimitExceeded, plan_source
 from dotr.languages.registry import RuleLanguage, has_units, of_language, read_unit_files
 from dotr.model.datalog import DatalogRule
 from dotr.model.places import Document, Span
-from dotr.model.rules import FactSource, facts_of
+from dotr.model.rules import EventSource, FactSource, facts_of
 from dotr.model.terms import OWL, RDF_TYPE, RDFS, Prefixes, Term, iri, is_literal
 from dotr.temporal.layout.layers import lay_out
 from dotr.temporal.layout.retention import roles
@@ -148,7 +148,14 @@ def _read_rules_and_units(spec: ProgramSpec) -> tuple[RuleSet, tuple[StreamUnit,
     read = {read.stream for unit in resolved.units for read in unit.reads}
     used = {query.span for query in ruleset.queries if facts_of(query) in read}
     found = [problem for problem in found if problem.code != RuleCode.UNUSED_QUERY or problem.span not in used]
+    events = {stream.event for stream in read if isinstance(stream, EventSource)}
+    known = [rule.span for rule in ruleset.rules if rule.event in events]
+    found = [problem for problem in found if problem.code != RuleCode.UNUSED_ASSIGNMENT or not _is_within(problem.span, known)]
     return ruleset, tuple(resolved.units), [*found, *resolved.problems]
+
+
+def _is_within(span: Span | None, rules: Iterable[Span]) -> bool:
+    return span is not None and any(each.document is span.document and each.start <= span.start < each.end for each in rules)
 
 
 def _contradictions(knowledge: Knowledge) -> list[Diagnostic]:

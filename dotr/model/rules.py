@@ -112,7 +112,10 @@ class Absent:
 
 @dataclass(frozen=True, slots=True)
 class Aggregate:
-    """`?x = F(E.?v) of E …`; `attribute` is None for `count(*)`."""
+    """`?x = F(E.?v) of E …`; `attribute` is None for `count(*)`.
+
+    - `fraction`: the number of `quantile(0.95, E.?v)`, as text without trailing zeros.
+    """
 
     variable: Variable
     function: str
@@ -120,6 +123,7 @@ class Aggregate:
     attribute: Variable | None
     role: Role
     scope: Window | Between
+    fraction: str | None = None
 
 
 Clause: TypeAlias = Choose | Absent | Aggregate

@@ -13,9 +13,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Final, NamedTuple
 
+from dotr.evaluation.expressions.values.times import format_time
 from dotr.model.stream import DeadLetter, Element, Reason
-from dotr.model.time import LAST_MICRO, Micros
+from dotr.model.time import LAST_MICRO, Clock, Micros
 from dotr.streams.records import InputFile, Record, SourcedElement
+from dotr.streams.times import date_times_in
+from dotr.syntax.rendering import duration_text
 
 
 class TimeFilter:
@@ -160,15 +163,16 @@ class Lateness:
         """Dead letter of the record last judged by `verdict`, which returned `reason`."""
         time = record.judged_time
         assert time is not None
-        return record.dead_letter(file, reason, self._reason_text(time, reason))
+        dated = time in date_times_in(record.text) or (file.map is not None and file.map.time_format is not None)
+        return record.dead_letter(file, reason, self._reason_text(time, reason, Clock(file.unit, dated)))
 
-    def _reason_text(self, time: Micros, reason: Reason) -> str:
+    def _reason_text(self, time: Micros, reason: Reason, clock: Clock) -> str:
         if reason is Reason.IDLE:
             return "its instant had closed while its input was declared idle"
         if reason is Reason.SECOND:
             return "an element of the same time came before it, where every element is an instant (one_per_instant)"
-        allowed = f", more than its input's lateness of {self.delay / 1_000_000:g} s" if self.delay else ""
-        return f"an element {(self.greatest - time) / 1_000_000:g} s later came before it{allowed}"
+        allowed = f", more than its input's lateness of {duration_text(self.delay)}" if self.delay else ""
+        return f"an element of {format_time(self.greatest, clock)} came before this one of {format_time(time, clock)}{allowed}"
 
     @property
     def passed(self) -> Micros:

@@ -99,6 +99,7 @@ CONSTRUCTS = (
     "not within",
     "not between",
     "aggregates",
+    "order statistics",
     "aggregate between",
     "aggregate in a later constraint",
     # section 4: conditions, consumption, events

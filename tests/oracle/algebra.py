@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import struct
 from collections.abc import Callable, Iterable, Mapping
 from collections.abc import Sequence as Listed
 from fractions import Fraction
@@ -40,7 +41,7 @@ from dotr.model.algebra import (
 from dotr.model.terms import Term, Triple, Variable, literal, literal_parts
 from tests.oracle.expressions import Scope, computed, holds
 from tests.oracle.triple_terms import anonymous, blanks, held, is_triple_term, parts
-from tests.oracle.values import Err, Number, as_float, order_key, promoted, quotient, single, sort_key, term_of, value_of
+from tests.oracle.values import Err, Number, Value, as_float, order_key, promoted, quotient, single, sort_key, term_of, value_of
 
 Solution = dict[Variable, Term]
 
@@ -284,6 +285,60 @@ def aggregate_terms(name: str, terms: list[Term]) -> Term | None:
         return term_of(Number("decimal", quotient(total.value / len(terms))))
     average = total.value / len(terms)
     return term_of(Number(total.kind, single(average) if total.kind == "float" else average))
+
+
+def quantile(terms: list[Term], p: Fraction) -> Term | None:
+    """The number at place (n - 1) * p of the sorted ones, from 0, on the line between its neighbours (practice.md, 6)."""
+    values = [value_of(term) for term in terms]
+    numbers = sorted((v.value for v in values if isinstance(v, Number) and v.value == v.value), key=lambda n: (n, str(n)))
+    if not values or not all(isinstance(v, Number) for v in values):
+        return None
+    if len(numbers) < len(values):
+        return term_of(Number("double", math.nan))
+    place = (len(numbers) - 1) * p
+    low, high = numbers[math.floor(place)], numbers[math.ceil(place)]
+    if low == high and isinstance(low, float) and math.isinf(low):
+        return term_of(Number("double", low))
+    if any(isinstance(n, float) and math.isinf(n) for n in (low, high)):
+        infinite = {n for n in (low, high) if isinstance(n, float) and math.isinf(n)}
+        return term_of(Number("double", infinite.pop() if len(infinite) == 1 else math.nan))
+    return rounded_once(values, Fraction(low) + (Fraction(high) - Fraction(low)) * (place - math.floor(place)))
+
+
+def spread(terms: list[Term], root: bool) -> Term | None:
+    """The variance of a sample from its definition, or the double nearest to the root of it."""
+    values = [value_of(term) for term in terms]
+    if len(values) < 2 or not all(isinstance(v, Number) for v in values):
+        return None
+    if any(isinstance(v, Number) and isinstance(v.value, float) and not math.isfinite(v.value) for v in values):
+        return term_of(Number("double", math.nan))
+    numbers = [Fraction(v.value) for v in values if isinstance(v, Number)]
+    mean = sum(numbers, Fraction(0)) / len(numbers)
+    variance = sum(((n - mean) ** 2 for n in numbers), Fraction(0)) / (len(numbers) - 1)
+    return term_of(Number("double", nearest_root(variance))) if root else rounded_once(values, variance)
+
+
+def rounded_once(values: list[Value], exact: Fraction) -> Term | None:
+    if any(isinstance(v, Number) and v.kind in ("double", "float") for v in values):
+        return term_of(Number("double", as_float(exact) + 0.0))
+    return term_of(Number("decimal", quotient(exact)))
+
+
+def nearest_root(exact: Fraction) -> float:
+    """The double whose square is nearest: between the middles to its neighbours, found by halving."""
+    low, high = 0, 0x7FF0000000000000  # the bits of 0 and of INF; doubles and their bits ascend together
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if Fraction(of_bits(middle)) ** 2 <= exact else (low, middle)
+    below = Fraction(of_bits(low))
+    above = Fraction(of_bits(high)) if high != 0x7FF0000000000000 else Fraction(2) ** 1024
+    half = ((below + above) / 2) ** 2
+    return of_bits(low if exact < half or (exact == half and low % 2 == 0) else high)
+
+
+def of_bits(bits: int) -> float:
+    number: float = struct.unpack(">d", struct.pack(">Q", bits))[0]
+    return number
 
 
 def summed(terms: list[Term]) -> Number:

@@ -10,7 +10,7 @@ from fractions import Fraction
 from dotr.model.algebra import Attribute, Call, Const, Exists, Expression, TimeOf, Var
 from dotr.model.terms import FALSE, XSD, Label, Term, Variable, iri_text, is_blank, is_iri, literal, literal_parts
 from dotr.model.time import Clock, Micros
-from tests.oracle.functions import boolean, function
+from tests.oracle.functions import MATH, boolean, function
 from tests.oracle.triple_terms import is_triple_term
 from tests.oracle.values import (
     Duration,
@@ -116,6 +116,8 @@ def call(expression: Call, scope: Scope) -> Term:
             found = decided(True if True in results else None if None in results else False)
             return found if name.upper() == "IN" else boolean(found == FALSE)
     terms = [evaluate(a, scope) for a in arguments]
+    if name.startswith(MATH):
+        return function(name, terms)
     return cast(iri_text(name), terms[0]) if name.startswith("<") and name.endswith(">") else function(name.upper(), terms)
 
 

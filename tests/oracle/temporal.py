@@ -13,7 +13,7 @@ from dotr.model.rules import Absent, Aggregate, Between, Choose, EventSource, Mo
 from dotr.model.templates import Blank, Fresh, TemplateSlot, TemplateTerm
 from dotr.model.terms import Label, Term, Triple, Variable
 from dotr.model.time import Clock, Micros
-from tests.oracle.algebra import aggregate_terms
+from tests.oracle.algebra import aggregate_terms, quantile, spread
 from tests.oracle.expressions import Scope, computed, holds
 from tests.oracle.triple_terms import anonymous, whole
 from tests.oracle.values import Number, term_of
@@ -304,6 +304,10 @@ def aggregate(clause: Aggregate, found: list[OracleEvent]) -> Term | None:
     terms = [h.attributes[clause.attribute] for h in found]
     if clause.distinct:
         terms = sorted(set(terms))
+    if name in ("MEDIAN", "QUANTILE"):
+        return quantile(terms, Fraction(clause.fraction or "1/2"))
+    if name in ("VARIANCE", "STDDEV"):
+        return spread(terms, root=name == "STDDEV")
     if not terms and name == "AVG":
         return None
     return aggregate_terms(name, terms)

@@ -253,7 +253,7 @@ def as_float(number: Fraction | float) -> float:
     try:
         return float(number)
     except OverflowError:
-        return math.copysign(math.inf, number)
+        return math.inf if number > 0 else -math.inf
 
 
 def negative(value: Value) -> Value:

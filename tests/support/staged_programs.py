@@ -134,7 +134,9 @@ class _Rules:
         if mode == "not":
             return _Clause(f"not {role} {between if not recursive else scope}", label, False, False, "")
         if mode == "sum":
-            function = choose.choice(["count(*)", f"sum({label}.?v)", f"max({label}.?v)", f"count(distinct {label}.?k)"])
+            function = choose.choice(
+                ["count(*)", f"sum({label}.?v)", f"max({label}.?v)", f"median({label}.?v)", f"count(distinct {label}.?k)"]
+            )
             return _Clause(f"?n{number} = {function} of {role} {between if not recursive else scope}", label, False, True, f"?n{number}")
         return _Clause(f"{mode} {role} {scope}", label, True, True, "")
 

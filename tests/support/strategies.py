@@ -244,11 +244,12 @@ def programs_of_expressions(draw: st.DrawFn) -> ProgramText:
     names = "abcdefgh"
     assigned = ", ".join(f"F.?{name} = {operand(draw, terms)}" for name in names[:-2])
     tested = ", ".join(f"F.?{name} = IF({condition(draw, terms, terms)}, 1, 0)" for name in names[-2:])
+    mean = pick(draw, ("avg(", "median(", "quantile(0.3, ", "variance(", "stddev("))
     rule = f"""define F = [ {" . ".join(f"[] :{name} ?{name}" for name in names)} ]
 from Fact as Now
 and each Fact as Then within [0, {draw(st.integers(0, 3))} s] from Now
 and ?sum = sum({pick(draw, ("", "distinct "))}S.?v) of Fact as S [ FILTER(isNumeric(?v)) ] within [0, 5 s] from Now
-and ?mean = avg(M.?v) of Fact as M [ FILTER(isNumeric(?v)) ] within [0, 2 s] from Now
+and ?mean = {mean}M.?v) of Fact as M [ FILTER(isNumeric(?v)) ] within [0, 2 s] from Now
 and ?least = {pick(draw, ("min", "max"))}(L.?v) of Fact as L within [0, 5 s] from Now
 with {assigned}, {tested}"""
     return ProgramText("\n\n".join([HEADER, f"query Fact = [ {FACT} ]", rule]), HEADER, GRAPH_HEADER, "none", pick(draw, CLOCKS))

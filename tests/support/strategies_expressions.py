@@ -33,6 +33,8 @@ TESTS = ("isIRI", "isURI", "isBlank", "isLiteral", "isNumeric", "isTRIPLE", "has
 RANGES = ('"*"', '"en"', '"DE"')
 DIGESTS = ("MD5", "SHA1", "SHA256", "SHA384", "SHA512")
 CASTS = ("integer", "decimal", "double", "float", "string", "boolean")
+MATH = "http://www.w3.org/2005/xpath-functions/math#"
+OF_DOUBLES = ("exp", "exp10", "log", "log10", "sqrt", "sin", "cos", "tan", "asin", "acos", "atan")
 SCALARS = ("0", "1", "2", "1.5", "0.1", "1e0", "-1", "3")
 
 
@@ -59,6 +61,9 @@ def number(draw: Draw, terms: Terms, depth: int) -> str:
         lambda: f"{pick(draw, ('ABS', 'CEIL', 'FLOOR', 'ROUND'))}({number(draw, terms, below)})",
         lambda: f"({pick(draw, '-+')} ({number(draw, terms, below)}))",
         lambda: f"STRLEN({text(draw, terms, below)})",
+        lambda: f"<{MATH}{pick(draw, OF_DOUBLES)}>({number(draw, terms, below)})",
+        lambda: f"<{MATH}{pick(draw, ('pow', 'atan2'))}>({number(draw, terms, below)}, {number(draw, terms, below)})",
+        lambda: f"<{MATH}pi>()",
         lambda: f"{pick(draw, ('YEAR', 'MONTH', 'DAY', 'HOURS', 'MINUTES', 'SECONDS'))}({moment(draw, terms, below)})",
         lambda: f"xsd:{pick(draw, CASTS[:4])}({operand(draw, terms, below)})",
     )

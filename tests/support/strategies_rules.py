@@ -197,8 +197,9 @@ def clause(draw: st.DrawFn, words: Words, number: int, bound: Bound, readable: R
         return f"{start} {words('not')} {made.text} {where}", ""
     if kind == "aggregate":
         variable = f"?g{number}"
-        function = pick(draw, ("count", "sum", "avg", "min", "max"))
+        function = pick(draw, ("count", "sum", "avg", "min", "max", "median", "quantile", "variance", "stddev"))
         distinct = pick(draw, ("", f"{words('distinct')} "))
+        distinct = f"{pick(draw, ('0', '0.25', '0.9', '1'))}, {distinct}" if function == "quantile" else distinct
         inside = f"{words(function)}({distinct}{made.label}.?{pick(draw, made.attributes)})" if made.attributes else ""
         if not inside or (function == "count" and draw(st.booleans())):
             inside = f"{words('count')}(*)"

@@ -40,7 +40,13 @@ def _one_of(*texts: str) -> _Choice:
 _CHANGES: Final[Sequence[tuple[str, float, _Choice]]] = (
     (r"\b(last|first) 2 ", 0.4, _one_of(r"\1 3 ", r"\1 1 ", r"\1 ")),
     (r"\beach (C\d)", 0.1, _one_of(r"last 3 \1", r"first 4 \1")),
-    (r"(sum|max)\((C\d\.\?)v\)", 0.6, _one_of(r"min(\2v)", r"avg(\2v)", r"sum(distinct \2v)", r"count(\2k)", r"max(distinct \2l)")),
+    (
+        r"(sum|max)\((C\d\.\?)v\)",
+        0.6,
+        _one_of(
+            r"min(\2v)", r"avg(\2v)", r"median(\2v)", r"stddev(distinct \2v)", r"sum(distinct \2v)", r"count(\2k)", r"max(distinct \2l)"
+        ),
+    ),
     (
         r"(?<![.\w])(\?[klv]) = ([AC]\d\.\?[klv])",
         0.08,

@@ -25,7 +25,7 @@ from dotr.model.places import Document, Span
 from dotr.model.rules import FactSource, Window
 from dotr.model.templates import Blank, Cell, CellIri, CellLiteral, Fresh, TemplateSlot, TemplateTerm
 from dotr.model.terms import XSD, Prefixes, Term, Triple
-from dotr.model.time import UNITS, Clock
+from dotr.model.time import UNITS, Clock, Unit
 from dotr.runtimes.pipeline.config import Config
 from dotr.runtimes.pipeline.inputs import Inputs, bounded_topics, read_inputs
 from dotr.runtimes.pipeline.sections import InputSection
@@ -167,6 +167,15 @@ class _CheckedInput:
                 f"a later one, {sample.repeated:,} of the same time"
             )
             return self._warning("I107", message, "Leave one_per_instant out, and write a lateness.", "one_per_instant")
+        if (outliers := sample.outliers()) is not None:
+            bulk, lost = outliers
+            enough = self._lateness if bulk <= sample.declared else duration_text(bulk)
+            come, whose, alone = ("comes", "its", "this one") if lost.count == 1 else ("come", "their", f"these {lost.count:,}")
+            late = f"{lost.count:,} of {self._counted(sample.count)} {come} {lost.longest // Unit.DAY.value:,} days late"
+            message = f"{late} (first: {lost.first}): {whose} clock was not set? lateness: {enough} loses {alone} alone"
+            hint = "Correct their times, or accept the loss: report: { accept: [I107] }."
+            hint = hint if bulk <= sample.declared else f"Write lateness: {enough}. {hint}"
+            return self._warning("I107", message, hint, "lateness")
         needed = duration_text(sample.behind)
         message = f"lateness: {self._lateness} loses {sample.late:,} of {self._counted(sample.count)}, {needed} none"
         hint = f"Write lateness: {needed} to lose none of them; instants close that much later."

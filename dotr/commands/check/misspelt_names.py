@@ -201,11 +201,14 @@ def _split(name: Term) -> tuple[str, str]:
 
 
 def _is_misspelt(word: str, other: str) -> bool:
-    """True if one letter is added, left out or wrong, or two neighbours are exchanged.
+    """True if one letter is added, left out or wrong, or two neighbours are exchanged; a plural is
+    another name.
 
-    >>> [_is_misspelt(word, "value") for word in ("valeu", "vlue", "vallue", "valve", "value", "velues", "value2")]
-    [True, True, True, True, False, False, False]
+    >>> [_is_misspelt(word, "value") for word in ("valeu", "vlue", "vallue", "valve", "value", "velues", "value2", "values")]
+    [True, True, True, True, False, False, False, False]
     """
+    if f"{word}s" == other or f"{other}s" == word:
+        return False
     start = _equal_letters(word, other)
     end = _equal_letters(word[start:][::-1], other[start:][::-1])
     a, b = word[start : len(word) - end], other[start : len(other) - end]

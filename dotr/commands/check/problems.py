@@ -37,7 +37,7 @@ from dotr.model.terms import Prefixes
 from dotr.runtimes.pipeline.build import check_files
 from dotr.runtimes.pipeline.config import Config, matching_files, read_config, read_document
 from dotr.runtimes.pipeline.outputs import chosen_events
-from dotr.runtimes.pipeline.sections import Settings
+from dotr.runtimes.pipeline.sections import SHOW_ATTRIBUTES, Settings
 from dotr.syntax.datalog import parse_datalog
 from dotr.syntax.yaml import read_tree
 from dotr.temporal.layout.units import StreamUnit
@@ -279,7 +279,9 @@ def _check_program(
         comments = [each for document in (*spec.rules, *spec.datalog) for each in allowances(document)]
         of_rules = [*warnings_on_conditions(program, stream_objects), *misspelt_names(program, texts)]
         with_data = allowed.kept([*of_rules, *warnings_on_windows(program, stream_objects)], comments)
-        problems = [*program.warnings, *program.notices, *with_data]
+        is_shown = config is None or any(section.format in SHOW_ATTRIBUTES for section in config.settings.output)
+        warnings = [each for each in program.warnings if each.code != RuleCode.UNUSED_ASSIGNMENT or not is_shown]
+        problems = [*warnings, *program.notices, *with_data]
         if config is not None:
             problems += allowed.kept(_output_problems(config, program), comments)
         allowed.note(program.silenced)

@@ -24,6 +24,8 @@ _SILENCE: Final = 2.0
 """Seconds without a record after which reading of standard input ends."""
 
 _NUMBER: Final = re.compile(r"[+-]?(?:0|[1-9][0-9]*)(?:[.,][0-9]+)?(?:[eE][+-]?[0-9]+)?")
+_DAY: Final = Unit.DAY.value
+_YEAR: Final = 365 * _DAY
 _YEAR_3000: Final = 32_503_680_000 * Unit.SECOND.value
 
 
@@ -61,13 +63,28 @@ class SampledTime:
 
 
 @dataclass(slots=True)
+class LateRecords(SampledTime):
+    """Records that come late by a similar time, with the longest of these in µs, and the number of
+    the first one."""
+
+    longest: Micros = 0
+    number: int = 0
+
+    def joined(self, other: LateRecords) -> LateRecords:
+        """These and other records."""
+        first = self if self.count and self.number < other.number else other
+        return LateRecords(self.count + other.count, first.first, max(self.longest, other.longest), first.number)
+
+
+@dataclass(slots=True)
 class InputSample:
     """The first records of an input.
 
     - `count`: records with a time; `files`: files that were opened; `ended`: there are no more.
     - `least`, `greatest`: the first and the last time, in µs since 1970.
     - `late`: records that are late under the declared lateness; `behind`: the least lateness in µs
-      under which none is.
+      under which none is; `declared`: the declared one; `delays`: records that are not in order, by
+      the number of binary digits of how late they come, in µs.
     - `repeated`: records of the time of one before, where every element is an instant.
     - `unreadable`: records that cannot be read; `reason`: that of the first.
     - `zoned`, `zoneless`, `far`: date-times with and without a zone, and integers that are beyond
@@ -87,6 +104,8 @@ class InputSample:
     greatest: Micros = -LAST_MICRO
     late: int = 0
     behind: Micros = 0
+    declared: Micros = 0
+    delays: dict[int, LateRecords] = field(default_factory=dict)
     repeated: int = 0
     unreadable: SampledTime = field(default_factory=SampledTime)
     reason: str = ""
@@ -109,11 +128,29 @@ class InputSample:
         """True if the requested number of records was read."""
         return self.count + self.unreadable.count >= self.most
 
+    def outliers(self) -> tuple[Micros, LateRecords] | None:
+        """The lateness in µs that loses records with a wrong clock alone, and these records.
+
+        They come more than a day late and a hundred times as late as all others; they are at most
+        one in a hundred, or half where they come more than a year late.
+        """
+        lost = LateRecords()
+        delays = sorted(self.delays, reverse=True)
+        for digits, below in zip(delays, [*delays[1:], 0], strict=True):
+            lost = lost.joined(self.delays[digits])
+            bulk = self.delays[below].longest if below else 0
+            least = 1 << digits - 1
+            share = 2 if least > _YEAR else 100
+            if least > max(_DAY, self.declared, 100 * bulk) and lost.count * share <= self.count:
+                return bulk, lost
+        return None
+
     def read(self, file: InputFile, records: Iterator[Record]) -> None:
         """Count the records of a file until the sample is full. Lateness is relative to the same
         file."""
         self.files += 1
         self._time = -LAST_MICRO
+        self.declared = file.delay
         lateness = Lateness.of(file)
         while not self.full:
             record = next(records, None)
@@ -131,7 +168,10 @@ class InputSample:
         self.count += 1
         self.least, self.greatest = min(self.least, micros), max(self.greatest, micros)
         verdict = lateness.verdict(micros)
-        self.behind = max(self.behind, lateness.greatest - micros)
+        if behind := lateness.greatest - micros:
+            self.behind = max(self.behind, behind)
+            here = LateRecords(1, place_of(file, record), behind, self.count)
+            self.delays[behind.bit_length()] = self.delays.get(behind.bit_length(), LateRecords()).joined(here)
         self.late += verdict is Reason.LATE
         self.repeated += verdict is Reason.SECOND
         self._add_time(file, record, micros)

@@ -309,8 +309,9 @@ def _selection(clause: Clause | None) -> str:
             return mode.value if count is None or mode is Mode.EACH else f"{mode.value} {count}"
         case Absent():
             return "not"
-        case Aggregate(variable, function, distinct, attribute):
-            return f"?{variable} = {function}({'distinct ' if distinct else ''}{'*' if attribute is None else f'?{attribute}'}) of"
+        case Aggregate(variable, function, distinct, attribute, fraction=fraction):
+            argument = f"{'distinct ' if distinct else ''}{'*' if attribute is None else f'?{attribute}'}"
+            return f"?{variable} = {function}({argument if fraction is None else f'{fraction}, {argument}'}) of"
 
 
 def _timer(role: Role) -> str:

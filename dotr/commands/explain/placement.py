@@ -32,6 +32,8 @@ _ANSWERS: Final[Mapping[Measure, str]] = {
     Measure.LEAST: "slides: the least of each block of events, O(1) an event and O(log n) an answer",
     Measure.GREATEST: "slides: the greatest of each block of events, O(1) an event and O(log n) an answer",
     Measure.DISTINCT: "slides: the window's values with their counts, O(1) an event that enters or leaves",
+    Measure.SORTED: "slides: the window's numbers in their order, O(log n) an event that enters or leaves, and an answer",
+    Measure.MOMENTS: "slides: the window's sum and sum of squares, O(1) an event that enters or leaves",
 }
 
 

@@ -98,6 +98,7 @@ FORMS: Final[Mapping[type, WrittenForm]] = dict(
             attribute="attribute",
             role="role",
             scope="scope",
+            fraction=Unless("fraction", None),
         ),
         _form(rules.Assignment, "Assignment", variable="variable", expression="expression"),
         _form(Interval, "Interval", low="low", high="high", low_closed="low_closed", high_closed="high_closed"),

@@ -206,7 +206,7 @@ CONFIGURATION: tuple[ErrorCode, ...] = (
         "A name that is probably misspelt",
         "A predicate or class occurs once in all files of the program (rules, Datalog, background, the maps of CSV inputs, the streams of "
         "a rule test), and another one, which differs in one letter, occurs three times or more. A misspelt name matches nothing, without "
-        "an error. Names of fewer than four letters, and names that differ in a digit, are not compared.",
+        "an error. Names of fewer than four letters, and names that differ in a digit or by an `s` at their end, are not compared.",
         "Correct the name. If both are right, write above the statement: `# dotr: allow C223 (a valve has both)`. It is a warning.",
         InFiles(
             (

@@ -54,7 +54,8 @@ INPUTS: tuple[ErrorCode, ...] = (
         "I107",
         "The lateness loses records",
         "`dotr check --data` has read the first records of an input. With the declared lateness (default 0 s) some of them are late and "
-        "would become dead letters. The message names the lateness with which none of them is late.",
+        "would become dead letters. The message names the lateness with which none of them is late; or, where a few come days later "
+        "than all others, the lateness that loses these alone: their clock was probably not set.",
         "Write that `lateness`, sort the file, or accept the loss: `report: { accept: [I107] }`. A longer lateness delays events.",
         ShownMessage(
             "fire.yaml:8:15: I107 warning: input cars: lateness: 10 min loses 7 of 79,260 rows, 6 d 22 h 20 min none\n"

@@ -13,11 +13,12 @@ from decimal import Decimal, DecimalException
 from fractions import Fraction
 from functools import reduce
 from math import fsum, isinf, isnan, nan
-from typing import Final
+from typing import Final, TypeVar
 
 from dotr.evaluation.expressions.operators import divide
 from dotr.evaluation.expressions.sort_keys import order_key
 from dotr.evaluation.expressions.values.decimals import EXACT
+from dotr.evaluation.expressions.values.exact_sums import Moments, SortedNumbers
 from dotr.evaluation.expressions.values.terms import NUMERIC, VALUES, Number, Single, single, write
 from dotr.evaluation.limits import BOUNDS, counted
 from dotr.model.algebra import AggregateCall
@@ -127,6 +128,35 @@ def group_concat(terms: Terms, distinct: bool = False, separator: str = " ") -> 
     return counted(literal(separator.join(texts)))
 
 
+def quantile(terms: Terms, distinct: bool = False, fraction: str = "0.5") -> Term | None:
+    """The quantile of numbers, linear between its two neighbours; unbound for no terms, and if a
+    term is no number.
+
+    >>> VALUES[quantile([write(1), write(2), write(9)])], VALUES[quantile([write(1), write(2)], fraction="0.95")]
+    (Decimal('2'), Decimal('1.95'))
+    """
+    return write(_changed(SortedNumbers(), terms, distinct).quantile(Fraction(fraction)))
+
+
+def variance(terms: Terms, distinct: bool = False) -> Term | None:
+    """The variance of a sample; unbound for fewer than two terms, and if a term is no number."""
+    return write(_changed(Moments(), terms, distinct).variance())
+
+
+def deviation(terms: Terms, distinct: bool = False) -> Term | None:
+    """The standard deviation, a double: the root of the exact variance."""
+    return write(_changed(Moments(), terms, distinct).deviation())
+
+
+_Statistic = TypeVar("_Statistic", SortedNumbers, Moments)
+
+
+def _changed(statistic: _Statistic, terms: Terms, distinct: bool) -> _Statistic:
+    for term in _members(terms, distinct):
+        statistic.change(VALUES[term], 1)
+    return statistic
+
+
 AGGREGATES: Final[dict[str, Callable[..., Term | None]]] = {
     "COUNT": count,
     "SUM": sum_,
@@ -135,9 +165,13 @@ AGGREGATES: Final[dict[str, Callable[..., Term | None]]] = {
     "MAX": greatest,
     "SAMPLE": sample,
     "GROUP_CONCAT": group_concat,
+    "MEDIAN": quantile,
+    "QUANTILE": quantile,
+    "VARIANCE": variance,
+    "STDDEV": deviation,
 }
-"""Aggregates by the name in an `AggregateCall`; parameters: terms, `distinct`, and for GROUP_CONCAT
-`separator`.
+"""Aggregates by the name in an `AggregateCall` or, the last four, in rules; parameters: terms,
+`distinct`, for GROUP_CONCAT `separator`, and for QUANTILE `fraction`.
 """
 
 

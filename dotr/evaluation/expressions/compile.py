@@ -457,7 +457,7 @@ class _ExpressionWriter:
 
             x4 = None if x1 is None or x2 is None else K3(x1, x2)
         """
-        forms = (*function.parameters, *[function.parameters[-1]] * (len(call.arguments) - len(function.parameters)))
+        forms = (*function.parameters, *function.parameters[-1:] * (len(call.arguments) - len(function.parameters)))
         if not function.least <= len(call.arguments) <= function.most:
             raise ValueError(f"{call.function} does not take {len(call.arguments)} arguments")
         names = [self.term(a) if form is ArgumentForm.TERM else self.value(a) for a, form in zip(call.arguments, forms, strict=False)]

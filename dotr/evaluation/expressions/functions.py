@@ -4,12 +4,13 @@ argument forms, result form, implementation.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from enum import Enum, auto
-from math import ceil, copysign, floor
+from math import ceil, copysign, floor, inf, nan
 from typing import Any, Final
 from urllib.parse import urljoin
 
@@ -17,6 +18,7 @@ from pyoxigraph import NamedNode
 
 from dotr.evaluation.expressions import identity, regexes, strings
 from dotr.evaluation.expressions.casts import CASTS
+from dotr.evaluation.expressions.operators import to_double
 from dotr.evaluation.expressions.values.datetimes import Date, DateTime, DayTime, Time, zone_name
 from dotr.evaluation.expressions.values.decimals import EXACT
 from dotr.evaluation.expressions.values.terms import NUMERIC, Iri, Lang, Number, Single, Value
@@ -61,6 +63,13 @@ class Function:
     result: ArgumentForm
     least: int
     most: int
+
+
+def _function(run: Callable[..., Any], parameters: tuple[ArgumentForm, ...], result: ArgumentForm, most: int | None = None) -> Function:
+    return Function(run, parameters, result, len(parameters), len(parameters) if most is None else most)
+
+
+_T, _V, _B = ArgumentForm.TERM, ArgumentForm.VALUE, ArgumentForm.TRUTH
 
 
 # --- terms ---
@@ -211,6 +220,61 @@ def _whole(a: Any, decimal: str, double: Callable[[float], int]) -> Number | Non
     return None
 
 
+# --- functions of doubles (XPath and XQuery Functions 3.1, section 4.8) ---
+
+MATH: Final = "http://www.w3.org/2005/xpath-functions/math#"
+
+
+def _of_doubles(function: Callable[..., float], pole: Callable[..., float] = lambda *_: nan) -> Callable[..., float | None]:
+    """A function of numbers as doubles; outside of the domain, where Python raises an error, it is
+    that of `pole`, and beyond the greatest double an infinity."""
+
+    def run(*arguments: Any) -> float | None:
+        if not NUMERIC.issuperset(map(type, arguments)):
+            return None
+        doubles = [to_double(a) for a in arguments]
+        try:
+            return function(*doubles)
+        except ValueError:
+            return pole(*doubles)
+        except OverflowError:
+            return copysign(inf, _power_sign(*doubles))
+
+    return run
+
+
+def _power_sign(base: float, exponent: float = 0.0) -> float:
+    """The sign of a power: that of the base if the exponent is an odd number, else 1.
+
+    >>> _power_sign(-2.0, 3.0), _power_sign(-2.0, 1e300), _power_sign(-0.0, -1.0)
+    (-2.0, 1.0, -0.0)
+    """
+    return base if exponent % 2 == 1 else 1.0
+
+
+def _power_pole(base: float, exponent: float) -> float:
+    """A power that is no number, or that of zero to a negative exponent."""
+    return nan if base else copysign(inf, _power_sign(base, exponent))
+
+
+def _logarithm_pole(a: float) -> float:
+    return nan if a else -inf
+
+
+MATH_FUNCTIONS: Final = {
+    f"<{MATH}{name}>": _function(run, (_V,) * number, _V)
+    for number, functions in (
+        (0, {"pi": lambda: math.pi}),
+        (1, {name: _of_doubles(getattr(math, name)) for name in ("exp", "sqrt", "sin", "cos", "tan", "asin", "acos", "atan")}),
+        (1, {name: _of_doubles(getattr(math, name), _logarithm_pole) for name in ("log", "log10")}),
+        (1, {"exp10": _of_doubles(lambda a: math.pow(10.0, a))}),
+        (2, {"pow": _of_doubles(math.pow, _power_pole), "atan2": _of_doubles(math.atan2)}),
+    )
+    for name, run in functions.items()
+}
+"""The functions of doubles, by the term of their IRI."""
+
+
 # --- dates ---
 
 
@@ -233,11 +297,6 @@ def _tz(a: Any) -> str | None:
     return zone_name(a) if type(a) in (DateTime, Date, Time) else None
 
 
-def _function(run: Callable[..., Any], parameters: tuple[ArgumentForm, ...], result: ArgumentForm, most: int | None = None) -> Function:
-    return Function(run, parameters, result, len(parameters), len(parameters) if most is None else most)
-
-
-_T, _V, _B = ArgumentForm.TERM, ArgumentForm.VALUE, ArgumentForm.TRUTH
 _ANY_NUMBER: Final = 1 << 16
 
 FUNCTIONS: Final[dict[str, Function]] = {
@@ -291,6 +350,7 @@ FUNCTIONS: Final[dict[str, Function]] = {
     "SHA384": _function(strings.sha384, (_V,), _V),
     "SHA512": _function(strings.sha512, (_V,), _V),
     **{name: _function(cast, (_V,), _V) for name, cast in CASTS.items()},
+    **MATH_FUNCTIONS,
     # Functions of the rule sets alone (`*.dlog` beside the entailment).
     "<urn:dotr:hidden:property>": _function(property_of_literals, (_T,), _T),
     "<urn:dotr:hidden:encoded>": _function(identity.encoded, (_T,), _V),

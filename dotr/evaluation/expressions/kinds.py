@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from enum import Enum
 from typing import Final, TypeAlias, assert_never
 
+from dotr.evaluation.expressions.functions import MATH_FUNCTIONS
 from dotr.evaluation.expressions.values.terms import NUMERIC, read
 from dotr.model.algebra import (
     AggregateCall,
@@ -86,6 +87,7 @@ _RESULTS: Final[Mapping[str, TermKinds]] = {
     "SUBJECT": _NODE,
     "TRIPLE": _TRIPLE,
     **{f"<{XSD}{name}>": _NUMBER for name in ("integer", "decimal", "float", "double")},
+    **dict.fromkeys(MATH_FUNCTIONS, _NUMBER),
     f"<{XSD}string>": _STRING,
     f"<{XSD}boolean>": _BOOLEAN,
 }
@@ -245,7 +247,7 @@ def _call_kinds(call: AggregateCall, own: Mapping[Variable, TermKinds]) -> TermK
 def aggregate_kinds(function: str, argument: TermKinds) -> TermKinds:
     """The kinds of an aggregate of terms of these kinds."""
     match function.upper():
-        case "COUNT" | "SUM" | "AVG":
+        case "COUNT" | "SUM" | "AVG" | "MEDIAN" | "QUANTILE" | "VARIANCE" | "STDDEV":
             return _NUMBER
         case "MIN" | "MAX" | "SAMPLE":
             return argument

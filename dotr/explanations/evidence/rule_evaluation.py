@@ -14,7 +14,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, assert_never
 
-from dotr.evaluation.expressions import AGGREGATES
 from dotr.evaluation.expressions.values.times import time_term
 from dotr.evaluation.limits import LIMITS
 from dotr.explanations.evidence.evaluations import (
@@ -39,6 +38,7 @@ from dotr.model.terms import Term, Variable
 from dotr.model.time import Clock, Micros
 from dotr.model.traverse import conjuncts
 from dotr.temporal.layout.retention import scope_of
+from dotr.temporal.matching.sums import aggregate_terms
 
 ALL: Final = 1 << 62
 """A limit of bindings that no anchor reaches: no limit."""
@@ -313,8 +313,6 @@ def _with_choice(clause: Clause, candidates: Sequence[CandidateEvaluation]) -> t
 def _aggregated(clause: Aggregate, chosen: Sequence[RecordedEvent]) -> Term | None:
     """The value of an aggregate; over no events, COUNT and SUM are 0, the others have no value."""
     if clause.attribute is None:
-        terms: list[Term | None] = ['""'] * len(chosen)
-    else:
-        terms = [_attribute(each, clause.attribute) for each in chosen]
-    function = clause.function.upper()
-    return AGGREGATES[function](terms, clause.distinct and clause.attribute is not None) if terms or function != "AVG" else None
+        return aggregate_terms("COUNT", False, ['""'] * len(chosen))
+    terms = [_attribute(each, clause.attribute) for each in chosen]
+    return aggregate_terms(clause.function.upper(), clause.distinct, terms, clause.fraction)

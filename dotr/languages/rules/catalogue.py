@@ -147,7 +147,8 @@ RULES: tuple[ErrorCode, ...] = (
     _rule(
         "D217",
         "An assignment is never used",
-        "Neither the template nor another rule reads this attribute. It is still written to the output.",
+        "Neither the template nor another rule or unit reads this attribute. The warning is given for rule files by themselves, and where "
+        "no output shows attributes, as ndjson, CSV and Parquet do.",
         "Use it, or remove it.",
     ),
     _rule(
@@ -215,6 +216,13 @@ RULES: tuple[ErrorCode, ...] = (
         InFiles((("example.rspql", _HOT + "REGISTER RSTREAM More AS SELECT ?x FROM WINDOW ON <Hot> [NOW] { ?x ?p ?y }\n"),)),
     ),
     _rule(
+        "D236",
+        "The fraction of a quantile is no decimal from 0 to 1",
+        "`quantile(0.95, E.?v)` has at its first place a decimal from 0 to 1, without sign or exponent. It is written in the rule: no "
+        "variable, and no text.",
+        "Write the fraction: 0.95 for the 95th percentile.",
+    ),
+    _rule(
         "D240",
         "Internal in one definition, and not in another",
         "An internal event is in no output that does not name it. All rules that define an event say `define internal`, or none does.",
@@ -245,7 +253,9 @@ RULES: tuple[ErrorCode, ...] = (
         'Write `5 min` or `"PT5M"^^xsd:duration`.',
     ),
     _rule("D305", "Nothing is selected", "`last 0` and `first 0` select no event.", "Count from 1."),
-    _rule("D306", "Unknown aggregate", "Aggregates are count, sum, avg, min and max.", "Use one of them."),
+    _rule(
+        "D306", "Unknown aggregate", "Aggregates are count, sum, avg, min, max, median, quantile, variance and stddev.", "Use one of them."
+    ),
     _rule("D307", "`*` in an aggregate other than count", "Only `count` accepts `*`.", "Name an attribute."),
     _rule("D308", "A negated event is consumed", "A match holds no negated event.", "Remove it."),
     _rule(

@@ -39,6 +39,8 @@ from dotr.languages.rules.syntax import (
     Word,
 )
 from dotr.languages.rules.terminals import (
+    AGGREGATE_EXPECTED,
+    FRACTION_EXPECTED,
     Bracketed,
     Broken,
     End,
@@ -180,18 +182,13 @@ class Grammar:
         distinct = pp.Opt(self._keyword("distinct", keep=True), default=None)
         argument = _with_action(distinct + self._label + self._mark(".") + self._variable, lambda t: [t[0] is not None, (t[1], t[2])])
         everything = _with_action(self._mark("*", keep=True), lambda _: [False, None])
-        function = self._terminal(r"[^\W\d]\w*", "count, sum, avg, min or max")
+        function = self._terminal(r"(?!(?i:quantile)(?!\w))[^\W\d]\w*", AGGREGATE_EXPECTED)
+        plain = _with_action(function + self._mark("(") + (everything | argument), lambda t: [t[0], None, *t[1:]])
+        fraction = self._terminal(r"(?![^\W\d]\w*\s*\.\s*[?$]|(?i:distinct)\b)[^\s,()]+", FRACTION_EXPECTED)
+        quantile = self._terminal(r"(?i:quantile)(?!\w)", AGGREGATE_EXPECTED) + self._mark("(") + fraction + self._mark(",") + argument
         return _with_action(
-            self._variable
-            + self._mark("=")
-            + function
-            + self._mark("(")
-            + (everything | argument)
-            + self._mark(")")
-            + self._keyword("of")
-            + event
-            + scope,
-            lambda t: AggregateSyntax(*t),
+            self._variable + self._mark("=") + (plain | quantile) + self._mark(")") + self._keyword("of") + event + scope,
+            lambda t: AggregateSyntax(t[0], t[1], t[3], t[4], t[5], t[6], t[2]),
         )
 
     def _window(self) -> pp.ParserElement:

@@ -143,7 +143,8 @@ class AbsentSyntax:
 
 @dataclass(frozen=True, slots=True)
 class AggregateSyntax:
-    """`and ?x = avg(E.?v) of E within …`; `argument` is None for `*`."""
+    """`and ?x = avg(E.?v) of E within …`; `argument` is None for `*`, `fraction` is the number of
+    `quantile(0.95, E.?v)`."""
 
     variable: Word
     function: Word
@@ -151,6 +152,7 @@ class AggregateSyntax:
     argument: tuple[Word, Word] | None
     event: EventSyntax
     scope: ScopeSyntax | None
+    fraction: Word | None = None
 
 
 ClauseSyntax: TypeAlias = ChooseSyntax | AbsentSyntax | AggregateSyntax

@@ -96,6 +96,8 @@ class FurthestFailure:
         if "'and'" in self.expected and (lower in ("each", "last", "first", "not") or _CLAUSE.match(text, self.offset)):
             missing = "and each" if word[0].isalnum() and lower not in scan.RESERVED else "and"
             return f"Is an and missing? A clause begins with and each, and last, and first, and not: {missing} {word} …"
+        if "'*'" in self.expected and word[0].isdigit():
+            return f"quantile alone takes a number: quantile({word}, E.?v). The others take an attribute: median(E.?v)."
         if _ASSIGNMENT.match(text, self.offset) and text[: self.offset].rstrip().endswith(";"):
             return f"Assignments are separated by commas, and ; ends the rule: , {word}.?…"
         if lower == "and" and "','" in self.expected and "'consuming'" in self.expected:
@@ -140,7 +142,11 @@ _CLAUSE: Final = re.compile(
 )
 _ASSIGNMENT: Final = re.compile(r"[^\W\d]\w*\s*\.\s*[?$]\w+\s*=")
 
+AGGREGATE_EXPECTED: Final = "count, sum, avg, min, max, median, quantile, variance or stddev"
+FRACTION_EXPECTED: Final = "a number from 0 to 1"
+
 _HINTS: Final = {
+    FRACTION_EXPECTED: "Write the fraction first: quantile(0.95, E.?v). The median is median(E.?v).",
     "'each'": "After `and` comes `each E`, `last E`, `first E`, `not E` or `?x = count(*) of E`.",
     "a unit of time": "Write durations like 5 min, 1 h 30 min or 250 ms.",
     "a duration": "Write `within 5 min from …` or an interval like `within [0, 5 min] from …`.",

@@ -256,7 +256,8 @@ class Config:
         inputs = tuple(
             InputStream(each.name, None if each.stream is None else stream_name(each.stream, settings.prefixes)) for each in settings.input
         )
-        return replace(spec, limits=Limits(**limits.model_dump()), inputs=inputs if has_units(spec.rules) else ()), problems
+        own = inputs if has_units(spec.rules) else ()
+        return replace(spec, limits=Limits(**limits.model_dump()), inputs=own, fires_at_end=settings.at_end == "fire"), problems
 
 
 def read_config(path: str, options: Sequence[str] = ()) -> Config:

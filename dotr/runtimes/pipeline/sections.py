@@ -283,6 +283,10 @@ class InputSection(Section):
         return value
 
 
+SHOW_ATTRIBUTES: Final = frozenset(("ndjson", "csv", "parquet"))
+"""The formats of outputs in which the attributes of events stand."""
+
+
 class OutputSection(Section):
     """Output stream."""
 
@@ -393,6 +397,11 @@ class Settings(Section):
     rules: list[str] = Field(min_length=1, description="rule and query files of any language (.dotr, .rspql, .lars, .epsparql); globs")
     windows: WindowsSection = Field(default=WindowsSection(), description="windows of continuous queries")
     limits: LimitsSection = Field(default=LimitsSection(), description="limits of an instant and of a record")
+    at_end: Literal["fire", "leave"] = Field(
+        default="fire",
+        description="the end of a bounded stream: delayed anchors, reports and points under way still come; leave: nothing comes after "
+        "the last instant",
+    )
     input: list[InputSection] = Field(min_length=1, description="input streams, merged by time")
     output: list[OutputSection] = Field(min_length=1, description="output streams; `events` chooses those of one")
     dead_letter: DeadLetter = Field(

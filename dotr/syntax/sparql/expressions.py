@@ -16,7 +16,7 @@ from rdflib.term import BNode, Literal, URIRef, Variable
 
 from dotr.errors.diagnostics import Diagnostic, did_you_mean
 from dotr.evaluation.expressions.casts import CASTS
-from dotr.evaluation.expressions.functions import FUNCTIONS
+from dotr.evaluation.expressions.functions import FUNCTIONS, MATH, MATH_FUNCTIONS
 from dotr.evaluation.expressions.regexes import unsupported_reason
 from dotr.evaluation.triples.index import HIDDEN
 from dotr.model.algebra import AggregateCall, Attribute, Call, Const, Exists, Expression, Pattern, Slot, TimeOf, Var, chain
@@ -280,10 +280,13 @@ class ExpressionReader:
         function = self.leaf_value(node.iri)
         name = function.term if isinstance(function, Const) else ""
         if name not in FUNCTIONS or (name.startswith(HIDDEN) and not self.is_of_rule_set):
-            hint = _cast_hint(name, token.text) or "Functions with an IRI are the casts, such as xsd:integer(?x)."
+            hint = _near_function(name, token.text) or (
+                f"Functions with an IRI are the casts, such as xsd:integer(?x), and those of <{MATH}>, such as math:sqrt(?x)."
+            )
             self.problem("Q115", f"unknown function {token.text}", token.span, hint)
         elif len(arguments) != FUNCTIONS[name].least or node.distinct:
-            self.problem("Q115", f"{token.text} takes one argument, and no DISTINCT", token.span)
+            count = ("no argument", "one argument", "two arguments")[FUNCTIONS[name].least]
+            self.problem("Q115", f"{token.text} takes {count}, and no DISTINCT", token.span)
         return Call(name, arguments)
 
     def _exists(self, node: ParseNode) -> Expression:
@@ -327,7 +330,9 @@ def signed_number(token: Token) -> Const:
     return Const(f'"{token.sign}{term[1:]}')
 
 
-def _cast_hint(name: Term, written: str) -> str:
-    """Return a hint with the closest cast, with the prefix of `written` if it has one."""
-    near = did_you_mean(name, list(CASTS))
-    return near if written.startswith("<") else near.replace(f"<{XSD}", f"{written.partition(':')[0]}:").replace(">", "")
+def _near_function(name: Term, written: str) -> str:
+    """Return a hint with the closest cast or function of doubles, with the prefix of `written` if it
+    has one."""
+    namespace, functions = (MATH, list(MATH_FUNCTIONS)) if name.startswith(f"<{MATH}") else (XSD, list(CASTS))
+    near = did_you_mean(name, functions)
+    return near if written.startswith("<") else near.replace(f"<{namespace}", f"{written.partition(':')[0]}:").replace(">", "")

@@ -156,8 +156,8 @@ def _clause(clause: Clause, places: Mapping[Label, str]) -> Hashable:
             return (_role(role, places), scope, mode, count)
         case Absent(role, _):
             return (_role(role, places), scope)
-        case Aggregate(_, function, distinct, attribute, role, _):
-            return (_role(role, places), scope, function.upper(), distinct, attribute)
+        case Aggregate(_, function, distinct, attribute, role, _, fraction):
+            return (_role(role, places), scope, function.upper(), distinct, attribute, fraction)
         case _:
             assert_never(clause)
 

@@ -20,13 +20,14 @@ from dotr.evaluation.codegen import define
 from dotr.evaluation.codegen.printer import printed
 from dotr.evaluation.codegen.tree import Assign, CodeNode, Emit, ForEach, Fork, GeneratedFunction, IfElse
 from dotr.evaluation.expressions import InlineConjunction, equality_key
+from dotr.evaluation.expressions.values.exact_sums import Moments, SortedNumbers
 from dotr.model.algebra import Expression
 from dotr.model.event_order import AttributeValues
 from dotr.model.time import Micros
 from dotr.temporal.matching.events import StoredEvent
 from dotr.temporal.matching.key_index import EventRun, ExtremumRun, SkipRun
 from dotr.temporal.matching.rule_search import ConstantTable, RowFinder
-from dotr.temporal.matching.sums import DistinctRun, SumRun
+from dotr.temporal.matching.sums import DistinctRun, StatisticRun, SumRun
 
 IndexKey: TypeAlias = str | int | tuple[str | int, ...] | None
 """The key of a run: one equality key, a tuple of several, or None for an index without
@@ -62,6 +63,8 @@ class Measure(Enum):
     ABOVE = "above"
     """The position of the next event whose number is above a bound."""
     BELOW = "below"
+    SORTED = "sorted"
+    MOMENTS = "moments"
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +98,8 @@ class IndexSpec:
                 return DistinctRun(position)
             case Measure.ABOVE | Measure.BELOW:
                 return SkipRun(position, self.measure is Measure.BELOW)
+            case Measure.SORTED | Measure.MOMENTS:
+                return StatisticRun(position, SortedNumbers if self.measure is Measure.SORTED else Moments)
 
 
 TRIM: Final = 128

@@ -79,11 +79,13 @@ class PositionalNegation:
 
 @dataclass(frozen=True, slots=True)
 class PositionalAggregate:
-    """An aggregate; `function` is in capitals, `attribute` is None for `count(*)`."""
+    """An aggregate; `function` is in capitals, `attribute` is None for `count(*)`, `fraction` is
+    that of QUANTILE."""
 
     function: str
     distinct: bool
     attribute: Variable | None
+    fraction: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -274,8 +276,8 @@ def normal_form(
                 return PositionalClause(part(place, role), PositionalSelection(mode, count or 1), scope)
             case Absent(role, _):
                 return PositionalClause(part(place, role), PositionalNegation(), scope)
-            case Aggregate(_, function, distinct, attribute, role, _):
-                return PositionalClause(part(place, role), PositionalAggregate(function.upper(), distinct, attribute), scope)
+            case Aggregate(_, function, distinct, attribute, role, _, fraction):
+                return PositionalClause(part(place, role), PositionalAggregate(function.upper(), distinct, attribute, fraction), scope)
             case _:
                 assert_never(clause)
 

@@ -1,23 +1,33 @@
-"""Sums and averages over any stretch of a run, exact or rounded once.
+"""Sums, averages, quantiles and variances over any stretch of a run, exact or rounded once.
 
 Idea: prefix sums, so that the sum of a stretch is a difference. Integers and decimals are summed
 exactly; doubles as whole multiples of the least double, so that the difference of two sums rounds
 once (Kulisch's exact accumulator, as Python integers). A prefix sum counts the types of values as
-well. For `distinct`, a multiset follows the window.
+well. For `distinct`, a multiset follows the window, and so do sorted numbers and moments.
 Invariant: the result is the exact sum rounded once, whatever the order of events.
-Cost: O(1) per event, O(log n) per query.
+Cost: O(1) per event, O(log n) per query; O(log n) per event that enters or leaves sorted numbers.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from decimal import Decimal, DecimalException
 from typing import TypeAlias
 
 from dotr.evaluation.expressions import AGGREGATES, VALUES, write
 from dotr.evaluation.expressions.operators import divide
 from dotr.evaluation.expressions.values.decimals import EXACT
-from dotr.evaluation.expressions.values.exact_sums import DECIMAL, DOUBLE, ExactSum, fixed_point_or_zero, float_type_of, kind_unit, total_of
+from dotr.evaluation.expressions.values.exact_sums import (
+    DECIMAL,
+    DOUBLE,
+    ExactSum,
+    Moments,
+    SortedNumbers,
+    fixed_point_or_zero,
+    float_type_of,
+    kind_unit,
+    total_of,
+)
 from dotr.evaluation.expressions.values.terms import NUMERIC, Number
 from dotr.model.terms import Term
 from dotr.model.time import Micros
@@ -25,6 +35,7 @@ from dotr.temporal.matching.events import StoredEvent
 from dotr.temporal.matching.key_index import EventRun
 
 OptionalTerms: TypeAlias = Sequence[Term | None]
+Statistic: TypeAlias = SortedNumbers | Moments
 
 
 def bound_terms(events: Sequence[StoredEvent], position: int) -> list[Term]:
@@ -32,9 +43,11 @@ def bound_terms(events: Sequence[StoredEvent], position: int) -> list[Term]:
     return [value for event in events if (value := event[2][position]) is not None]
 
 
-def aggregate_terms(function: str, distinct: bool, terms: OptionalTerms) -> Term | None:
+def aggregate_terms(function: str, distinct: bool, terms: OptionalTerms, fraction: str | None = None) -> Term | None:
     """The value of an aggregate over terms; without terms, COUNT and SUM are 0 and the others
     unbound."""
+    if fraction is not None:
+        return AGGREGATES[function](terms, distinct, fraction)
     return AGGREGATES[function](terms, distinct) if terms or function != "AVG" else None
 
 
@@ -178,3 +191,69 @@ class DistinctRun(EventRun):
             return aggregate_terms(function, True, list(follower.counts))
         total = follower.sum.total()
         return None if total is None else write(total if function == "SUM" else divide(total, number))
+
+
+class _Follower:
+    """The values of one window of a run, in any of its positions.
+
+    `counts` are those of terms if the window has distinct values, else None.
+    """
+
+    __slots__ = ("counts", "i", "j", "statistic")
+
+    def __init__(self, statistic: Statistic, distinct: bool, start: int) -> None:
+        self.i = self.j = start
+        self.counts: dict[Term, int] | None = {} if distinct else None
+        self.statistic = statistic
+
+    def change(self, term: Term, times: int) -> None:
+        """Inserts a term (`times` is 1), or deletes one (-1)."""
+        if (counts := self.counts) is not None:
+            number = counts[term] = counts.get(term, 0) + times
+            if not number:
+                del counts[term]
+            elif number > 1 or times < 0:
+                return
+        self.statistic.change(VALUES[term], times)
+
+
+class StatisticRun(EventRun):
+    """A run that answers quantiles (`SortedNumbers`) or variances (`Moments`): each window of a
+    clause has a follower, which moves with it.
+
+    A window that moves by more events than it has is filled again, so that no answer costs more
+    than to read its events.
+    """
+
+    __slots__ = ("_followers", "_position", "_statistic")
+
+    def __init__(self, position: int, statistic: type[SortedNumbers] | type[Moments]) -> None:
+        super().__init__()
+        self._position = position
+        self._statistic = statistic
+        self._followers: dict[tuple[Hashable, bool], _Follower] = {}
+
+    def drop(self, number: int) -> None:
+        for window, follower in self._followers.items():
+            moved = self._moved(window, max(number, follower.i), max(number, follower.j))
+            moved.i -= number
+            moved.j -= number
+        super().drop(number)
+
+    def statistic(self, near_far: Hashable, distinct: bool, low: Micros, high: Micros) -> Statistic:
+        """The numbers from `low` to `high` µs, both closed; `near_far` is the same for windows that
+        move alike."""
+        return self._moved((near_far, distinct), *self.slice_between(low, high)).statistic
+
+    def _moved(self, window: tuple[Hashable, bool], i: int, j: int) -> _Follower:
+        """The follower of a window, moved to the events `[i:j]`."""
+        follower = self._followers.get(window)
+        if follower is None or abs(i - follower.i) + abs(j - follower.j) > 2 * (j - i):
+            follower = self._followers[window] = _Follower(self._statistic(), window[1], i)
+        # From [3:7] to [5:8], event 7 is inserted, and events 3 and 4 are deleted; in between, nothing is deleted that is not there.
+        for event in [*self[i : follower.i], *self[follower.j : j]]:
+            follower.change(event[2][self._position], 1)  # type: ignore[arg-type]
+        for event in [*self[follower.i : i], *self[j : follower.j]]:
+            follower.change(event[2][self._position], -1)  # type: ignore[arg-type]
+        follower.i, follower.j = i, j
+        return follower

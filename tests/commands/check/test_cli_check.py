@@ -386,3 +386,28 @@ def test_accepted_warnings_are_left_out(project: Project) -> None:
     assert "warning" not in project.dotr("run", "c.yaml").err
     project.change("c.yaml", "D502", "D50")
     assert "C203 report.accept cannot be used: D50 is no code" in project.refused("check", "c.yaml")
+
+
+UNREAD = """PREFIX : <http://e/>
+query A = [ SELECT ?x ?v WHERE { ?x :v ?v } ]
+rule Up define Up = [ [] :v ?v ] from A with Up.?v = A.?v, Up.?x = A.?x
+"""
+
+
+@pytest.mark.parametrize(
+    ("outputs", "shown"), [("{ path: o.ndjson }", False), ("{ format: csv, path: o.csv }", False), ("{ format: trig, path: o.trig }", True)]
+)
+def test_unread_attribute_is_warned_of_where_no_output_shows_it(project: Project, outputs: str, shown: bool) -> None:
+    project.write("r.dotr", UNREAD)
+    project.write("a.ndjson", "")
+    config = CONFIG[: CONFIG.index("output:")] + f"output: [ {outputs} ]\nengine: local\n"
+    project.write("c.yaml", config)
+    assert ("D217" in project.dotr("check", "c.yaml").err) == shown
+    assert ("1 warning of the rules" in project.dotr("run", "c.yaml").err) == shown
+    assert "D217" in project.dotr("check", "r.dotr").err
+
+
+def test_attribute_that_another_unit_reads_is_no_unused_one(project: Project) -> None:
+    project.write("r.dotr", UNREAD)
+    project.write("l.lars", "PREFIX : <http://e/> Seen(?x) :- EVENT Up(?x AS ?x) IN [3 s] . REPORT NEW Seen(?x) .")
+    assert "D217" not in project.dotr("check", "r.dotr", "l.lars").err

@@ -78,6 +78,32 @@ def test_default_lateness_is_zero_and_relative_to_each_file(cars: Project) -> No
     assert warnings(cars) == ["input cars: lateness: 0 s loses 2 of 5 rows, 10 min none"]
 
 
+def late(project: Project, times: list[int], lateness: str) -> list[str]:
+    """The warnings of an input of integer times, with a lateness."""
+    project.write("cars.csv", "at,speed,road\n" + "".join(f"{time},12,A1\n" for time in times))
+    project.write("c.yaml", CONFIG.replace("10 min", lateness))
+    return [each for each in warnings(project) if "input cars" in each]
+
+
+def test_lateness_by_the_bulk_of_the_records(cars: Project) -> None:
+    day = 86_400
+    ordered = list(range(20_000 * day, 20_000 * day + 60))
+    with_jitter = [*ordered[:40], ordered[40] + 120, *ordered[41:]]
+    clocks = [*with_jitter, 0, 5, *range(ordered[-1] + 1, ordered[-1] + 200)]
+    two = "2 of 261 rows come 20,000 days late (first: cars.csv:62): their clock was not set?"
+    assert late(cars, clocks, "5 min") == [f"input cars: {two} lateness: 5 min loses these 2 alone"]
+    assert late(cars, clocks, "0 s") == [f"input cars: {two} lateness: 1 min 59 s loses these 2 alone"]
+    assert "Write lateness: 1 min 59 s. Correct their times, or accept the loss" in cars.dotr("check", "--data", "c.yaml").err
+    one = "1 of 3 rows comes 20,000 days late (first: cars.csv:3): its clock was not set? lateness: 0 s loses this one alone"
+    assert late(cars, [20_000 * day, 0, 20_000 * day + 1], "0 s") == [f"input cars: {one}"]
+    # Most of them late: one clock was ahead. A day for a few of many: a clock; for one of three: no wrong clock.
+    assert late(cars, [20_000 * day, 0, 1, 2, 3], "0 s") == ["input cars: lateness: 0 s loses 4 of 5 rows, 20000 d none"]
+    assert late(cars, [3 * day, 0, 3 * day], "0 s") == ["input cars: lateness: 0 s loses 1 of 3 rows, 3 d none"]
+    assert late(cars, [*range(9 * day, 9 * day + 200), 0], "0 s") == [
+        "input cars: 1 of 201 rows comes 9 days late (first: cars.csv:202): its clock was not set? lateness: 0 s loses this one alone"
+    ]
+
+
 def test_number_bounds_the_records_of_each_input(cars: Project) -> None:
     cars.change("c.yaml", "10 min", "0 s")
     answer = cars.dotr("check", "--data", "2", "c.yaml")

@@ -49,6 +49,8 @@ def test_predicate_or_class_one_letter_away(project: Project, query: str, messag
         "a name of its own": "?t :pressure 5",
         "twice": "?t :valeu 5 . ?r :valeu 6",
         "a digit": "?t :value2 5",
+        "a plural": "?t :values 5",
+        "a class in the plural": "?t a :Readings",
         "short": "?t :im ?r",
         "another namespace": "?t <http://f/valeu> 5",
         "an individual": "?t :in :valeu",

@@ -416,6 +416,9 @@ def test_timers_and_chains_are_explained(project: Project) -> None:
         ("avg(T.?v) of Temp as T between Before and Temp", "slides: sums so far, O(1) an event and O(log n) an answer"),
         ("max(distinct T.?v) of Temp as T within 1 h from Before", "slides: the greatest of each block of events"),
         ("sum(distinct T.?v) of Temp as T within 1 h from Temp", "slides: the window's values with their counts"),
+        ("median(T.?v) of Temp as T within 1 h from Temp", "slides: the window's numbers in their order, O(log n) an event"),
+        ("quantile(0.95, distinct T.?v) of Temp as T between Before and Temp", "slides: the window's numbers in their order"),
+        ("stddev(T.?v) of Temp as T within 1 h from Before", "slides: the window's sum and sum of squares, O(1) an event"),
         (
             "sum(distinct T.?v) of Temp as T within 1 h from Before",
             "computed again from the window's events at each anchor: what is distinct is counted only in windows that hang on the anchor",

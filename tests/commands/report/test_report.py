@@ -158,7 +158,7 @@ def test_dead_letters_are_shown_by_reason_with_examples(project: Project) -> Non
     assert (unreadable.reason, unreadable.count) == (Reason.UNREADABLE, 1)
     assert unreadable.examples[0].text == "nonsense"
     text = Text(page(data)).text
-    assert "an element 9 s later came before it" in text
+    assert "an element of 10 came before this one of 1" in text
     assert "nonsense" in text
 
 

@@ -134,7 +134,7 @@ def test_late_and_unreadable_elements_are_noted(project: Project) -> None:
     )
     assert project.dotr("test", "tests/t.yaml").out == (
         "ok     tests/t.yaml: one\n"
-        "       note: data/m.csv:3 is left out (late): an element 1 s later came before it; and 1 more\n"
+        "       note: data/m.csv:3 is left out (late): an element of 5 came before this one of 4; and 1 more\n"
         "1 passed, 0 failed\n"
     )
 

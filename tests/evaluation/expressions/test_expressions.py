@@ -8,6 +8,7 @@ from typing import Final
 import pytest
 
 from dotr.evaluation.expressions import aggregate, condition, conjunction, equality_key, evaluator, order_key
+from dotr.evaluation.expressions.functions import MATH
 from dotr.evaluation.expressions.regexes import unsupported_reason
 from dotr.evaluation.expressions.values.terms import VALUES
 from dotr.model.algebra import AggregateCall, Attribute, Bgp, Call, Const, Exists, Expression, TimeOf, Var
@@ -17,7 +18,7 @@ from dotr.syntax.sparql import parse_expression
 
 pytestmark = pytest.mark.core
 
-PREFIXES: Final = {"": "http://e/", "xsd": XSD}
+PREFIXES: Final = {"": "http://e/", "xsd": XSD, "math": MATH}
 
 
 @cache
@@ -45,6 +46,47 @@ def short(term: Term) -> str:
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
+        # XPath and XQuery Functions 3.1, section 4.8
+        ("math:pi()", "3.141592653589793E0"),
+        ("math:sqrt(2)", "1.4142135623730951E0"),
+        ("math:sqrt(0.25)", "5.0E-1"),
+        ("math:sqrt(xsd:float(4))", "2.0E0"),
+        ("math:sqrt(-1)", "NaN"),
+        ("math:sqrt(-0.0e0)", "-0.0E0"),
+        ("math:sqrt('4')", None),
+        ("math:sqrt(?x)", None),
+        ("math:exp(0)", "1.0E0"),
+        ("math:exp(1000)", "INF"),
+        ("math:exp(-1000)", "0.0E0"),
+        ("math:exp10(2)", "1.0E2"),
+        ("math:exp10(-1.0)", "1.0E-1"),
+        ("math:exp10(400)", "INF"),
+        ("math:log(0)", "-INF"),
+        ("math:log(-1)", "NaN"),
+        ("math:log(1)", "0.0E0"),
+        ("math:log10(1000)", "3.0E0"),
+        ("math:log10(-0.0e0)", "-INF"),
+        ("math:log10(xsd:double('INF'))", "INF"),
+        ("math:pow(2, 10)", "1.024E3"),
+        ("math:pow(-2, 3)", "-8.0E0"),
+        ("math:pow(-2.5e0, 0.5e0)", "NaN"),
+        ("math:pow(0, -1)", "INF"),
+        ("math:pow(-0.0e0, -3)", "-INF"),
+        ("math:pow(-0.0e0, -3.1e0)", "INF"),
+        ("math:pow(-10, 401)", "-INF"),
+        ("math:pow(-10, 400)", "INF"),
+        ("math:pow(1, xsd:double('NaN'))", "1.0E0"),
+        ("math:pow(xsd:double('NaN'), 0)", "1.0E0"),
+        ("math:pow(2, 'x')", None),
+        ("math:sin(0)", "0.0E0"),
+        ("math:cos(0)", "1.0E0"),
+        ("math:tan(xsd:double('INF'))", "NaN"),
+        ("math:sin(xsd:double('-INF'))", "NaN"),
+        ("math:asin(2)", "NaN"),
+        ("math:acos(1)", "0.0E0"),
+        ("math:atan(0)", "0.0E0"),
+        ("math:atan2(0, -1)", "3.141592653589793E0"),
+        ("math:atan2(-0.0e0, -1)", "-3.141592653589793E0"),
         # numbers are promoted integer → decimal → float → double, and written canonically
         ("1 + 2", "3"),
         ("1 + 2.0", "3:d"),

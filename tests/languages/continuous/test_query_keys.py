@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from dotr.engine.spec import ProgramSpec
 from dotr.languages.continuous.keys import query_key
 from dotr.languages.continuous.reading import compile_continuous
+from dotr.languages.programs import compile_program
 from dotr.model.places import Document
 
 pytestmark = pytest.mark.core
@@ -75,3 +77,24 @@ def test_istream_and_dstream_are_keyed_if_the_key_is_projected() -> None:
 def test_query_over_two_windows_has_one_partition() -> None:
     further = "FROM WINDOW ON :in [RANGE 10s ENTAILMENT NONE]"
     assert key_of("SELECT ?x", "{ ?x :p ?y }", further=further) is None
+
+
+@pytest.mark.parametrize(
+    ("datalog", "where", "reason"),
+    [
+        (
+            ":p(?x, ?z) :- :q(?x, ?z) .",
+            BLOCK,
+            "conclusions from several elements may join subjects: ENTAILMENT SNAPSHOT or NONE is closed element by element",
+        ),
+        ("", BLOCK, "the level of its window is not NONE or SNAPSHOT"),
+        ("", "{ WINDOW <w> { ?x :p ?y . ?y :q ?z } }", "its triple patterns do not all have one variable as subject"),
+    ],
+)
+def test_warning_names_conclusions_only_where_there_are_rules(datalog: str, where: str, reason: str) -> None:
+    text = f"REGISTER RSTREAM <out> AS SELECT ?x FROM NAMED WINDOW <w> ON :in [RANGE 10s] {where}"
+    rules = (Document("d.dlog", f"PREFIX : <http://example.org/>\n{datalog}"),) if datalog else ()
+    spec = ProgramSpec((Document("q.rspql", text),), rules, prefixes={"": "http://example.org/"})
+    (warning,) = [each for each in compile_program(spec).warnings if each.code == "W407"]
+    assert warning.message == f"query out has one partition: {reason}"
+    assert ("ENTAILMENT NONE" in warning.hint) == ("level" in reason)

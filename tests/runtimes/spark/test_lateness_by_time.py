@@ -146,4 +146,4 @@ def test_unreadable_graph_makes_no_instant_but_its_time_counts(tmp_path: Path) -
         (3, Reason.LATE, 5_000_000),
         (4, Reason.LATE, 4_000_000),
     ]
-    assert dead[1].why == "an element 4 s later came before it"
+    assert dead[1].why == "an element of 9 came before this one of 5"

@@ -143,3 +143,45 @@ def test_output_on_spark_equals_output_in_process(names: Sequence[str], tmp_path
 def labels(folder: Path) -> set[str]:
     """The labels of the events of a run in process."""
     return {json.loads(line)["event"] for line in text(folder / "local" / "out.ndjson").splitlines()}
+
+
+LEAVING = {
+    "r.dotr": """PREFIX : <http://e/>
+query A = [ SELECT ?v WHERE { ?x :v ?v } ]
+# dotr: allow D321 (all of them count)
+define Late = [ [] :v ?n ] from A delayed by 5 s and ?n = count(*) of A as Before within 10 s from A with Late.?n = ?n
+# dotr: allow D321 (all of them count)
+define Middle = [ [] :v ?n ] from Late and ?n = median(M.?v) of A as M within [0, 10 s] from Late with Middle.?n = ?n""",
+    "q.rspql": """PREFIX : <http://e/>
+REGISTER RSTREAM Q AS SELECT (COUNT(*) AS ?n) FROM NAMED WINDOW <w> ON <in> [RANGE 4s STEP 2s] WHERE { WINDOW <w> { ?x :v ?v } }""",
+}
+
+
+@pytest.mark.usefixtures("spark")
+def test_pipeline_that_leaves_at_the_end_does_so_on_spark(tmp_path: Path) -> None:
+    from dotr.runtimes.spark.run import run_spark
+
+    for name, content in LEAVING.items():
+        (tmp_path / name).write_text(content)
+    stream = [{"time": time, "graph": f":x :v {time} ."} for time in (2, 4, 7, 9, 30, 31)]
+    (tmp_path / "in.ndjson").write_text("".join(json.dumps(element) + "\n" for element in stream))
+    config = {
+        "name": "cases",
+        "prefixes": {"": "http://e/"},
+        "rules": list(LEAVING),
+        "at_end": "leave",
+        "input": [{"name": "in", "format": "ndjson", "path": "in.ndjson"}],
+        "output": [{"path": "out.ndjson"}, {"format": "nquads", "path": "out.nq"}],
+        "dead_letter": "rejected.ndjson",
+        "spark": {"master": "local[2]", "checkpoint": "checkpoint", "batch": 2},
+    }
+    (tmp_path / "cases.yaml").write_text(json.dumps(config))
+    here = run_local(pipeline(tmp_path, "local"), lambda totals: None)
+    there = run_spark(pipeline(tmp_path, "spark"), lambda totals: None)
+    assert text(tmp_path / "spark" / "out.ndjson") == text(tmp_path / "local" / "out.ndjson")
+    assert there == here
+    times = {event: [] for event in ("Late", "Middle", "Q")}  # type: dict[str, list[int]]
+    for line in text(tmp_path / "local" / "out.ndjson").splitlines():
+        times[json.loads(line)["event"]].append(json.loads(line)["time"])
+    assert times["Late"] == times["Middle"] == [7, 9, 12, 14]
+    assert max(times["Q"]) <= 31

@@ -440,9 +440,10 @@ def test_every_dead_letter_has_a_reason(project: Project) -> None:
     assert project.dotr("run", "c.yaml").code == 0
     letters = [json.loads(line) for line in project.read("dead.ndjson").splitlines()]
     assert [list(letter)[-1] for letter in letters] == ["error"] * 4
+    late = "an element of 1970-01-01T00:00:05Z came before this one of 1970-01-01T00:00:01Z"
     assert [(letter["reason"], letter["error"]) for letter in letters] == [
-        ("late", "an element 4 s later came before it; its date-time has no zone, and was read as UTC"),
-        ("late", "an element 4 s later came before it"),
+        ("late", f"{late}; its date-time has no zone, and was read as UTC"),
+        ("late", late),
         ("unreadable", "it is no JSON: expecting value at column 1"),
         ("limit", "it is nested too deeply: more than 64 brackets in each other (limits.nesting)"),
     ]

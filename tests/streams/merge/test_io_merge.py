@@ -92,7 +92,7 @@ def test_files_are_merged_and_rejected_records_are_dead_letters(tmp_path: Path) 
             "line": 3,
             "time": 2,
             "text": '{"time": 2, "graph": ""}',
-            "error": "an element 1 s later came before it",
+            "error": "an element of 3 came before this one of 2",
         },
         {
             "reason": "unreadable",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
+from fractions import Fraction
 from math import inf, nan, nextafter
 
 import pytest
@@ -11,13 +12,14 @@ from hypothesis import strategies as st
 
 from dotr.evaluation.expressions import VALUES, write
 from dotr.evaluation.expressions.operators import to_double
-from dotr.evaluation.expressions.values.exact_sums import rounded_once
+from dotr.evaluation.expressions.values.exact_sums import Moments, SortedNumbers, rounded_once
 from dotr.evaluation.expressions.values.terms import NUMERIC
 from dotr.model.terms import XSD, Term, literal
 from dotr.temporal.matching.event_store import trim
 from dotr.temporal.matching.events import StoredEvent
 from dotr.temporal.matching.key_index import EventRun, ExtremumRun, SkipRun
-from dotr.temporal.matching.sums import DistinctRun, SumRun, aggregate_terms
+from dotr.temporal.matching.sums import DistinctRun, StatisticRun, SumRun, aggregate_terms
+from tests.oracle.algebra import quantile, spread
 
 
 def integer(text: str) -> Term:
@@ -86,6 +88,34 @@ def test_every_slice_of_every_run_is_aggregated_exactly(data: st.DataObject) -> 
         assert isinstance(distinct, DistinctRun)
         for function in ("COUNT", "SUM", "AVG"):
             assert distinct.distinct(function, now, 1, 3) == aggregate_terms(function, True, recent)
+
+
+@settings(max_examples=400, deadline=None, derandomize=True, database=None)
+@given(st.data())
+def test_quantiles_and_variances_of_windows_that_move_in_any_way_are_those_of_the_judge(data: st.DataObject) -> None:
+    terms = data.draw(lists())
+    events = numbered(terms, data.draw(st.lists(st.integers(0, 9), min_size=len(terms), max_size=len(terms))))
+    ordered, moments = StatisticRun(0, SortedNumbers), StatisticRun(0, Moments)
+    fraction, distinct = data.draw(st.sampled_from(["0", "0.25", "0.5", "0.95", "1"])), data.draw(st.booleans())
+    begin = 0
+    for number, event in enumerate(events):
+        ordered.append(event)
+        moments.append(event)
+        if data.draw(st.integers(0, 4)) == 0 and number > begin:
+            begin += 1
+            ordered.drop(1)
+            moments.drop(1)
+        low, high = sorted(data.draw(st.tuples(st.integers(-1, 10), st.integers(-1, 10))))
+        inside = [term for e in events[begin : number + 1] if low <= e[0] <= high and (term := e[2][0]) is not None]
+        members = sorted(set(inside)) if distinct else inside
+        sorted_numbers, sums = ordered.statistic("w", distinct, low, high), moments.statistic("w", distinct, low, high)
+        assert isinstance(sorted_numbers, SortedNumbers)
+        assert isinstance(sums, Moments)
+        assert write(sorted_numbers.quantile(Fraction(fraction))) == quantile(members, Fraction(fraction))
+        assert write(sums.variance()) == spread(members, root=False)
+        assert write(sums.deviation()) == spread(members, root=True)
+        assert aggregate_terms("QUANTILE", distinct, inside, fraction) == quantile(members, Fraction(fraction))
+        assert aggregate_terms("STDDEV", distinct, inside) == spread(members, root=True)
 
 
 @settings(max_examples=300, deadline=None, derandomize=True, database=None)

@@ -53,6 +53,7 @@ class Knowledge:
     `contradictions`: those of the background alone.
     `loaded`, `derived`: the numbers of loaded triples, and of those that the closure added.
     `computes_terms`: rules compute terms, so that an instant may exceed its limit.
+    `has_rules`: there are rules, of Datalog files or of an entailment.
     >>> from dotr.model.algebra import Var
     >>> inside = TriplePattern(Var("c"), Const("<in>"), Var("b"))
     >>> at = TriplePattern(Var("a"), Const("<at>"), Var("c"))
@@ -70,6 +71,7 @@ class Knowledge:
     derived: int
     computes_terms: bool
     _closer: InstantCloser
+    has_rules: bool = False
 
     @classmethod
     def load(cls, triples: Iterable[Triple], rules: Sequence[DatalogRule], limit: int | None = None) -> Knowledge:
@@ -124,7 +126,7 @@ class Knowledge:
             closer = SameAsCloser(equality, rules, background, by_representatives=by_representatives)
         else:
             closer = Closer(RuleDispatch(filter(_has_atoms, rules)), background)
-        return cls(background, contradictions, loaded, len(background) - loaded, any(map(computes_terms, rules)), closer)
+        return cls(background, contradictions, loaded, len(background) - loaded, any(map(computes_terms, rules)), closer, bool(rules))
 
     @property
     def ignores_names(self) -> bool:

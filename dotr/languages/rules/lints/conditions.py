@@ -17,6 +17,7 @@ from typing import Final, NamedTuple, TypeAlias
 from dotr.errors.diagnostics import Diagnostic
 from dotr.evaluation.expressions import condition
 from dotr.evaluation.expressions.casts import CASTS
+from dotr.evaluation.expressions.functions import MATH, MATH_FUNCTIONS
 from dotr.evaluation.expressions.kinds import (
     ANYTHING,
     ObjectKinds,
@@ -145,6 +146,8 @@ def _operation_text(function: str) -> str:
     match function:
         case "!":
             return "the negation"
+        case _ if function in MATH_FUNCTIONS:
+            return f"math:{function[len(MATH) + 1 : -1]}(…)"
         case _ if function.startswith("<"):
             return f"xsd:{function[len(XSD) + 1 : -1]}(…)"
         case _ if function[0].isalpha() and not function.startswith("UNARY"):
@@ -346,7 +349,7 @@ ACCEPTED_KINDS: Final[Mapping[str, tuple[TermKinds, ...]]] = {
     **dict.fromkeys(("STRLEN", "UCASE", "LCASE", "ENCODE_FOR_URI", "CONCAT", "MD5", "SHA1", "SHA256", "SHA384", "SHA512"), (_PLAIN_TEXT,)),
     **dict.fromkeys(("STRSTARTS", "STRENDS", "CONTAINS", "STRBEFORE", "STRAFTER", "REGEX", "REPLACE", "LANGMATCHES"), (_PLAIN_TEXT,)),
     "SUBSTR": (_PLAIN_TEXT, _NUMBER),
-    **dict.fromkeys(("ABS", "CEIL", "FLOOR", "ROUND"), (_NUMBER,)),
+    **dict.fromkeys(("ABS", "CEIL", "FLOOR", "ROUND", *MATH_FUNCTIONS), (_NUMBER,)),
     **dict.fromkeys(("YEAR", "MONTH", "DAY", "HOURS", "MINUTES", "SECONDS", "TIMEZONE", "TZ"), (_MOMENT,)),
     **dict.fromkeys(("LANG", "LANGDIR", "DATATYPE"), (_PLAIN_LITERALS,)),
     "STR": (ANYTHING - _NO_TEXT,),
@@ -359,7 +362,7 @@ ACCEPTED_KINDS: Final[Mapping[str, tuple[TermKinds, ...]]] = {
 }
 """The kinds that each function accepts by argument; the last entry is for all further ones."""
 
-NUMERIC_AGGREGATES: Final = ("sum", "avg")
+NUMERIC_AGGREGATES: Final = ("sum", "avg", "median", "quantile", "variance", "stddev")
 
 
 class MisusedArgument(NamedTuple):

@@ -43,7 +43,7 @@ from dotr.model.terms import RDF_TYPE, Label, Variable
 from dotr.model.traverse import conjuncts, subexpressions, walk
 
 _ORDER: Final = frozenset({"<", "<=", ">", ">="})
-_OF_NUMBERS: Final = frozenset({"sum", "avg", "min", "max"})
+_OF_NUMBERS: Final = frozenset({"sum", "avg", "min", "max", "median", "quantile", "variance", "stddev"})
 _TYPE: Final = Const(RDF_TYPE)
 
 

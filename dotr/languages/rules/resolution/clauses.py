@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import replace
+from decimal import Decimal
 from typing import Final, assert_never
 
 from dotr.errors.diagnostics import Diagnostic, did_you_mean
+from dotr.evaluation.expressions.values.decimals import plain
 from dotr.languages.codes import RuleCode
 from dotr.languages.rules.program import ProgramDraft, RoleDraft, RoleOrigin, RuleDraft, warning
 from dotr.languages.rules.resolution.attributes import did_you_mean_variable
@@ -30,11 +33,13 @@ from dotr.model.traverse import free_variables
 from dotr.syntax import scan
 from dotr.syntax.quantities import InvalidDuration, duration_of, lexical_duration
 
-FUNCTIONS = ("count", "sum", "avg", "min", "max")
+FUNCTIONS = ("count", "sum", "avg", "min", "max", "median", "quantile", "variance", "stddev")
+_OTHER_NAMES: Final = {"average": "avg", "mean": "avg", "percentile": "quantile", "var": "variance", "std": "stddev", "stdev": "stddev"}
+_FRACTION: Final = re.compile(r"[0-9]+(?:\.[0-9]+)?|\.[0-9]+")
 
 
 def check_clauses(program: ProgramDraft) -> ProgramDraft:
-    """Report D209 to D211, D217 and D305 to D307."""
+    """Report D209 to D211, D217, D236 and D305 to D307."""
     read = _attributes_read(program)
     problems: list[Diagnostic] = []
     for rule in program.rules:
@@ -53,13 +58,30 @@ def _clause_problems(rule: RuleDraft) -> Iterator[Diagnostic]:
             case AggregateSyntax(_, function, _, argument):
                 name = function.text.lower()
                 if name not in FUNCTIONS:
-                    hint = f"Aggregates are {', '.join(FUNCTIONS)}. {did_you_mean(name, FUNCTIONS)}".rstrip()
+                    meant = f"Did you mean {_OTHER_NAMES[name]}?" if name in _OTHER_NAMES else did_you_mean(name, FUNCTIONS)
+                    hint = f"Aggregates are {', '.join(FUNCTIONS)}. {meant}".rstrip()
                     yield Diagnostic(RuleCode.UNKNOWN_AGGREGATE, f"there is no aggregate {function.text}", function.span, hint)
                 elif argument is None and name != "count":
                     hint = f"Only count takes *. Write {name}({clause.event.label.text}.?v)."
                     yield Diagnostic(RuleCode.AGGREGATE_OF_EVERYTHING, f"{name} of * has no meaning", function.span, hint)
+                elif clause.fraction is not None and argument is not None:
+                    yield from _fraction_problems(clause.fraction, f"{argument[0].text}.?{argument[1].text}")
             case _:
                 pass
+
+
+def _fraction_problems(fraction: Word, of: str) -> Iterator[Diagnostic]:
+    """The error for a fraction that is no decimal from 0 to 1, with the number that it may mean."""
+    text = fraction.text.strip("\"'")
+    number = Decimal(text.rstrip("%")) if re.fullmatch(r"[0-9]{1,9}(\.[0-9]{1,9})?([eE][+-]?[0-9])?%?", text) else None
+    if _FRACTION.fullmatch(fraction.text) and Decimal(fraction.text) <= 1:
+        return
+    if number is not None and (text.endswith("%") or number > 1):
+        number /= 100
+    hint = "The fraction is a decimal from 0 to 1, without sign or exponent" + (
+        f": quantile({plain(number)}, {of})." if number is not None and number <= 1 else "."
+    )
+    yield Diagnostic(RuleCode.NO_FRACTION, f"{fraction.text} is no fraction", fraction.span, hint)
 
 
 def _assignment_problems(rule: RuleDraft, read: frozenset[Variable]) -> Iterator[Diagnostic]:

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from decimal import Decimal
 from typing import TypeAlias, TypeVar, assert_never
 
+from dotr.evaluation.expressions.values.decimals import plain
 from dotr.languages.rules.program import ProgramDraft, RoleDraft, RoleOrigin, RuleDraft
 from dotr.languages.rules.syntax import AbsentSyntax, AggregateSyntax, BetweenSyntax, ChooseSyntax, ClauseSyntax, WindowSyntax
 from dotr.model.algebra import Expression
@@ -148,7 +150,8 @@ def _clause(clause: ClauseSyntax, role: RoleDraft, emitter: _RoleEmitter) -> Cla
             return Absent(emitted, _scope(role))
         case AggregateSyntax(variable, function, distinct, argument):
             attribute = argument[1].text if argument is not None else None
-            return Aggregate(variable.text, function.text.lower(), distinct, attribute, emitted, _scope(role))
+            fraction = plain(Decimal(clause.fraction.text)) if clause.fraction is not None else None
+            return Aggregate(variable.text, function.text.lower(), distinct, attribute, emitted, _scope(role), fraction)
         case _:
             assert_never(clause)
 

@@ -95,9 +95,11 @@ def task_lines(job: Job, task: Task) -> list[SparkRow]:
             stage_two.add(time, instant, items)
     lines = stage_two.lines()
     longest = program.longest_gap
+    # LAST_MICRO is the end of the stream, after which delayed anchors and reports still come; one less is the end of a batch.
+    until: Micros | None = LAST_MICRO - 1 if task.closed == LAST_MICRO and not program.spec.fires_at_end else task.closed
     for key in (key for layer in range(job.layers) for key in job.keys(layer)):
-        if task.closed is not None:
-            lines.append(SparkRow(key, RowKind.CLOSED, task.closed, b""))
+        if until is not None:
+            lines.append(SparkRow(key, RowKind.CLOSED, until, b""))
         if times and program.timed:
             lines.append(span_row(key, times, longest))
     lines += dead_letters.rows(-1)

@@ -24,6 +24,7 @@ import sys
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from itertools import count, repeat
 from operator import itemgetter
 from typing import Any, Final, NamedTuple, TypeAlias
@@ -538,7 +539,7 @@ class RuleMatcherEmitter(CandidateEmitter):
         self.request_index(place, constraints, measure, aggregate.attribute)
         self.look_up_run(place, constraints, required=False)
         self.bounds(place, clause.scope)
-        nothing = self.bind_global(aggregate_terms(aggregate.function, aggregate.distinct, []), "k")
+        nothing = self.bind_global(aggregate_terms(aggregate.function, aggregate.distinct, [], aggregate.fraction), "k")
         if quick is not None:
             self.line(f"if c{place} is None: g{place} = {nothing}")
             if not constraints.equal:
@@ -585,6 +586,12 @@ class RuleMatcherEmitter(CandidateEmitter):
                 return Measure.SUM, f"c{place}.sum({window})"
             case ("AVG", False):
                 return Measure.SUM, f"c{place}.avg({window})"
+            case ("MEDIAN" | "QUANTILE", distinct):
+                fraction = self.bind_global(Fraction(aggregate.fraction or "0.5"))
+                return Measure.SORTED, f"write(c{place}.statistic({_window(scope)}, {distinct}, {window}).quantile({fraction}))"
+            case ("VARIANCE" | "STDDEV", distinct):
+                result = "variance" if aggregate.function == "VARIANCE" else "deviation"
+                return Measure.MOMENTS, f"write(c{place}.statistic({_window(scope)}, {distinct}, {window}).{result}())"
             case _ if isinstance(scope, PositionalWindow) and scope.reference == 0 and self.is_up_to_now(place):
                 return Measure.DISTINCT, f"c{place}.distinct({aggregate.function!r}, {self.match_time(0)}, {scope.near}, {scope.far})"
             case _:
@@ -679,8 +686,15 @@ def _keys_equal(positions: int) -> Callable[..., bool]:
     return all_pure
 
 
+def _window(scope: PositionalWindow | PositionalBetween) -> str:
+    """The source of a value that is equal for windows that move alike: those from the anchor, 10
+    to 0 µs back, are `(0, 0, 10)`."""
+    return repr((scope.reference, scope.near, scope.far) if isinstance(scope, PositionalWindow) else (scope.first, scope.second))
+
+
 def _aggregate_events(aggregate: PositionalAggregate, position: int | None) -> Callable[[Sequence[StoredEvent]], Term | None]:
     """An aggregate over a list of events."""
     if position is None:
         return lambda events: write(len(events))
-    return lambda events: aggregate_terms(aggregate.function, aggregate.distinct, [event[2][position] for event in events])
+    function, distinct, fraction = aggregate.function, aggregate.distinct, aggregate.fraction
+    return lambda events: aggregate_terms(function, distinct, [event[2][position] for event in events], fraction)
