@@ -46,6 +46,7 @@ def execute(options: argparse.Namespace) -> int:
     from dotr.runtimes.pipeline.build import build
     from dotr.runtimes.pipeline.config import read_config
     from dotr.runtimes.pipeline.output_files import OutputLocks
+    from dotr.syntax.rendering import step_names
 
     print_message = print_json if options.progress == "json" else print_stderr
     stopped, figures, dead_letters = "Stopped before anything was read.", LatestFigures("", ""), None
@@ -65,6 +66,9 @@ def execute(options: argparse.Namespace) -> int:
             pipeline = build(config, fresh=options.fresh, on_spark=engine == "spark", locks=stack.enter_context(OutputLocks()))
             figures.clock, dead_letters = pipeline.clock, pipeline.dead_letters
             figures.rules = pipeline.program.unit_names
+            figures.steps = {
+                rule.name: step_names(rule.clauses, has_condition=rule.condition is not None) for rule in pipeline.program.rules.rules
+            }
             print_notices([*pipeline.program.notices, *pipeline.notices], print_message)
             warnings = sum(warning.code not in config.settings.report.accept for warning in pipeline.program.warnings)
             if warnings and not options.quiet:
@@ -88,7 +92,7 @@ def execute(options: argparse.Namespace) -> int:
         if overall.elements or options.rules:
             from dotr.runtimes.monitoring.rule_summary import unit_lines
 
-            for each in unit_lines(pipeline.program, overall, options.config, every=options.rules):
+            for each in unit_lines(pipeline.program, overall, options.config, every=options.rules, clock=pipeline.clock):
                 print_stderr(each)
     return _exit_code(totals, pipeline.dead_letters, print_message)
 
