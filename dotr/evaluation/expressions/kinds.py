@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from enum import Enum
 from typing import Final, TypeAlias, assert_never
 
+from dotr.evaluation.expressions.functions import ELAPSED, SECONDS
 from dotr.evaluation.expressions.values.terms import NUMERIC, read
 from dotr.model.algebra import (
     AggregateCall,
@@ -86,6 +87,7 @@ _RESULTS: Final[Mapping[str, TermKinds]] = {
     "SUBJECT": _NODE,
     "TRIPLE": _TRIPLE,
     **{f"<{XSD}{name}>": _NUMBER for name in ("integer", "decimal", "float", "double")},
+    **dict.fromkeys((SECONDS, ELAPSED), _NUMBER),
     f"<{XSD}string>": _STRING,
     f"<{XSD}boolean>": _BOOLEAN,
 }
