@@ -60,6 +60,7 @@ def number(draw: Draw, terms: Terms, depth: int) -> str:
         lambda: f"({pick(draw, '-+')} ({number(draw, terms, below)}))",
         lambda: f"STRLEN({text(draw, terms, below)})",
         lambda: f"{pick(draw, ('YEAR', 'MONTH', 'DAY', 'HOURS', 'MINUTES', 'SECONDS'))}({moment(draw, terms, below)})",
+        lambda: f"<urn:dotr:function:seconds>({length(draw, terms, below)})",
         lambda: f"xsd:{pick(draw, CASTS[:4])}({operand(draw, terms, below)})",
     )
 

@@ -46,13 +46,7 @@ class Bound:
     def terms(self) -> list[str]:
         """`M.?v` for every attribute bound, and the times."""
         named = [f"{label}.?{v}" for label, names in self.attributes.items() for v in names]
-        labels = list(self.attributes)
-        elapsed = (
-            []
-            if not labels
-            else [f"elapsed({labels[-1]}, {labels[0]})", f"<urn:dotr:function:seconds>(time({labels[0]}) - time({labels[-1]}))"]
-        )
-        return [*named, *(f"time({label})" for label in labels), *elapsed]
+        return [*named, *(f"time({label})" for label in self.attributes)]
 
     def meets(self, shared: Shared) -> bool:
         return all(name in self.attributes.get(label, ()) for label, name in shared.expects)

@@ -215,6 +215,12 @@ RULES: tuple[ErrorCode, ...] = (
         InFiles((("example.rspql", _HOT + "REGISTER RSTREAM More AS SELECT ?x FROM WINDOW ON <Hot> [NOW] { ?x ?p ?y }\n"),)),
     ),
     _rule(
+        "D235",
+        "elapsed of something else than two labels",
+        "`elapsed(A, B)` is the number of seconds from the event A to the event B, of two labels that the rule binds.",
+        "Name two labels; of two values, subtract one from the other: `<urn:dotr:function:seconds>(?to - ?from)`.",
+    ),
+    _rule(
         "D301",
         "No window",
         "Every clause needs a window: a range of distances, and the event from which they are measured.",
