@@ -47,6 +47,7 @@ def execute(options: argparse.Namespace) -> int:
     from dotr.runtimes.pipeline.config import read_config
     from dotr.runtimes.pipeline.output_files import OutputLocks
     from dotr.runtimes.pipeline.sections import SHOW_ATTRIBUTES
+    from dotr.syntax.rendering import step_names
 
     print_message = print_json if options.progress == "json" else print_stderr
     stopped, figures, dead_letters = "Stopped before anything was read.", LatestFigures("", ""), None
@@ -66,6 +67,9 @@ def execute(options: argparse.Namespace) -> int:
             pipeline = build(config, fresh=options.fresh, on_spark=engine == "spark", locks=stack.enter_context(OutputLocks()))
             figures.clock, dead_letters = pipeline.clock, pipeline.dead_letters
             figures.rules = pipeline.program.unit_names
+            figures.steps = {
+                rule.name: step_names(rule.clauses, has_condition=rule.condition is not None) for rule in pipeline.program.rules.rules
+            }
             print_notices([*pipeline.program.notices, *pipeline.notices], print_message)
             shows = any(section.format in SHOW_ATTRIBUTES for section in config.settings.output)
             known = {*config.settings.report.accept, *(["D217"] if shows else [])}
@@ -91,7 +95,7 @@ def execute(options: argparse.Namespace) -> int:
         if overall.elements or options.rules:
             from dotr.runtimes.monitoring.rule_summary import unit_lines
 
-            for each in unit_lines(pipeline.program, overall, options.config, every=options.rules):
+            for each in unit_lines(pipeline.program, overall, options.config, every=options.rules, clock=pipeline.clock):
                 print_stderr(each)
     return _exit_code(totals, pipeline.dead_letters, print_message)
 

@@ -37,6 +37,7 @@ class RuleCode(StrEnum):
     NEVER_BOUND = "D219"  # warning
     UNUSED_QUERY = "D220"  # warning
     UNUSED_AGGREGATE = "D221"  # warning
+    ELAPSED_ARGUMENTS = "D235"
     NO_FRACTION = "D236"
     NOT_ALL_INTERNAL = "D240"
 

@@ -55,6 +55,13 @@ def compile_program(spec: ProgramSpec, keeping: CachePolicy | StoreFile | None =
     Raises:
         Refused: with every problem of every file.
     """
+    from dotr.syntax.sparql import unit_of_times
+
+    with unit_of_times(spec.unit):
+        return _compile_program(spec, keeping)
+
+
+def _compile_program(spec: ProgramSpec, keeping: CachePolicy | StoreFile | None) -> CompiledProgram:
     from dotr.languages.allowances import allowances, without_allowed
     from dotr.languages.declarations import nothing_said
     from dotr.syntax.datalog import parse_datalog

@@ -9,6 +9,7 @@ from typing import Final, assert_never
 
 from dotr.errors.diagnostics import did_you_mean
 from dotr.evaluation.expressions import without_lengths
+from dotr.evaluation.expressions.functions import ELAPSED, SECONDS
 from dotr.model.algebra import Attribute, Call, Const, Exists, Expression, TimeOf, Var, is_chain
 from dotr.model.rules import Absent, Aggregate, Between, Choose, Clause, Window
 from dotr.model.terms import RDF_TYPE, WELL_KNOWN, XSD, Label, Prefixes, Term, Triple, Variable, is_triple, rename_blanks, triple_parts
@@ -190,7 +191,10 @@ def expression_text(expression: Expression, prefixes: Prefixes) -> str:
             return "NOT EXISTS { … }" if negated else "EXISTS { … }"
         case Call(function, _) if function.startswith("length "):
             return expression_text(without_lengths(expression), prefixes)
+        case Call(function, (TimeOf(start), TimeOf(end), *_)) if function == ELAPSED:
+            return f"elapsed({start}, {end})"
         case Call(function, arguments):
+            arguments = arguments[:1] if function == SECONDS else arguments  # without the unit
             return _call(function, [_operand(argument, function, prefixes) for argument in arguments], prefixes)
         case _:
             assert_never(expression)

@@ -158,9 +158,13 @@ class StageTwo:
         return self._operator.counter()
 
     def rule_counts(self, counter: LayerCounter) -> dict[str, RuleCounts]:
-        """The counts by the name of the rule, of rules with an anchor, an event or a partial
-        match."""
-        return {name: counts for name, counts in counter.counts(self._names).items() if counts.anchors or counts.events or counts.furthest}
+        """The counts by the name of the rule, of rules with an anchor, an event, a partial match
+        or an error."""
+        return {
+            name: counts
+            for name, counts in counter.counts(self._names).items()
+            if counts.anchors or counts.events or counts.furthest or counts.errors
+        }
 
     def next_due(self, state: State) -> Micros | None:
         """The time of the next delayed anchor; None: there is none."""

@@ -107,6 +107,7 @@ CONSTRUCTS = (
     "error logic",
     "exact decimals",
     "time(L)",
+    "elapsed",
     "consuming",
     "consuming, simultaneous anchors",
     "consuming, all bindings of an anchor first",

@@ -64,6 +64,30 @@ def test_every_rule_has_a_line_on_request(folder: Path, capsys: pytest.CaptureFi
     assert summary_lines(capsys, "--rules", "--quiet") == []
 
 
+FALLS = """
+query Temp = [ SELECT ?room ?v WHERE { ?r b:value ?v ; b:of ?room } ]
+rule Fall define Fall = [ dotr_id a b:Fall ] from Temp and ?max = max(Past.?v) of Temp as Past within 3 min from Temp
+if Temp.?v < 0.5 * ?max || ?max > 90
+rule Drop define Drop = [ dotr_id a b:Drop ] from Temp as Now and each Temp as Past [ FILTER(?v > Now.?v + 20) ] within 3 min from Now
+rule Rise define Rise = [ dotr_id a b:Rise ] from Temp as Now and last Temp as Past [ FILTER(?v < Now.?v - 5) ] within 1 min from Now
+"""
+
+
+def test_errors_of_conditions_are_counted_and_the_first_is_told(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    values = ["20", '"n/a"', "19", "18", "17", "16", "30"]
+    write(FALLS, [f"[] b:value {value} ; b:of b:room ." for value in values])
+    assert summary_lines(capsys)[1:] == [
+        'Rule Fall never fired: 7 anchors, 0 after if, 5 by errors at if, first at 60: "n/a" is text. '
+        "dotr why-not bms.yaml --rule Fall --at 60",
+        'Rule Drop never fired: 7 anchors, 0 after Past, 4 by errors at Past, first at 60: "n/a" is text. '
+        "dotr why-not bms.yaml --rule Drop --at 60",
+        'Rule Rise: 7 anchors, 1 event; 2 by errors at Past, first at 60: "n/a" is text. dotr why-not bms.yaml --rule Rise --at 60',
+    ]
+    assert main(["run", "bms.yaml", "--fresh", "--progress", "json"]) == 0
+    rules = [json.loads(line) for line in capsys.readouterr().err.splitlines() if line.startswith("{")][-1]["rules"]
+    assert [each.get("errors") for each in rules] == [{"if": 5}, {"Past": 4}, {"Past": 2}]
+
+
 def test_labels_of_other_languages_have_lines_too(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Units of three languages, and a rule that depends on one of them as it on the rule."""
     write(

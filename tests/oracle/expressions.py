@@ -118,7 +118,27 @@ def call(expression: Call, scope: Scope) -> Term:
     terms = [evaluate(a, scope) for a in arguments]
     if name.startswith(MATH):
         return function(name, terms)
+    match name.removeprefix("<urn:dotr:function:"):
+        case "elapsed>":
+            return term_of(Number("decimal", micros(terms[1], scope.clock) - micros(terms[0], scope.clock)))
+        case "seconds>":
+            value = value_of(terms[0])
+            if isinstance(value, Duration):
+                return term_of(Number("decimal", value.seconds))
+            if isinstance(value, Moment):
+                raise Err
+            return term_of(Number("decimal", micros(terms[0], scope.clock)))
     return cast(iri_text(name), terms[0]) if name.startswith("<") and name.endswith(">") else function(name.upper(), terms)
+
+
+def micros(term: Term, clock: Clock) -> Fraction:
+    """The seconds of a time as a term: a date-time since 1970, or an exact number of units."""
+    value = value_of(term)
+    if isinstance(value, Moment):
+        return value.seconds
+    if isinstance(value, Number) and value.kind in ("integer", "decimal"):
+        return Fraction(value.value) * clock.unit.value / 1_000_000
+    raise Err
 
 
 def decided(value: bool | None) -> Term:

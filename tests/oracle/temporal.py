@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
 from dotr.model.algebra import Attribute, Call, Const, Expression, TimeOf, Var
 from dotr.model.rules import Absent, Aggregate, Between, Choose, EventSource, Mode, Role, Rule, Source, Window
 from dotr.model.templates import Blank, Fresh, TemplateSlot, TemplateTerm
-from dotr.model.terms import Label, Term, Triple, Variable
+from dotr.model.terms import TRUE, Label, Term, Triple, Variable
 from dotr.model.time import Clock, Micros
 from tests.oracle.algebra import aggregate_terms, quantile, spread
 from tests.oracle.expressions import Scope, computed, holds
@@ -71,11 +71,13 @@ class Over:
 
 @dataclass
 class Counts:
-    """The counts of a rule: anchors, the bindings left after each clause and `if`, and events."""
+    """The counts of a rule: anchors, the bindings left after each clause and `if`, events, and the bindings that end at each of
+    them (from 1) while a condition is an error."""
 
     anchors: int = 0
     after: Counter[int] = field(default_factory=Counter)
     events: int = 0
+    errors: Counter[int] = field(default_factory=Counter)
 
 
 @dataclass
@@ -140,11 +142,13 @@ def fire(rule: Rule, now: Micros, history: History) -> list[Output]:
         bindings = [Binding({rule.anchor.label: anchor}, {}, {rule.anchor.label: (anchor,)})]
         over: set[Over] = set()
         tried = 0
+        errors: Counter[int] = Counter()
         for place, clause in enumerate(rule.clauses):
             extended: list[Binding] = []
             for binding in bindings:
                 tried += len(candidates_tried(rule, clause, binding, history))
                 further = list(extend(rule, clause, binding, history))
+                errors[place + 1] += isinstance(clause, Choose) and not further and errs(rule, clause, binding, history)
                 if isinstance(clause, Choose) and binding.chosen * len(further) > history.matches:
                     over = over or {Over(now, rule.name, reported(rule, anchor), clause.role.label)}  # the first such clause
                 else:
@@ -152,11 +156,13 @@ def fire(rule: Rule, now: Micros, history: History) -> list[Output]:
             bindings = extended
             counts.after[place] += len(bindings)
         if tried > history.probes:
-            over, bindings = {Over(now, rule.name, reported(rule, anchor), None)}, []
+            over, bindings, errors = {Over(now, rule.name, reported(rule, anchor), None)}, [], Counter()
         history.over |= over
         complete = [b for b in bindings if rule.condition is None or holds(rule.condition, scope(b, history))]
         if rule.condition is not None:
             counts.after[len(rule.clauses)] += len(complete)
+            errors[len(rule.clauses) + 1] += sum(is_error([rule.condition], scope(b, history)) for b in bindings)
+        counts.errors += errors
         counts.events += len(complete)
         outputs += [output(rule, now, b, history) for b in complete]
         # Consumption takes effect only now. Consuming the anchor has no effect: each anchor is seen once.
@@ -173,10 +179,31 @@ def scope(binding: Binding, history: History) -> Scope:
 
 def constrained(role: Role, candidate: OracleEvent, binding: Binding, history: History) -> bool:
     """True if a candidate satisfies its constraints, over its own attributes as variables and the labels bound before."""
+    inner = candidate_scope(role, candidate, binding, history)
+    return all(holds(constraint, inner) for constraint in role.constraints)
+
+
+def candidate_scope(role: Role, candidate: OracleEvent, binding: Binding, history: History) -> Scope:
     events = {**binding.events, role.label: candidate}
     seen = {label: (h.time, h.attributes) for label, h in events.items()}
-    inner = Scope(candidate.attributes, {**seen, **{label: (0, result) for label, result in binding.results.items()}}, history.clock)
-    return all(holds(constraint, inner) for constraint in role.constraints)
+    return Scope(candidate.attributes, {**seen, **{label: (0, result) for label, result in binding.results.items()}}, history.clock)
+
+
+def is_error(conditions: Sequence[Expression], inner: Scope) -> bool:
+    """True if a conjunction is an error: none of the conditions is false, and one has no truth."""
+    truths = [computed(Call("!", (each,)), inner) for each in conditions]
+    return TRUE not in truths and None in truths
+
+
+def errs(rule: Rule, clause: Choose, binding: Binding, history: History) -> bool:
+    """True if the conditions of a candidate that name another event are an error. The equality of an attribute with another event's
+    selects the candidates, as do the conditions without another event."""
+    every = [each for constraint in clause.role.constraints for each in conjuncts(constraint)]
+    known = selecting(clause.role)
+    lane = candidates(rule, replace(clause.role, constraints=tuple(known)), clause.window, binding, history)
+    taken = {h.identity for h in binding.events.values()}
+    rest = [each for each in every if each not in known]
+    return any(is_error(rest, candidate_scope(clause.role, h, binding, history)) for h in lane if h.identity not in taken)
 
 
 def candidates(rule: Rule, role: Role, where: Window | Between, binding: Binding, history: History) -> list[OracleEvent]:
@@ -253,12 +280,7 @@ def candidates_tried(rule: Rule, clause: Choose | Absent | Aggregate, binding: B
     role = clause.role
     where = clause.window if isinstance(clause, Choose) else clause.scope
     every = [each for constraint in role.constraints for each in conjuncts(constraint)]
-    keys: dict[Variable, Expression] = {}
-    for constraint in every:
-        name = equated(constraint)
-        if name is not None:
-            keys.setdefault(name, constraint)
-    known = [each for each in every if each in keys.values() or not names_other(each, role.label)]
+    known = selecting(role)
     lane = candidates(rule, replace(role, constraints=tuple(known)), where, binding, replace(history, consumed=set()))
     good = {h.identity for h in candidates(rule, role, where, binding, history)}
     if isinstance(clause, Aggregate):
@@ -273,6 +295,17 @@ def candidates_tried(rule: Rule, clause: Choose | Absent | Aggregate, binding: B
     taken = {h.identity for h in binding.events.values()}
     lane = lane[::-1] if clause.mode is Mode.LAST else lane
     return until(lane, good - taken, clause.count or 1)
+
+
+def selecting(role: Role) -> list[Expression]:
+    """The conditions by which events are looked up: an equality for each attribute, and those that name no other event."""
+    every = [each for constraint in role.constraints for each in conjuncts(constraint)]
+    keys: dict[Variable, Expression] = {}
+    for constraint in every:
+        name = equated(constraint)
+        if name is not None:
+            keys.setdefault(name, constraint)
+    return [each for each in every if each in keys.values() or not names_other(each, role.label)]
 
 
 def until(lane: list[OracleEvent], good: set[tuple[object, Micros, int]], count: int) -> list[OracleEvent]:

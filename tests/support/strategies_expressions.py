@@ -65,6 +65,7 @@ def number(draw: Draw, terms: Terms, depth: int) -> str:
         lambda: f"<{MATH}{pick(draw, ('pow', 'atan2'))}>({number(draw, terms, below)}, {number(draw, terms, below)})",
         lambda: f"<{MATH}pi>()",
         lambda: f"{pick(draw, ('YEAR', 'MONTH', 'DAY', 'HOURS', 'MINUTES', 'SECONDS'))}({moment(draw, terms, below)})",
+        lambda: f"<urn:dotr:function:seconds>({length(draw, terms, below)})",
         lambda: f"xsd:{pick(draw, CASTS[:4])}({operand(draw, terms, below)})",
     )
 

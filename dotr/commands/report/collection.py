@@ -206,14 +206,13 @@ class _Collector:
         rules = self._program.rules.rules
         counts = self._engine.rule_counts
         totals = Totals(rules=counts, terms=frozenset(self._terms.terms))
-        lines = rule_lines(self._program, totals, self._replay.name, every=True)
+        lines = rule_lines(self._program, totals, self._replay.name, every=True, clock=self._replay.clock)
         for rule, line in zip(rules, lines[: len(rules)], strict=True):  # lines on other units follow
             count, first, last = self._spans.get((LaneKind.RULE, rule.name), (0, None, None))
             place = rule.span.file_line
             own = counts.get(rule.name, RuleCounts())
-            funnel = (
-                tuple(zip(step_names(rule.clauses, has_condition=rule.condition is not None), own.after, strict=True)) if own.after else ()
-            )
+            steps = step_names(rule.clauses, has_condition=rule.condition is not None)
+            funnel = tuple(zip(steps, own.after, strict=True)) if own.after else ()
             yield RuleSummary(
                 rule.name,
                 f"(internal) {rule.documentation}".rstrip() if rule.internal else rule.documentation,
@@ -223,7 +222,7 @@ class _Collector:
                 last,
                 own.anchors,
                 funnel,
-                own.errors,
+                {steps[place - 1]: number for place, number in own.errors.items()},
                 "" if count else _reason(line),
             )
         for unit in self._program.units:

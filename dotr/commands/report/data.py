@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import NamedTuple
 
@@ -73,7 +73,7 @@ class RuleSummary:
     """A rule in the table.
 
     `funnel`: the bindings left after each clause and the condition, empty where they are not
-    counted. `errors`: bindings at which the condition raises an error. `reason_not_fired`: the
+    counted. `errors`: by clause, bindings that end at an error of a condition. `reason_not_fired`: the
     reason why a rule without an event never fired.
     """
 
@@ -85,7 +85,7 @@ class RuleSummary:
     last: Micros | None
     anchors: int
     funnel: tuple[tuple[str, int], ...] = ()
-    errors: int = 0
+    errors: Mapping[str, int] = field(default_factory=dict)
     reason_not_fired: str = ""
 
 

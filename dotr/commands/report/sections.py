@@ -126,7 +126,8 @@ def _funnel(rule: RuleSummary, data: ReportData) -> Iterable[Child]:
         steps += [", " if steps else "", element("b", f"{count:,} after {where}", class_="stop") if stopped else f"{count:,} after {where}"]
         before = count
     if rule.errors:
-        steps.append(f" ({_counted(rule.errors, 'error')})")
+        told = [f"{_counted(number, 'error')} at {where}" for where, number in rule.errors.items()]
+        steps.append(f" ({', '.join(told)})")
     if steps:
         yield element("span", *steps, class_="funnel")
     if rule.reason_not_fired:

@@ -10,6 +10,7 @@ from dotr.evaluation.expressions.compile import (
     inline_conjunction,
     query_with_lengths,
     query_without_lengths,
+    truth_of,
     with_lengths,
     without_lengths,
 )
@@ -31,6 +32,7 @@ __all__ = [
     "query_with_lengths",
     "query_without_lengths",
     "sort_key",
+    "truth_of",
     "with_lengths",
     "without_lengths",
     "write",

@@ -37,7 +37,7 @@ from dotr.evaluation.expressions.sort_keys import ConstantSet
 from dotr.evaluation.expressions.values.datetimes import Duration
 from dotr.evaluation.expressions.values.terms import EXACT_TYPES, NUMERIC, VALUES, read, write
 from dotr.evaluation.limits import counted, counted_above_short
-from dotr.model.algebra import Attribute, Call, Const, Exists, Expression, Select, TimeOf, Var, is_chain
+from dotr.model.algebra import Attribute, Call, Const, Exists, Expression, Select, TimeOf, Var, fold_balanced, is_chain
 from dotr.model.terms import FALSE, TRUE, XSD, Label, Term, is_literal, is_triple, literal
 from dotr.model.traverse import conjuncts, operands, transform, with_changed_expressions
 
@@ -120,6 +120,19 @@ def conjunction(expressions: Sequence[Expression], parameters: Sequence[Paramete
             truth = code.truth(conjunct)
             code.add(SkipIf(f"{truth} is not True"))
     code.add(Return("True"))
+    return code.function()
+
+
+def truth_of(expressions: Sequence[Expression], parameters: Sequence[Parameter]) -> Callable[..., bool | None]:
+    """Compiles expressions to the truth of their conjunction, which is None where it is an error.
+
+    >>> five = Const('"5"^^<http://www.w3.org/2001/XMLSchema#integer>')
+    >>> high = truth_of([Call(">", (Var("v"), five)), Call("BOUND", (Var("w"),))], [Var("v"), Var("w")])
+    >>> high(five.term, five.term), high('"n/a"', five.term), high('"n/a"', None)
+    (False, None, False)
+    """
+    code = _ExpressionWriter(parameters)
+    code.add(Return(code.truth(fold_balanced(expressions, lambda a, b: Call("&&", (a, b))))))
     return code.function()
 
 

@@ -19,9 +19,9 @@ from pyoxigraph import NamedNode
 from dotr.evaluation.expressions import identity, regexes, strings
 from dotr.evaluation.expressions.casts import CASTS
 from dotr.evaluation.expressions.operators import to_double
-from dotr.evaluation.expressions.values.datetimes import Date, DateTime, DayTime, Time, zone_name
+from dotr.evaluation.expressions.values.datetimes import Date, DateTime, DayTime, Duration, Time, YearMonth, zone_name
 from dotr.evaluation.expressions.values.decimals import EXACT
-from dotr.evaluation.expressions.values.terms import NUMERIC, Iri, Lang, Number, Single, Value
+from dotr.evaluation.expressions.values.terms import EXACT_TYPES, NUMERIC, Iri, Lang, Number, Single, Value
 from dotr.evaluation.limits import fits
 from dotr.evaluation.triples.generalised import property_of_literals
 from dotr.model.terms import (
@@ -39,6 +39,8 @@ from dotr.model.terms import (
     triple_parts,
     triple_term,
 )
+
+_MICROS: Final = 1_000_000
 
 
 class ArgumentForm(Enum):
@@ -297,7 +299,36 @@ def _tz(a: Any) -> str | None:
     return zone_name(a) if type(a) in (DateTime, Date, Time) else None
 
 
+def _length(a: Any, unit: int = _MICROS) -> Decimal | None:
+    """The seconds of a duration without months, or of a number of units (µs).
+
+    >>> _length(90, 60_000_000), _length(DayTime(0, Decimal("1.5"))), _length("90")
+    (Decimal('5400'), Decimal('1.5'), None)
+    """
+    if isinstance(a, Duration):
+        return Decimal(a.seconds) if not a.months and type(a) is not YearMonth else None
+    return EXACT.divide(EXACT.multiply(Decimal(a), Decimal(unit)), Decimal(_MICROS)) if type(a) in EXACT_TYPES else None
+
+
+def _elapsed(start: Any, end: Any, unit: int = _MICROS) -> Decimal | None:
+    """The seconds from a time to another, each a date-time or an integer of a unit (µs).
+
+    >>> _elapsed(1_000, 2_500, 1_000)
+    Decimal('1.5')
+    """
+    times = [
+        Decimal(each.instant) if type(each) is DateTime else _length(each, unit) if type(each) is int else None for each in (start, end)
+    ]
+    return None if times[0] is None or times[1] is None else EXACT.subtract(times[1], times[0])
+
+
 _ANY_NUMBER: Final = 1 << 16
+
+SECONDS: Final = "<urn:dotr:function:seconds>"
+"""The seconds of a duration, or of a number of units of time."""
+ELAPSED: Final = "<urn:dotr:function:elapsed>"
+"""`elapsed(A, B)`: the seconds from the time of a label to that of another. The last argument of
+both functions is the length of a unit of integer times in µs; left out, it is a second."""
 
 FUNCTIONS: Final[dict[str, Function]] = {
     "STR": _function(_str, (_T,), _V),
@@ -351,6 +382,8 @@ FUNCTIONS: Final[dict[str, Function]] = {
     "SHA512": _function(strings.sha512, (_V,), _V),
     **{name: _function(cast, (_V,), _V) for name, cast in CASTS.items()},
     **MATH_FUNCTIONS,
+    SECONDS: Function(_length, (_V, _V), _V, 1, 2),
+    ELAPSED: Function(_elapsed, (_V, _V, _V), _V, 2, 3),
     # Functions of the rule sets alone (`*.dlog` beside the entailment).
     "<urn:dotr:hidden:property>": _function(property_of_literals, (_T,), _T),
     "<urn:dotr:hidden:encoded>": _function(identity.encoded, (_T,), _V),

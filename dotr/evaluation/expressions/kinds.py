@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from enum import Enum
 from typing import Final, TypeAlias, assert_never
 
-from dotr.evaluation.expressions.functions import MATH_FUNCTIONS
+from dotr.evaluation.expressions.functions import ELAPSED, MATH_FUNCTIONS, SECONDS
 from dotr.evaluation.expressions.values.terms import NUMERIC, read
 from dotr.model.algebra import (
     AggregateCall,
@@ -88,6 +88,7 @@ _RESULTS: Final[Mapping[str, TermKinds]] = {
     "TRIPLE": _TRIPLE,
     **{f"<{XSD}{name}>": _NUMBER for name in ("integer", "decimal", "float", "double")},
     **dict.fromkeys(MATH_FUNCTIONS, _NUMBER),
+    **dict.fromkeys((SECONDS, ELAPSED), _NUMBER),
     f"<{XSD}string>": _STRING,
     f"<{XSD}boolean>": _BOOLEAN,
 }

@@ -323,7 +323,8 @@ class _RecordingLayer(RecordedLayer):
         errors."""
         for group in state.counter.groups:
             if self._number in group.by_rule:
-                return group.anchors + group.by_rule[self._number], group.bindings
+                errors = 0 if self._rule.condition is None else group.errors_of_condition(self._number)
+                return group.anchors + group.by_rule[self._number], (*group.bindings, errors)
         raise AssertionError("a rule that is counted has a group of its own")
 
     def _firing(self, time: Micros, match: Match) -> RecordedFiring:

@@ -216,6 +216,12 @@ RULES: tuple[ErrorCode, ...] = (
         InFiles((("example.rspql", _HOT + "REGISTER RSTREAM More AS SELECT ?x FROM WINDOW ON <Hot> [NOW] { ?x ?p ?y }\n"),)),
     ),
     _rule(
+        "D235",
+        "elapsed of something else than two labels",
+        "`elapsed(A, B)` is the number of seconds from the event A to the event B, of two labels that the rule binds.",
+        "Name two labels; of two values, subtract one from the other: `<urn:dotr:function:seconds>(?to - ?from)`.",
+    ),
+    _rule(
         "D236",
         "The fraction of a quantile is no decimal from 0 to 1",
         "`quantile(0.95, E.?v)` has at its first place a decimal from 0 to 1, without sign or exponent. It is written in the rule: no "

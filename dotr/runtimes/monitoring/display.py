@@ -179,6 +179,7 @@ def json_report(figures: Figures, *, final: bool = False) -> str:
         "fallbacks": totals.fallbacks,
         "rules": [
             {"rule": name, "anchors": counts.anchors, "events": counts.events}
+            | ({"errors": {figures.step(name, place): number for place, number in counts.errors.items()}} if counts.errors else {})
             for name in figures.rules
             for counts in [totals.rules.get(name, RuleCounts())]
         ],

@@ -175,6 +175,7 @@ class Figures:
     - `seconds`: since the start of the run.
     - `rules`: the names of the rules, in the order of the files.
     - `clock`: the format of the pipeline's times.
+    - `steps`: the names of the clauses of each rule, and `if`.
     """
 
     pipeline: str
@@ -184,12 +185,18 @@ class Figures:
     progress: RunProgress = field(default_factory=RunProgress)
     rules: tuple[str, ...] = ()
     clock: Clock = field(default_factory=Clock)
+    steps: Mapping[str, Sequence[str]] = field(default_factory=dict)
+
+    def step(self, rule: str, place: int) -> str:
+        """The name of a clause of a rule by its place, from 1; the place where it has no name."""
+        names = self.steps.get(rule, ())
+        return names[place - 1] if 0 < place <= len(names) else str(place)
 
 
 class LatestFigures:
     """Holder of the latest figures.
 
-    `clock`, `rules` and the callback `on_change` are set by the run. `on_change` is called after
+    `clock`, `rules`, `steps` and the callback `on_change` are set by the run. `on_change` is called after
     each update of the totals, in the thread of the run.
     """
 
@@ -200,6 +207,7 @@ class LatestFigures:
         self._totals = Totals()
         self._progress = RunProgress()
         self.clock = Clock()
+        self.steps: Mapping[str, Sequence[str]] = {}
         self.rules: tuple[str, ...] = ()
         self.on_change: Callable[[], None] = lambda: None
 
@@ -214,4 +222,6 @@ class LatestFigures:
 
     def read(self) -> Figures:
         """The figures of this moment; callable in any thread."""
-        return Figures(self._pipeline, self._engine, time.monotonic() - self._started, self._totals, self._progress, self.rules, self.clock)
+        return Figures(
+            self._pipeline, self._engine, time.monotonic() - self._started, self._totals, self._progress, self.rules, self.clock, self.steps
+        )

@@ -11,8 +11,10 @@ from typing import Final, assert_never
 
 from dotr.engine.program import CompiledProgram
 from dotr.engine.stream_terms import MOST_TERMS, TermDependencies, anchor_queries
+from dotr.evaluation.expressions.values.times import format_time
 from dotr.model.rules import EventSource, FactSource, Rule, Source
 from dotr.model.terms import Prefixes, Term
+from dotr.model.time import Clock
 from dotr.runtimes.monitoring.display import count_text
 from dotr.runtimes.monitoring.totals import Totals
 from dotr.syntax.rendering import step_names, term_text
@@ -23,27 +25,29 @@ MOST_LINES: Final = 10
 """Limit of the rules, labels and terms that are listed."""
 
 
-def unit_lines(program: CompiledProgram, totals: Totals, config: str, *, every: bool) -> list[str]:
+def unit_lines(program: CompiledProgram, totals: Totals, config: str, *, every: bool, clock: Clock) -> list[str]:
     """Lines about rules, and about labels of other units, without an event; arguments as those of
     `rule_lines`."""
-    return rule_lines(program, totals, config, every=every) + _label_lines(program, totals, config, every=every)
+    return rule_lines(program, totals, config, every=every, clock=clock) + _label_lines(program, totals, config, every=every)
 
 
-def rule_lines(program: CompiledProgram, totals: Totals, config: str, *, every: bool) -> list[str]:
-    """Lines about rules without an event, in the order of the rules: at most ten, and the number of
+def rule_lines(program: CompiledProgram, totals: Totals, config: str, *, every: bool, clock: Clock) -> list[str]:
+    """Lines about rules without an event, or with errors of conditions, in the order of the rules: at most ten, and the number of
     the others.
 
     Args:
         totals: those of the run; on Spark, of all runs from the checkpoint's beginning.
         config: the path of the configuration as the user wrote it, for the suggested command.
         every: True for a line about every rule, with or without events.
+        clock: the format of the pipeline's times.
     """
-    rules = program.rules.rules if every else [rule for rule in program.rules.rules if not _counts(totals, rule).events]
-    shown = rules if every else rules[:MOST_LINES]
-    missing_terms = _MissingTerms(program, totals) if any(not _counts(totals, rule).anchors for rule in shown) else None
-    lines = [_line(rule, _counts(totals, rule), missing_terms, config) for rule in shown]
-    if len(rules) > len(shown):
-        lines.append(f"{len(rules) - len(shown)} more {_verb(len(rules) - len(shown))} never fired: --rules shows every rule.")
+    silent = [rule for rule in program.rules.rules if not _counts(totals, rule).events]
+    failing = [rule for rule in program.rules.rules if _counts(totals, rule).events and _counts(totals, rule).errors]
+    rules = program.rules.rules if every else [*silent[:MOST_LINES], *failing[: max(0, MOST_LINES - len(silent))]]
+    missing_terms = _MissingTerms(program, totals) if any(not _counts(totals, rule).anchors for rule in rules) else None
+    lines = [_line(rule, _counts(totals, rule), missing_terms, config, clock) for rule in rules]
+    if not every and len(silent) > MOST_LINES:
+        lines.append(f"{len(silent) - MOST_LINES} more {_verb(len(silent) - MOST_LINES)} never fired: --rules shows every rule.")
     return lines
 
 
@@ -71,18 +75,25 @@ def _counts(totals: Totals, rule: Rule) -> RuleCounts:
     return totals.rules.get(rule.name, RuleCounts())
 
 
-def _line(rule: Rule, counts: RuleCounts, missing_terms: _MissingTerms | None, config: str) -> str:
+def _line(rule: Rule, counts: RuleCounts, missing_terms: _MissingTerms | None, config: str, clock: Clock) -> str:
     """The line about a rule."""
+    steps = step_names(rule.clauses, has_condition=rule.condition is not None)
+    errors, command = "", f" dotr why-not {shlex.quote(config)} --rule {rule.name}"
+    if counts.first_error is not None:
+        _, first, _, reason = counts.first_error
+        time = format_time(first, clock)
+        counted = [f"{count:,} by errors at {steps[place - 1]}" for place, count in counts.errors.items()]
+        errors = f"{', '.join(counted)}, first at {time}: {reason}"
+        command = f"{command} --at {time}"
     if counts.events:
-        return f"Rule {rule.name}: {count_text(counts.anchors, 'anchor')}, {count_text(counts.events, 'event')}."
-    command = f" dotr why-not {shlex.quote(config)} --rule {rule.name}"
+        told = f"; {errors}.{command}" if errors else "."
+        return f"Rule {rule.name}: {count_text(counts.anchors, 'anchor')}, {count_text(counts.events, 'event')}{told}"
     if not counts.anchors and missing_terms is not None:
         missing = missing_terms.sentence(rule)
         if missing or not rule.anchor.constraints:
             return f"Rule {rule.name} never fired: its anchor {rule.anchor.origin} has no {_kind(rule.anchor.source)}.{missing or command}"
-    steps = step_names(rule.clauses, has_condition=rule.condition is not None)
     stopped = f", 0 after {steps[min(counts.furthest, len(steps) - 1)]}" if counts.anchors and steps else ""
-    return f"Rule {rule.name} never fired: {count_text(counts.anchors, 'anchor')}{stopped}.{command}"
+    return f"Rule {rule.name} never fired: {count_text(counts.anchors, 'anchor')}{stopped}{f', {errors}' if errors else ''}.{command}"
 
 
 def _kind(source: Source) -> str:

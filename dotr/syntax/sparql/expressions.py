@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Final
 
 from rdflib import RDF as RDFLIB_RDF
@@ -16,12 +18,13 @@ from rdflib.term import BNode, Literal, URIRef, Variable
 
 from dotr.errors.diagnostics import Diagnostic, did_you_mean
 from dotr.evaluation.expressions.casts import CASTS
-from dotr.evaluation.expressions.functions import FUNCTIONS, MATH, MATH_FUNCTIONS
+from dotr.evaluation.expressions.functions import ELAPSED, FUNCTIONS, MATH, MATH_FUNCTIONS, SECONDS
 from dotr.evaluation.expressions.regexes import unsupported_reason
 from dotr.evaluation.triples.index import HIDDEN
 from dotr.model.algebra import AggregateCall, Attribute, Call, Const, Exists, Expression, Pattern, Slot, TimeOf, Var, chain
 from dotr.model.places import Span
-from dotr.model.terms import RDF, XSD, Term, iri, literal_parts, triple_term
+from dotr.model.terms import RDF, XSD, Term, iri, literal, literal_parts, triple_term
+from dotr.model.time import Unit
 from dotr.syntax.sparql.grammar import ParseNode
 from dotr.syntax.sparql.keywords import AGGREGATES, FUNCTION_SYNONYMS
 from dotr.syntax.sparql.quoted_triples import QUOTED_TRIPLE, with_quoted_parts
@@ -30,6 +33,20 @@ from dotr.syntax.sparql.tokens import Annotation, MatchTokens, Quoted, SparqlTok
 _LEAVES: Final = {URIRef(RDF + name): iri(RDF + name) for name in ("type", "first", "rest", "nil")}
 _PLACEHOLDER: Final = re.compile(r"t([0-9]+)")
 _CHAIN_NODES: Final = {"ConditionalOrExpression", "ConditionalAndExpression", "AdditiveExpression", "MultiplicativeExpression"}
+
+
+_UNIT: ContextVar[Unit] = ContextVar("unit", default=Unit.SECOND)
+
+
+@contextmanager
+def unit_of_times(unit: Unit) -> Iterator[None]:
+    """Context in which `elapsed` and `seconds` are parsed with a unit of integer times. Where the
+    unit is a second, they have no further argument."""
+    token = _UNIT.set(unit)
+    try:
+        yield
+    finally:
+        _UNIT.reset(token)
 
 
 class ExpressionReader:
@@ -281,12 +298,15 @@ class ExpressionReader:
         name = function.term if isinstance(function, Const) else ""
         if name not in FUNCTIONS or (name.startswith(HIDDEN) and not self.is_of_rule_set):
             hint = _near_function(name, token.text) or (
-                f"Functions with an IRI are the casts, such as xsd:integer(?x), and those of <{MATH}>, such as math:sqrt(?x)."
+                f"Functions with an IRI are the casts, such as xsd:integer(?x), those of <{MATH}>, such as math:sqrt(?x), and "
+                f"{SECONDS}(?duration)."
             )
             self.problem("Q115", f"unknown function {token.text}", token.span, hint)
         elif len(arguments) != FUNCTIONS[name].least or node.distinct:
             count = ("no argument", "one argument", "two arguments")[FUNCTIONS[name].least]
             self.problem("Q115", f"{token.text} takes {count}, and no DISTINCT", token.span)
+        elif name in (SECONDS, ELAPSED) and _UNIT.get() is not Unit.SECOND:
+            return Call(name, (*arguments, Const(literal(str(_UNIT.get().value), XSD + "integer"))))
         return Call(name, arguments)
 
     def _exists(self, node: ParseNode) -> Expression:

@@ -12,14 +12,16 @@ Source: SPARQL 1.1, section 19.8 (terminals).
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
 from functools import cache
+from itertools import accumulate
 from typing import Final
 from urllib.parse import urljoin
 
 from dotr.errors.diagnostics import Diagnostic, did_you_mean
+from dotr.evaluation.expressions.functions import ELAPSED
 from dotr.model.algebra import Attribute, Const, TimeOf, Var
 from dotr.model.places import Span
 from dotr.model.terms import ESCAPE_HINT, WELL_KNOWN, XSD, invalid_escape, iri, literal, unescaped
@@ -304,6 +306,8 @@ def _read_word(result: TokenScan, lexemes: list[Lexeme], position: int) -> int:
         full_span = result.span_at(lexeme.start, lexemes[position + 3].end)
         result.tokens.append(Token(SparqlTokenKind.REFERENCE, full_span.text, full_span, TimeOf(texts[1])))
         return 4
+    if has_references and lower == "elapsed" and texts[:1] == ["("]:
+        return _read_elapsed(result, lexemes[position:])
     upper = lexeme.text.upper()
     if upper in result.dialect.refused:
         code, reason, hint = result.dialect.refused[upper]
@@ -318,6 +322,29 @@ def _read_word(result: TokenScan, lexemes: list[Lexeme], position: int) -> int:
         result.report("Q103", f"unknown word {lexeme.text}", lexeme.start, lexeme.end, _word_hint(upper, result.dialect))
     result.tokens.append(Token(SparqlTokenKind.WORD, lexeme.text, result.span_at(lexeme.start, lexeme.end)))
     return 1
+
+
+def _read_elapsed(result: TokenScan, lexemes: Sequence[Lexeme]) -> int:
+    """Append the tokens of `elapsed(A, B)`, those of the function of `time(A)` and `time(B)`, or
+    report other arguments (D235); return the number of lexemes."""
+    marks, labels = [each.text for each in lexemes[1:6:2]], [each.group for each in lexemes[2:6:2]]
+    if marks != ["(", ",", ")"] or labels != ["word", "word"]:
+        depths = accumulate((each.text == "(") - (each.text == ")") for each in lexemes[1:])
+        length = next((number for number, depth in enumerate(depths, 2) if not depth), len(lexemes))
+        start, end = lexemes[0].start, lexemes[length - 1].end
+        hint = "elapsed(A, B) is the number of seconds from the event A to the event B; of values, subtract one from the other."
+        result.report("D235", "elapsed takes two labels of the rule", start, end, hint)
+        result.tokens.append(Token(SparqlTokenKind.LITERAL, "elapsed", result.span_at(start, end), Const(literal("0", XSD + "decimal"))))
+        return length
+    for each in lexemes[:6]:
+        span = result.span_at(each.start, each.end)
+        if each is lexemes[0]:
+            result.tokens.append(Token(SparqlTokenKind.IRI, each.text, span, Const(ELAPSED)))
+        elif each.group == "word":
+            result.tokens.append(Token(SparqlTokenKind.REFERENCE, each.text, span, TimeOf(each.text)))
+        else:
+            result.tokens.append(Token(SparqlTokenKind.MARK, each.text, span))
+    return 6
 
 
 def _word_hint(upper: str, dialect: Dialect) -> str:

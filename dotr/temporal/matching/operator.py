@@ -430,8 +430,9 @@ class Operator:
         anchor = anchor_of(start)
         while len(matches) > before and matches[-1][2][0] is anchor:
             matches.pop()
+        indexes, counter = state.indexes[group.number], state.counter.groups[group.number]
+        counter.forget(anchor)
         if isinstance(error, AnchorLimitExceeded | LimitExceeded):
-            indexes, counter = state.indexes[group.number], state.counter.groups[group.number]
             self.failures += match_exactly(group.matcher, indexes, start, state, buffer, counter)
             if isinstance(error, LimitExceeded):  # the matches so far have as much computed text
                 buffer.emit()
@@ -449,9 +450,11 @@ class Operator:
             group.find(iter((start,)), indexes, state.consumed, buffer.matches, buffer.base, again)
         except (AnchorLimitExceeded, LimitExceeded):
             del buffer.matches[mark:]
+            counter.forget(anchor_of(start))
             self.failures += match_exactly(group.matcher, indexes, start, state, buffer, counter)
         except Exception as error:
             del buffer.matches[mark:]
+            counter.forget(anchor_of(start))
             if len(group.rules) == 1:
                 self.failures.append(RuleFailure(group.rules[0], anchor_of(start), error_line(error)))
             else:

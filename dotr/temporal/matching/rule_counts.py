@@ -14,13 +14,27 @@ ns an event.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import accumulate
 from operator import add
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
+
+from dotr.evaluation.expressions.kinds import TermKind, kinds_text, term_kind
+from dotr.model.terms import Term
+from dotr.model.time import Micros
+from dotr.temporal.matching.events import StoredEvent
 
 if TYPE_CHECKING:  # totals are read by processes that match no rule
     from dotr.temporal.matching.rule_search import TableRow
+
+FirstError: TypeAlias = tuple[bool, Micros, int, str]
+"""True where a value is unbound, the time of an anchor (µs), the place of the clause at which a
+condition of it erred (`if` is the last place, 0 the anchor), and the reason. So a value of another
+kind precedes one that is not there."""
+
+_UNBOUND: Final = "a value is unbound"
+
+_KEPT_ERRORS: Final = 4096
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,32 +47,63 @@ class RuleCounts:
         furthest: the number of clauses that at least one binding has passed, 0 where none has
             passed the first; `if` counts as a clause. It stops growing once the rule has fired.
         after: the bindings left after each clause and `if`; empty unless the rule is counted so.
-        errors: bindings at which `if` raises an error; 0 unless `after` is counted.
+        errors: by place of the clause (`if` is the last), the bindings that end there while a
+            condition is an error: that of `if`, or of a candidate's constraints that name another
+            event. A clause without such an error is left out.
+        first_error: the least error (`FirstError`); None without errors.
     """
 
     anchors: int = 0
     events: int = 0
     furthest: int = 0
     after: tuple[int, ...] = ()
-    errors: int = 0
+    errors: Mapping[int, int] = field(default_factory=dict)
+    first_error: FirstError | None = None
 
     def __add__(self, other: RuleCounts) -> RuleCounts:
         """
         >>> RuleCounts(anchors=2, furthest=1, after=(1, 0)) + RuleCounts(anchors=3, events=1, furthest=2, after=(2, 1))
-        RuleCounts(anchors=5, events=1, furthest=2, after=(3, 1), errors=0)
+        RuleCounts(anchors=5, events=1, furthest=2, after=(3, 1), errors={}, first_error=None)
         """
         after = tuple(map(add, self.after, other.after)) if self.after and other.after else self.after or other.after
         furthest = max(self.furthest, other.furthest)
-        return RuleCounts(self.anchors + other.anchors, self.events + other.events, furthest, after, self.errors + other.errors)
+        errors = {place: self.errors.get(place, 0) + other.errors.get(place, 0) for place in sorted({*self.errors, *other.errors})}
+        first = min((each for each in (self.first_error, other.first_error) if each is not None), default=None)
+        return RuleCounts(self.anchors + other.anchors, self.events + other.events, furthest, after, errors, first)
 
 
 def added_counts(counts: Mapping[str, RuleCounts], other: Mapping[str, RuleCounts]) -> dict[str, RuleCounts]:
     """The sums of the counts of each rule, by its name.
 
     >>> added_counts({"A": RuleCounts(1)}, {"A": RuleCounts(2, 1), "B": RuleCounts(4)})["A"]
-    RuleCounts(anchors=3, events=1, furthest=0, after=(), errors=0)
+    RuleCounts(anchors=3, events=1, furthest=0, after=(), errors={}, first_error=None)
     """
     return {**counts, **{name: counts[name] + count if name in counts else count for name, count in other.items()}}
+
+
+class ConditionError(NamedTuple):
+    """An error of a condition of a rule (by its number) at the clause of a place, with the anchor
+    and the terms that the condition reads."""
+
+    rule: int
+    place: int
+    anchor: StoredEvent
+    terms: tuple[Term | None, ...]
+
+    @property
+    def reason(self) -> str:
+        """The first term that is text, unbound or no number.
+
+        >>> ConditionError(0, 1, (0, 0, ()), ("<e:a>", '"n/a"')).reason
+        '"n/a" is text'
+        """
+        kinds = [None if term is None else term_kind(term) for term in self.terms]
+        for wanted in (TermKind.STRING, None):
+            if wanted in kinds:
+                term = self.terms[kinds.index(wanted)]
+                return _UNBOUND if term is None else f"{term} is text"
+        others = [(term, kind) for term, kind in zip(self.terms, kinds, strict=True) if kind is not None and kind is not TermKind.NUMBER]
+        return f"{others[0][0]} is {kinds_text(frozenset([others[0][1]]))}" if others else "its value is an error"
 
 
 class GroupCounter:
@@ -72,13 +117,13 @@ class GroupCounter:
         unreached: for each clause but the last step of the rule, the rows with a binding that
             satisfies the clause before it and no binding that satisfies this clause. The set of
             place 1 initially has all rows.
-        after: if counted, the bindings left after each step of the only row; the last number is
-            that of the bindings at which `if` raises an error.
+        after: if counted, the bindings left after each step of the only row.
+        errors: the errors of conditions that are not yet added up.
 
     In a stage of rules, counts of clauses start after the `passed` clauses of the stages before.
     """
 
-    __slots__ = ("_counted", "_passed", "_prefix", "_rules", "after", "anchors", "by_rule", "lengths", "unreached")
+    __slots__ = ("_counted", "_errors", "_passed", "_prefix", "_rules", "after", "anchors", "by_rule", "errors", "lengths", "unreached")
 
     def __init__(self, rules: Sequence[int], steps: int, *, prefix: bool | None = None, counted: bool = False, passed: int = 0) -> None:
         self._rules = rules
@@ -91,7 +136,9 @@ class GroupCounter:
         self.unreached: tuple[set[int], ...] = tuple(set() for _ in range(steps - 1))
         if passed < len(self.unreached):
             self.unreached[passed].update(rules)
-        self.after = [0] * (steps + 1)
+        self.after = [0] * steps
+        self.errors: list[ConditionError] = []
+        self._errors: dict[int, RuleCounts] = {}
 
     def reach(self, place: int, rows: Iterable[TableRow]) -> None:
         """Notes that each of these rows has a binding that satisfies the clause at this place."""
@@ -106,9 +153,37 @@ class GroupCounter:
         """A counter for a retried anchor: it shares the noted clauses with this counter, but not
         the anchors.
         """
-        again = GroupCounter(self._rules, len(self.after) - 1, prefix=self._prefix, counted=self._counted, passed=self._passed)
-        again.unreached, again.after = self.unreached, self.after
+        again = GroupCounter(self._rules, len(self.after), prefix=self._prefix, counted=self._counted, passed=self._passed)
+        again.unreached, again.after, again.errors, again._errors = self.unreached, self.after, self.errors, self._errors
         return again
+
+    def fail(self, rule: int, place: int, anchor: StoredEvent, *terms: Term | None) -> None:
+        """Notes that a binding of an anchor ends at a clause, where a condition is an error; `terms`
+        are those that the condition reads."""
+        if len(self.errors) >= _KEPT_ERRORS and self.errors[-1].anchor is not anchor:
+            self._add_errors()
+        self.errors.append(ConditionError(rule, place, anchor, terms))
+
+    def forget(self, anchor: StoredEvent, rule: int | None = None) -> None:
+        """Removes the errors of an anchor that is retried, of one rule or of all."""
+        while self.errors and self.errors[-1].anchor is anchor and rule in (None, self.errors[-1].rule):
+            self.errors.pop()
+
+    def errors_of_condition(self, rule: int) -> int:
+        """The number of errors of a rule at its last step."""
+        self._add_errors()
+        return self._errors.get(rule, RuleCounts()).errors.get(len(self.after), 0)
+
+    def _add_errors(self) -> None:
+        for each in self.errors:
+            known = self._errors.get(each.rule, RuleCounts())
+            first = known.first_error
+            if first is None or first[0] or each.anchor[0] <= first[1]:
+                reason = each.reason
+                first = min(filter(None, (first, (reason == _UNBOUND, each.anchor[0], each.place, reason))))
+            errors = {**known.errors, each.place: known.errors.get(each.place, 0) + 1}
+            self._errors[each.rule] = RuleCounts(errors=errors, first_error=first)
+        self.errors.clear()
 
     @property
     def bindings(self) -> tuple[int, ...]:
@@ -127,6 +202,8 @@ class GroupCounter:
             self.reach(place, ((rule,),))
         if with_anchors:
             self.by_rule[rule] += single.anchors
+        self.errors += single.errors
+        single.errors = []
 
     @property
     def has_anchors(self) -> bool:
@@ -140,14 +217,15 @@ class GroupCounter:
             own = list(accumulate(reversed(self.lengths[1:])))[::-1]
             if not self._prefix:
                 own.reverse()
-        *after, errors = self.after if self._counted else (0,)
+        after = tuple(self.after) if self._counted else ()
+        self._add_errors()
         found = {}
         for position, rule in enumerate(self._rules):
             anchors = self.anchors + own[position] + self.by_rule[rule]
             furthest = next((place for place, unreached in enumerate(self.unreached) if rule in unreached), len(self.unreached))
             if furthest <= self._passed:
                 furthest = 0  # no binding has passed a clause of this stage; earlier stages count their own clauses
-            found[rule] = RuleCounts(anchors, 0, furthest, tuple(after), errors)
+            found[rule] = RuleCounts(anchors, 0, furthest, after) + self._errors.get(rule, RuleCounts())
         return found
 
 

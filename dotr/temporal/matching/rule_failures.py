@@ -82,14 +82,17 @@ def match_exactly(
             except AnchorLimitExceeded as exceeded:
                 del buffer.matches[mark:]
                 counter.bindings = counted
+                counter.forget(anchor, rule)
                 yield LimitExcess(rule, anchor, AnchorLimit.PROBES, exceeded.place)
             except LimitExceeded:
                 del buffer.matches[mark:]
                 counter.bindings = counted
+                counter.forget(anchor, rule)
                 yield LimitExcess(rule, anchor, AnchorLimit.TEXT)
             except Exception as error:
                 del buffer.matches[mark:]
                 counter.bindings = counted
+                counter.forget(anchor, rule)
                 if not failed:
                     failed = True
                     continue
@@ -122,9 +125,11 @@ def isolate_rules(
             single.matcher.find((own_start,), indexes, state.consumed, buffer.matches, buffer.base, own)
         except (AnchorLimitExceeded, LimitExceeded):
             del buffer.matches[mark:]
+            own.forget(anchor_of(start))
             yield from match_exactly(single.matcher, indexes, own_start, state, buffer, own)
         except Exception as error:
             del buffer.matches[mark:]
+            own.forget(anchor_of(start))
             yield RuleFailure(single.rule, anchor_of(start), error_line(error))
         counter.add_rule(single.rule, own, with_anchors=not is_counted)
         buffer.flush()

@@ -16,7 +16,11 @@ pytestmark = pytest.mark.core
         (RuleCounts(furthest=2), RuleCounts(furthest=1), RuleCounts(furthest=2)),
         (RuleCounts(after=(3, 1)), RuleCounts(), RuleCounts(after=(3, 1))),
         (RuleCounts(), RuleCounts(after=(3, 1)), RuleCounts(after=(3, 1))),
-        (RuleCounts(after=(3, 1), errors=2), RuleCounts(after=(4, 0), errors=1), RuleCounts(after=(7, 1), errors=3)),
+        (
+            RuleCounts(after=(3, 1), errors={1: 2}, first_error=(False, 5, 1, "")),
+            RuleCounts(after=(4, 0), errors={1: 1, 2: 1}),
+            RuleCounts(after=(7, 1), errors={1: 3, 2: 1}, first_error=(False, 5, 1, "")),
+        ),
     ],
     ids=["anchors and events", "furthest", "counted here", "counted there", "counted in both"],
 )
@@ -70,17 +74,39 @@ def test_stage_counts_its_own_clauses() -> None:
 
 def test_bindings_after_each_step_are_counted_on_request() -> None:
     counter = GroupCounter([7], 2, counted=True)
-    assert counter.bindings == (0, 0, 0)
+    assert counter.bindings == (0, 0)
     counter.after[0] += 3
     counter.after[1] += 2
-    counter.after[2] += 1
     counted = counter.counts()[7]
-    assert (counted.after, counted.errors, counted.events) == ((3, 2), 1, 0)
-    counter.bindings = (1, 1, 0)
+    assert (counted.after, counted.errors, counted.events) == ((3, 2), {}, 0)
+    counter.bindings = (1, 1)
     assert counter.counts()[7].after == (1, 1)
     silent = GroupCounter([7], 2)
     silent.after[0] += 3
-    assert (silent.counts()[7].after, silent.counts()[7].errors) == ((), 0)
+    assert silent.counts()[7].after == ()
+
+
+def test_errors_of_an_anchor_that_is_retried_are_forgotten() -> None:
+    counter = GroupCounter([7, 8], 2)
+    early, late = (5, 0, ()), (9, 0, ())
+    counter.fail(7, 2, late, "<e:a>", '"n/a"')
+    counter.fail(8, 1, early, None)
+    counter.forget(late)
+    assert {rule: each.errors for rule, each in counter.counts().items()} == {7: {2: 1}, 8: {1: 1}}, "that of another anchor came last"
+    counter.fail(7, 1, early, '"5"^^<http://www.w3.org/2001/XMLSchema#integer>')
+    counter.fail(8, 1, early, "<e:a>")
+    counter.forget(early, 8)
+    assert counter.counts()[7].errors == {1: 1, 2: 1}
+    assert counter.counts()[7].first_error == (False, 5, 1, "its value is an error")
+    assert counter.counts()[8].first_error == (True, 5, 1, "a value is unbound")
+
+
+def test_many_errors_are_added_up_between_anchors() -> None:
+    counter = GroupCounter([7], 2)
+    for number in range(10_000):
+        counter.fail(7, 1, (10_000 - number, 0, ()), f'"{number}"')
+    assert len(counter.errors) < 5_000
+    assert counter.counts()[7] == RuleCounts(errors={1: 10_000}, first_error=(False, 1, 1, '"9999" is text'))
 
 
 def test_retried_anchor_notes_clauses_and_no_anchors() -> None:
@@ -92,7 +118,7 @@ def test_retried_anchor_notes_clauses_and_no_anchors() -> None:
     again.after[0] += 1
     assert anchors(counter) == {7: 0, 8: 0}
     assert furthest(counter) == {7: 1, 8: 0}
-    assert counter.bindings == (1, 0, 0, 0)
+    assert counter.bindings == (1, 0, 0)
     assert again.counts()[7] == RuleCounts(anchors=2, furthest=1, after=(1, 0, 0))
 
 

@@ -73,11 +73,20 @@ def check(text: ProgramText, elements: list[Element], cuts: Sequence[Micros] = (
         mine = found.get(name, RuleCounts(after=(0,) * number))
         assert (mine.anchors, mine.events) == (each.anchors, each.events)
         assert mine.after == tuple(each.after[place] for place in range(number))
-    assert summaries(counts_of(program, elements, text.clock)) == expected_summaries(expected, steps)
+        assert mine.errors == +each.errors
+    together = counts_of(program, elements, text.clock)
+    assert summaries(together) == expected_summaries(expected, steps)
+    firsts = {name: each.first_error for name, each in together.items()}
+    assert {name: each.errors for name, each in together.items() if each.errors} == {
+        n: +each.errors for n, each in expected.items() if +each.errors
+    }
     batched = Batched(program, text.clock, 3)
     for after, closed in pairwise([-LAST_MICRO, *sorted(set(cuts)), LAST_MICRO]):
         batched.batch([element for element in elements if after < element.time <= closed], closed)
     assert summaries(batched.rule_counts) == expected_summaries(expected, steps)
+    for name, number in steps.items():
+        mine = batched.rule_counts.get(name, RuleCounts())
+        assert (mine.errors, mine.first_error) == (+expected.get(name, Counts()).errors, firsts.get(name)), number
 
 
 @examples(40)

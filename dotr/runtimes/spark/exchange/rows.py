@@ -27,7 +27,7 @@ from array import array
 from collections.abc import Iterable
 from enum import IntEnum
 from itertools import accumulate
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from dotr.errors.fallbacks import Fallback, drain_fallbacks
 from dotr.errors.fallbacks import FallbackKind as FallbackKind
@@ -185,15 +185,25 @@ def encode_totals(totals: Totals) -> bytes:
     if totals.fallbacks or totals.rules or totals.terms:
         counts.append(totals.fallbacks)
     if totals.rules or totals.terms:
-        rules = {name: [each.anchors, each.events, each.furthest] for name, each in totals.rules.items()}
+        rules = {name: _written_counts(each) for name, each in totals.rules.items()}
         counts += [rules, sorted(totals.terms)]
     return _json_bytes(counts)  # without fallbacks, rules and terms in the form of earlier releases
+
+
+def _written_counts(counts: RuleCounts) -> list[object]:
+    written: list[object] = [counts.anchors, counts.events, counts.furthest]
+    return [*written, list(counts.errors.items()), counts.first_error] if counts.errors else written
+
+
+def _read_counts(anchors: int, events: int, furthest: int, errors: Any = (), first: Any = None) -> RuleCounts:
+    return RuleCounts(anchors, events, furthest, (), dict(errors), None if first is None else tuple(first))
 
 
 def decode_totals(payload: bytes) -> Totals:
     """Totals from a payload.
 
-    >>> totals = Totals(elements=2, dead_letters={Reason.LATE: 1}, inconsistent=1, rules={"Leak": RuleCounts(3, 1, 2)})
+    >>> rules = {"Leak": RuleCounts(3, 1, 2, (), {2: 1}, (False, 9, 2, "")), "R": RuleCounts(1)}
+    >>> totals = Totals(elements=2, dead_letters={Reason.LATE: 1}, inconsistent=1, rules=rules)
     >>> decode_totals(encode_totals(totals)) == totals
     True
     """
@@ -210,6 +220,6 @@ def decode_totals(payload: bytes) -> Totals:
         dropped,
         inconsistent,
         fallbacks,
-        {name: RuleCounts(*each) for name, each in rules.items()},
+        {name: _read_counts(*each) for name, each in rules.items()},
         frozenset(terms),
     )

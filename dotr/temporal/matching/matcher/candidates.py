@@ -251,7 +251,7 @@ class CandidateEmitter(MatcherEmitter):
         """
         further = constraints.tests
         if self.exact:
-            own = [test for test in further if names_row(test) and _names_no_other(test, place)]
+            own = [test for test in further if names_row(test) and names_no_other(test, place)]
             further = tuple([test for test in further if test not in own])
             if own:
                 self.line(f"if not {self.holds(own, place)}: continue")
@@ -263,10 +263,50 @@ class CandidateEmitter(MatcherEmitter):
             for other in self.possible_duplicates(place, clause):
                 self.line(f"if o{place} == o{other} and t{place} == t{other}: continue")
         tests = self.equality_tests(place, constraints)
+        if further and clause is not None:
+            if tests:
+                self.line(f"if not ({' and '.join(tests)}): continue")
+            self.line(f"holds = {self.truth(further, place)}")
+            with self.block("if not holds:"):
+                self.line(f"if holds is None: erring{place}.append((t{place}, o{place}, v{place}))")
+                self.line("continue")
+            return
         if further:
             tests.append(self.holds(further, place))
         if tests:
             self.line(f"if not ({' and '.join(tests)}): continue")
+
+    def expect_errors(self, place: int, constraints: ClassifiedConstraints) -> bool:
+        """Assigns `erring<place>`, the candidates whose constraints err, where any can; returns
+        whether one can. Constraints that name no other event are the filter of the index."""
+        errs = bool(constraints.tests) or any(not names_no_other(each, place) for each in constraints.per_rule)
+        if errs:
+            self.line(f"erring{place} = []")
+        return errs
+
+    def count_errors(self, place: int, constraints: ClassifiedConstraints, rows: str | None) -> None:
+        """Appends the count of a branch that ends at a clause while the constraints of a candidate
+        err. For `?v > A.?v + column 0`, with the rows that no candidate satisfies:
+
+        for e1 in erring1:
+            t1, o1, v1 = e1
+            for row in left1:
+                if f(v1[0], v0[0], row[2]) is None: failed1.setdefault(row[0], (v1[0], v0[0], row[2]))
+        for rule, terms in failed1.items(): counter.fail(rule, 1, e0, *terms)
+        """
+        of_row = [each for each in constraints.per_rule if not names_no_other(each, place)]
+        own = [each for each in constraints.per_rule if each not in of_row]
+        tests = [*constraints.tests, *of_row]
+        with self.block(f"if erring{place}:"):
+            self.line("failed = {}")
+            with self.block(f"for e in erring{place}:"):
+                self.line(f"t{place}, o{place}, v{place} = e")
+                with self.block(f"for row in {rows or '(row,)'}:"):
+                    if own:
+                        self.line(f"if not {self.holds(own, place)}: continue")
+                    terms = self.arguments(tests, place)
+                    self.line(f"if {self.truth(tests, place)} is None: failed.setdefault(row[0], ({terms},))")
+            self.line(f"for rule, terms in failed.items(): counter.fail(rule, {place}, e0, *terms)")
 
     def possible_duplicates(self, place: int, clause: PositionalClause) -> list[int]:
         """The positive places before this one whose event a candidate could be."""
@@ -405,7 +445,7 @@ def _scans_candidates(clause: PositionalClause, rows: Sequence[TableRow]) -> boo
     return not (isinstance(clause.operation, PositionalSelection) and clause.operation.mode is Mode.EACH and len(rows) == 1)
 
 
-def _names_no_other(test: Expression, place: int) -> bool:
+def names_no_other(test: Expression, place: int) -> bool:
     """True if a test reads only its own event and the rules' constants."""
     return all(
         isinstance(p, Var) or (isinstance(p, TimeOf) and p.label == str(place)) or (isinstance(p, Attribute) and p.label == ROW)

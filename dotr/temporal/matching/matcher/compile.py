@@ -31,15 +31,22 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 from dotr.evaluation.codegen import define
 from dotr.evaluation.expressions import condition, equality_key, write
+from dotr.evaluation.expressions.values.terms import NUMERIC
 from dotr.evaluation.limits import Limits
-from dotr.model.algebra import Attribute, Call, Expression, TimeOf, Var
+from dotr.model.algebra import Attribute, Call, Expression, TimeOf, Var, fold_balanced
 from dotr.model.rules import Mode
 from dotr.model.terms import Term
 from dotr.model.time import Clock, Micros
 from dotr.model.traverse import conjuncts, parameters_of
 from dotr.temporal.matching.event_store import IndexSpec, KeyIndex, Measure
 from dotr.temporal.matching.events import EnteringBinding, Match, SearchStart, StoredEvent
-from dotr.temporal.matching.matcher.candidates import AnchorLimitExceeded, CandidateEmitter, ClassifiedConstraints, names_row
+from dotr.temporal.matching.matcher.candidates import (
+    AnchorLimitExceeded,
+    CandidateEmitter,
+    ClassifiedConstraints,
+    names_no_other,
+    names_row,
+)
 from dotr.temporal.matching.matcher.emitter import row_finder
 from dotr.temporal.matching.rule_counts import GroupCounter
 from dotr.temporal.matching.rule_search import TableRow
@@ -374,6 +381,7 @@ class RuleMatcherEmitter(CandidateEmitter):
     def select_one(self, place: int, clause: PositionalClause, mode: Mode, constraints: ClassifiedConstraints) -> None:
         """`last E`, `first E`."""
         self.line(f"e{place} = None")
+        errs = self.expect_errors(place, constraints)
         level = self.indent
         self.search(place, clause, mode)
         self.skip_rejected(place, clause, constraints)
@@ -381,11 +389,21 @@ class RuleMatcherEmitter(CandidateEmitter):
         self.line("break")
         self.indent = level
         self.count_candidates(place, mode)
-        self.line(f"if e{place} is None: continue")
+        self.end_branch(place, constraints, f"e{place} is None", errs=errs)
+
+    def end_branch(self, place: int, constraints: ClassifiedConstraints, ended: str, *, errs: bool) -> None:
+        """Appends the end of a branch at a clause without an event, and the count of errors."""
+        if not errs:
+            self.line(f"if {ended}: continue")
+            return
+        with self.block(f"if {ended}:"):
+            self.count_errors(place, constraints, self.active_rows)
+            self.line("continue")
 
     def select_several(self, place: int, clause: PositionalClause, mode: Mode, count: int, constraints: ClassifiedConstraints) -> None:
         """`last n E`, `first n E`: a branch for each event."""
         self.line(f"picked{place} = []")
+        errs = self.expect_errors(place, constraints)
         level = self.indent
         self.search(place, clause, mode)
         self.skip_rejected(place, clause, constraints)
@@ -393,6 +411,8 @@ class RuleMatcherEmitter(CandidateEmitter):
         self.line(f"if len(picked{place}) == {count}: break")
         self.indent = level
         self.count_candidates(place, mode)
+        if errs:
+            self.end_branch(place, constraints, f"not picked{place}", errs=errs)
         self.limit_branches(place, f"len(picked{place})", count)
         self.note_size(place)
         self.line(f"for e{place} in picked{place}:")
@@ -413,14 +433,18 @@ class RuleMatcherEmitter(CandidateEmitter):
         self.line("misses = 0")
         self.line(f"picked{place} = []")
         level = self.indent
+        errs = self.expect_errors(place, constraints)
         self.search(place, clause, mode, self.threshold(constraints), "left")
         self.skip_rejected(place, clause, constraints)
+        self.note_row_errors(place, constraints)
         self.keep_hit_rows(place, constraints)
         self.line(f"picked{place}.append((e, hit))")
         self.line("if len(hit) == len(left): break")
         self.remove_hit_rows(constraints)
         self.indent = level
         self.count_candidates(place, mode, self.threshold(constraints))
+        if errs:
+            self.count_row_errors(place, constraints)
         self.line(f"for e{place}, rows{place} in picked{place}:")
         self.indent += 1
         self.line(f"t{place}, o{place}, v{place} = e{place}")
@@ -433,15 +457,18 @@ class RuleMatcherEmitter(CandidateEmitter):
             if not self.ends_now(place, clause.scope):
                 last = f"None if c{place}[-1][0] <= high{place} else bisect(c{place}, (high{place} + 1,))"
             self.line(f"s{place} = c{place}[bisect(c{place}, (low{place},)):{last}]")
-            picks = self.exact or self.sizes_travel
+            picks = self.exact or self.sizes_travel or bool(constraints.tests)
             if not self.exact:
                 self.limit_branches(place, f"len(s{place})", None)
             if picks:
                 self.line(f"picked{place} = []")
+                errs = self.expect_errors(place, constraints)
                 with self.block(f"for e{place} in s{place}:"):
                     self.line(f"t{place}, o{place}, v{place} = e{place}")
                     self.skip_rejected(place, clause, constraints)
                     self.line(f"picked{place}.append(e{place})")
+                if errs:
+                    self.end_branch(place, constraints, f"not picked{place}", errs=errs)
             if self.exact:
                 self.count_candidates(place, Mode.FIRST)
                 self.limit_branches(place, f"len(picked{place})", None)
@@ -460,12 +487,16 @@ class RuleMatcherEmitter(CandidateEmitter):
         self.line("misses = 0")
         self.line(f"picked{place} = []")
         level = self.indent
+        errs = self.expect_errors(place, constraints)
         self.search(place, clause, Mode.FIRST, self.threshold(constraints), "left")
         self.skip_rejected(place, clause, constraints)
+        self.note_row_errors(place, constraints)
         self.keep_hit_rows(place, constraints)
         self.line(f"picked{place}.append((e, hit))")
         self.indent = level
         self.count_candidates(place, Mode.FIRST, self.threshold(constraints))
+        if errs:
+            self.count_row_errors(place, constraints)
         self.limit_branches(place, f"len(picked{place})", None)
         self.note_size(place, per_rule=True)
         self.line(f"for e{place}, rows{place} in picked{place}:")
@@ -605,11 +636,14 @@ class RuleMatcherEmitter(CandidateEmitter):
         if template.condition is not None:
             per_rule = [c for c in conjuncts(template.condition) if self.active_rows is not None and names_row(c)]
             shared = [c for c in conjuncts(template.condition) if c not in per_rule]
-            if self.counted:
-                self.count_errors(template.condition)
             if shared:
-                self.line(f"if not {self.holds(shared, None)}: continue")
+                self.line(f"holds = {self.truth(shared, None)}")
+                with self.block("if not holds:"):
+                    with self.block("if holds is None:"):
+                        self.count_condition_errors(template.condition)
+                    self.line("continue")
             if per_rule:
+                self.count_errors_of_rows(per_rule)
                 self.keep_rows(per_rule, None, len(template.clauses) + 1)
             if self.counted:
                 self.count_step(self.steps)
@@ -637,10 +671,39 @@ class RuleMatcherEmitter(CandidateEmitter):
         """The source of the attributes of the composite event."""
         return f"({', '.join(map(self.value, self.template.values))}{',' if self.template.values else ''})"
 
-    def count_errors(self, condition: Expression) -> None:
-        """Appends the count of the bindings at which `if` raises an error."""
-        truth = Call("!", (condition,))  # an IRI has a value, but no truth
-        self.line(f"if {self.value(truth)} is None: after[{self.steps}] += 1")
+    def count_condition_errors(self, condition: Expression) -> None:
+        """Appends the count, for each active row, of a binding at which `if` is an error."""
+        terms = "".join([f", {self.argument(each, None)}" for each in parameters_of([condition])])
+        fail = f"counter.fail(row[0], {self.steps}, e0{terms})"
+        if self.active_rows is None or not names_row(condition):
+            self.line(fail if self.active_rows is None else f"for row in {self.active_rows}: {fail}")
+            return
+        with self.block(f"for row in {self.active_rows}:"):
+            self.line(f"if {self.truth([condition], None)} is None: {fail}")
+
+    def count_errors_of_rows(self, conditions: Sequence[Expression]) -> None:
+        """Appends the count of the rows at which conditions with rows' constants are an error. Where
+        all of them compare a value with a number, only a value that is none can err."""
+        condition = fold_balanced(conditions, lambda a, b: Call("&&", (a, b)))
+        compared = [self.row_comparison(each) for each in conditions]
+        if all(compared):
+            kinds = " or ".join([f"type(V[{self.argument(each.left, None)}]) not in NUMERIC" for each in compared if each is not None])
+            self.globals["NUMERIC"] = NUMERIC
+            with self.block(f"if {kinds}:"):
+                self.count_condition_errors(condition)
+        else:
+            self.count_condition_errors(condition)
+
+    def note_row_errors(self, place: int, constraints: ClassifiedConstraints) -> None:
+        """Appends a candidate to `erring<place>` where constraints of single rows may err."""
+        if any(not names_no_other(each, place) for each in constraints.per_rule):
+            self.line(f"erring{place}.append(e)")
+
+    def count_row_errors(self, place: int, constraints: ClassifiedConstraints) -> None:
+        """Appends the count of the errors of the rows that no candidate satisfies."""
+        with self.block(f"if erring{place}:"):
+            self.line(f"hit_rules = {{row[0] for _, hit in picked{place} for row in hit}}")
+            self.count_errors(place, constraints, f"[row for row in {self.active_rows} if row[0] not in hit_rules]")
 
     def limit_group(self) -> None:
         """Appends the limit on the matches that a group finds of one anchor."""

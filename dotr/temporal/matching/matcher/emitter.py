@@ -18,7 +18,7 @@ from operator import itemgetter
 from typing import Final, NamedTuple, TypeGuard
 
 from dotr.evaluation.codegen import define
-from dotr.evaluation.expressions import VALUES, Parameter, conjunction, evaluator
+from dotr.evaluation.expressions import VALUES, Parameter, conjunction, evaluator, truth_of
 from dotr.evaluation.expressions.operators import to_double, to_single
 from dotr.evaluation.expressions.ordered_domains import domain_of
 from dotr.evaluation.expressions.values.terms import EXACT_TYPES, Single
@@ -140,6 +140,15 @@ class MatcherEmitter:
         used = parameters_of(conditions)
         arguments = ", ".join(self.argument(parameter, own) for parameter in used)
         return f"{self.bind_global(conjunction(conditions, used))}({arguments})"
+
+    def arguments(self, conditions: Sequence[Expression], own: int | None) -> str:
+        """The source of the values that conditions read."""
+        return ", ".join([self.argument(parameter, own) for parameter in parameters_of(conditions)])
+
+    def truth(self, conditions: Sequence[Expression], own: int | None) -> str:
+        """The source of the truth of a conjunction, None where it is an error."""
+        used = parameters_of(conditions)
+        return f"{self.bind_global(truth_of(conditions, used))}({self.arguments(conditions, own)})"
 
     def value(self, expression: Expression | None) -> str:
         """The source of an assignment's term."""
