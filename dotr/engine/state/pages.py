@@ -33,7 +33,7 @@ from dotr.engine.state.spill import SpillDatabase, SpilledText, SpilledTexts
 from dotr.evaluation.expressions import equality_key
 from dotr.model.event_order import AttributeValues
 from dotr.model.terms import Term
-from dotr.model.time import Micros
+from dotr.model.time import LAST_MICRO, Micros
 from dotr.temporal.layout.layers import Layer
 from dotr.temporal.matching.event_store import PortStore
 from dotr.temporal.matching.events import StoredEvent
@@ -130,7 +130,9 @@ class PagedState:
         self._borrowed = {} if self._shared is None else self._shared.borrowed
         self._decoded: dict[int, _DecodedPage] = {}
         self._texts = spill_database().new_bucket() if page_count > 1 else None
-        self._retention = max((each for each in layer.retention if each is not None), default=0)
+        self._retention = max((each for each in layer.retention if each is not None and each < LAST_MICRO), default=LAST_MICRO)
+        self._has_standing = any(layer.standing)
+        self._whole_retention = max((each for each in layer.whole_retention if each is not None), default=0)
         self._closed = _NEVER
         self._swept: Micros | None = None
         self._added: list[list[tuple[int, Sequence[StoredEvent]]]] = [[] for _ in (*layer.ports, *layer.queues)]
@@ -261,7 +263,7 @@ class PagedState:
         self._swept = closed
         for each in self._decoded.values():
             self._expire(each, each.state.event_counts, closed)
-            each.consumed = [pair for pair in each.consumed if pair[1] > closed - self._retention]
+            each.consumed = [pair for pair in each.consumed if pair[1] > closed - self._whole_retention]
         removed = [page for page, each in self._decoded.items() if not len(each.state)]
         for page in removed:
             del self._decoded[page]
@@ -329,6 +331,8 @@ class PagedState:
             {port: port_events for port, port_events in events.items() if port_events},
             [pair for pair in pairs if pair[1] > closed - state.retention],
         )
+        for port, port_events in events.items():
+            self._event_counts[port] += len(state.stores[port]) - len(port_events)  # what newer events have replaced
         return each
 
     def _spill(self, max_decoded: int) -> None:
@@ -345,7 +349,7 @@ class PagedState:
                 continue  # a large page is costly to decode and likely needed again
             del self._decoded[page]
             self.decoded_events -= size
-            if size and each.text_count < MAX_TEXTS and each.text_events <= 2 * size:
+            if size and not self._has_standing and each.text_count < MAX_TEXTS and each.text_events <= 2 * size:
                 texts.append(_text(page, each.closed, _by_port(added_since(each.state, each.spilled_until)), each.consumed))
             else:
                 removed.append(page)

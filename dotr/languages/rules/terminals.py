@@ -84,6 +84,11 @@ class FurthestFailure:
             return "A clause `and …` stands before `if`; in an expression write &&."
         if word.lower() == "between" and "'within'" in self.expected:
             return "Only `not` and aggregates look between two events; each, last and first take a window: within 5 min from …"
+        if "'as'" in self.expected and "'within'" in self.expected and word[0].isalpha() and word.lower() not in scan.RESERVED:
+            return (
+                did_you_mean(word.lower(), ["within", "between", "before", "as"])
+                or f"A label of the clause's own stands behind as: as {word}."
+            )
         suggestion = did_you_mean(word.lower(), [e.strip("'") for e in self.expected if e.startswith("'")])
         return suggestion or _HINTS.get(self.expected[0] if self.expected else "", "")
 
@@ -108,6 +113,8 @@ class FurthestFailure:
         """A hint by the word and the word before it; may be empty."""
         number = word[0].isdigit()
         match self.expected:
+            case ["a label"] if before == "before" and word.lower() in ("within", "between", "as"):
+                return "`before R` names the anchor. For a label of that name write as: as Before within …"
             case ["a label"] if before == "not" and word.lower() in ("each", "last", "first"):
                 return f"`not E` looks at every E: leave {word} out."
             case ["a label"] if before == "each" and number:

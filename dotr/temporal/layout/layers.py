@@ -10,21 +10,21 @@ made at lower depths.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import repeat
 from types import MappingProxyType
 from typing import TypeAlias, assert_never
 
 from dotr.model.graphs import components
-from dotr.model.rules import EventSource, FactSource, Role, Rule
+from dotr.model.rules import Clause, EventSource, FactSource, Role, Rule
 from dotr.model.terms import Label, Variable
 from dotr.model.time import Micros
 from dotr.model.units import FedGraphs, InstantTriples, IntervalEvents, MadeGraphs, UnitStream
 from dotr.temporal.layout.bindings import StagePorts, binding_streams, rule_shape
 from dotr.temporal.layout.keys import AnyPartition, Partitioning, SinglePartition, key_of
 from dotr.temporal.layout.placement import Placement, place_units
-from dotr.temporal.layout.retention import lookbacks, roles
+from dotr.temporal.layout.retention import Standing, lookbacks, roles, standing
 from dotr.temporal.layout.spread import ReadSpread
 from dotr.temporal.layout.stages import BindingStream, Stage
 from dotr.temporal.layout.units import StreamUnit
@@ -144,6 +144,22 @@ class Layer:
     rules: tuple[PlacedRule, ...]
     retention: tuple[Micros | None, ...]
     units: tuple[PlacedUnit, ...] = ()
+
+    @property
+    def whole_retention(self) -> tuple[Micros | None, ...]:
+        """For each port the retention of the clauses that need every event of their windows; None
+        where no clause does."""
+        return _retention(len(self.ports), self.rules, without=standing)
+
+    @property
+    def standing(self) -> tuple[tuple[Standing, ...], ...]:
+        """For each port what the other clauses need of each key."""
+        found: list[dict[Standing, None]] = [{} for _ in self.ports]
+        for placed in self.rules:
+            for port, clause in zip(placed.ports[1:], placed.rule.clauses[placed.stage.first : placed.stage.end], strict=True):
+                if (needed := standing(placed.rule, clause)) is not None:
+                    found[port][needed] = None
+        return tuple(map(tuple, found))
 
     @property
     def may_fire_without_events(self) -> bool:
@@ -356,12 +372,16 @@ def _entering_streams(placed: Sequence[StagePorts]) -> Mapping[tuple[str, int], 
     return binding_streams([stages for stages in by_rule.values() if len(stages) > 1])
 
 
-def _retention(ports: int, rules: Sequence[PlacedRule]) -> tuple[Micros | None, ...]:
+def _retention(
+    ports: int, rules: Sequence[PlacedRule], without: Callable[[Rule, Clause], object] = lambda rule, clause: None
+) -> tuple[Micros | None, ...]:
     retention: dict[int, Micros] = {}
     for placed in rules:
-        reaches = lookbacks(placed.rule)[placed.stage.first + 1 : placed.stage.end + 1]
-        for port, reach in zip(placed.ports[1:], reaches, strict=True):
-            retention[port] = max(retention.get(port, 0), reach.far)
+        stage = slice(placed.stage.first, placed.stage.end)
+        reaches = lookbacks(placed.rule)[1:][stage]
+        for port, clause, reach in zip(placed.ports[1:], placed.rule.clauses[stage], reaches, strict=True):
+            if without(placed.rule, clause) is None:
+                retention[port] = max(retention.get(port, 0), reach.far)
     return tuple(retention.get(port) for port in range(ports))
 
 

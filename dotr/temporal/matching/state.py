@@ -102,7 +102,7 @@ class State:
         self.stores = tuple(stores)
         self.consumed = tuple(consumed)
         self.indexes = tuple(indexes)
-        self.retention = max((store.retention for store in stores), default=0)
+        self.retention = max((store.whole for store in stores), default=0)
         self.countdown = SWEEP
         self.waiting: tuple[deque[StoredEvent], ...] = tuple(deque() for _ in range(delays))
         self.passed: Micros | None = None
@@ -135,7 +135,10 @@ class State:
         return [len(store) for store in self.stores]
 
     def encode(self) -> bytes:
-        """The state as versioned JSON."""
+        """The state as versioned JSON, without events that newer ones have replaced."""
+        for store in self.stores:
+            if store.log:
+                store.drop_replaced(store.log[-1][0])
         return StateSnapshot(
             [store.log for store in self.stores], [list(used) for used in self.consumed], self.waiting, self.passed
         ).encode()

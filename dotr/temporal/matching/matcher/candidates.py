@@ -269,7 +269,9 @@ class CandidateEmitter(MatcherEmitter):
             self.line(f"if not ({' and '.join(tests)}): continue")
 
     def possible_duplicates(self, place: int, clause: PositionalClause) -> list[int]:
-        """The positive places before this one whose event a candidate could be."""
+        """The positive places before this one whose event a candidate could be, but may not."""
+        if isinstance(clause.operation, PositionalSelection) and clause.operation.also:
+            return []
         return [
             other
             for other in range(place)
