@@ -84,11 +84,6 @@ class FurthestFailure:
             return "A clause `and …` stands before `if`; in an expression write &&."
         if word.lower() == "between" and "'within'" in self.expected:
             return "Only `not` and aggregates look between two events; each, last and first take a window: within 5 min from …"
-        if "'as'" in self.expected and "'within'" in self.expected and word[0].isalpha() and word.lower() not in scan.RESERVED:
-            return (
-                did_you_mean(word.lower(), ["within", "between", "before", "as"])
-                or f"A label of the clause's own stands behind as: as {word}."
-            )
         suggestion = did_you_mean(word.lower(), [e.strip("'") for e in self.expected if e.startswith("'")])
         return suggestion or _HINTS.get(self.expected[0] if self.expected else "", "")
 
@@ -97,6 +92,8 @@ class FurthestFailure:
         text, lower = self.document.text, word.lower()
         if lower in ("next", "after", "before") and not {"'each'", "'from'", "'within'"}.isdisjoint(self.expected):
             return _WINDOWS_LOOK_BACK
+        if "'as'" in self.expected and "'within'" in self.expected and word[0].isupper() and lower not in scan.RESERVED:
+            return f"A label of the clause's own stands behind as: as {word}."
         if "'and'" in self.expected and (lower in ("each", "last", "first", "not") or _CLAUSE.match(text, self.offset)):
             missing = "and each" if word[0].isalnum() and lower not in scan.RESERVED else "and"
             return f"Is an and missing? A clause begins with and each, and last, and first, and not: {missing} {word} …"
@@ -147,7 +144,7 @@ _CLAUSE: Final = re.compile(
 _ASSIGNMENT: Final = re.compile(r"[^\W\d]\w*\s*\.\s*[?$]\w+\s*=")
 
 _HINTS: Final = {
-    "'each'": "After `and` comes `each E`, `last E`, `first E`, `not E` or `?x = count(*) of E`.",
+    "'also'": "After `and` comes `each E`, `last E`, `first E`, `not E` or `?x = count(*) of E`.",
     "a unit of time": "Write durations like 5 min, 1 h 30 min or 250 ms.",
     "a duration": "Write `within 5 min from …` or an interval like `within [0, 5 min] from …`.",
     "'PREFIX'": "A statement starts with PREFIX, query, rule or define.",

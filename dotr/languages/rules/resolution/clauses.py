@@ -12,10 +12,13 @@ from dotr.languages.codes import RuleCode
 from dotr.languages.rules.program import ProgramDraft, RoleDraft, RoleOrigin, RoleUse, RuleDraft, warning
 from dotr.languages.rules.resolution.attributes import did_you_mean_variable
 from dotr.languages.rules.syntax import (
+    AbsentSyntax,
     AggregateSyntax,
     BetweenSyntax,
+    ByLabel,
     ChooseSyntax,
     DurationSyntax,
+    EventSyntax,
     IntervalSyntax,
     Lexical,
     Quantities,
@@ -77,7 +80,12 @@ def _before_problems(rule: RuleDraft) -> Iterator[Diagnostic]:
             if reasons := list(reasons_for_every_event(rule, position)):
                 hint = f"`before` keeps the newest event of each key alone. Write a window: within 1 h from {scope.reference.text}."
                 yield Diagnostic(RuleCode.NO_STANDING_EVENT, f"{label} has no `before`: {'; '.join(reasons)}", scope.extent.span, hint)
-            elif scope.extent.text.istitle() and not (isinstance(clause, AggregateSyntax) or clause.keyword.text.istitle()):
+            elif (
+                scope.extent.text.istitle()
+                and isinstance(clause, ChooseSyntax | AbsentSyntax)
+                and not clause.keyword.text.istitle()
+                and _is_bare(role.syntax)
+            ):
                 word = scope.extent.text
                 hint = f"For a label write as: {role.source_label.text} as {word}. For the latest at any earlier time write {word.lower()}."
                 yield warning(RuleCode.CAPITAL_BEFORE, f"{word} is the keyword here, no label", scope.extent.span, hint)
@@ -97,8 +105,9 @@ def reasons_for_every_event(rule: RuleDraft, position: int) -> Iterator[str]:
         yield "an aggregate reads every event"
     elif isinstance(clause, ChooseSyntax) and not last:
         yield f"only last and not look for one event, not {clause.keyword.text.lower()}{f' {clause.count.text}' if clause.count else ''}"
-    if isinstance(role.scope, WindowSyntax) and role.scope.reference.text != anchor.label.text:
-        yield f"{role.scope.reference.text} is not the anchor, {anchor.label.text}"
+    reference = role.scope.reference.text if isinstance(role.scope, WindowSyntax) else anchor.label.text
+    if reference != anchor.label.text and reference in rule.positions:
+        yield f"{reference} is not the anchor, {anchor.label.text}"
     if label in (word.text for word in rule.syntax.consuming):
         yield f"{label} is consumed, and an older one would follow"
     bound = {other.label.text for other in rule.roles[:position] if other.use.binds_label}
@@ -115,9 +124,19 @@ def reasons_for_every_event(rule: RuleDraft, position: int) -> Iterator[str]:
                 yield f"a condition with {name} is more than an equality ?v = {name}.?w with an attribute of a label bound before"
     if last and isinstance(clause, ChooseSyntax) and clause.also is None:
         for other in rule.roles[:position]:
-            is_read = other.use is RoleUse.CHOSEN or (other.use is RoleUse.ANCHOR and bool(other.delay))
-            if is_read and other.source_label.text == role.source_label.text and other.origin is role.origin:
-                yield f"{other.label.text} reads {role.source_label.text}, too, and may be the newest: `also last` where it may be the same"
+            if other.source_label.text == role.source_label.text and other.origin is role.origin:
+                remedy = "`also last` where it may be the same"
+                if other.use is RoleUse.CHOSEN:
+                    yield f"{other.label.text} reads {role.source_label.text}, too, and may be the newest: {remedy}"
+                    break
+                if other.delay:
+                    yield f"{other.label.text} is delayed, so it may be the newest: {remedy}"
+                    break
+
+
+def _is_bare(event: EventSyntax) -> bool:
+    """True for a label by itself, behind which `as` may be forgotten."""
+    return isinstance(event, ByLabel) and event.label is event.origin and event.filters is None
 
 
 def _assignment_problems(rule: RuleDraft, read: frozenset[Variable]) -> Iterator[Diagnostic]:
