@@ -180,7 +180,7 @@ def write_bucket(context: BucketContext, bucket: LoadedBucket, closed: Micros, e
         state = pages.single
         if len(state) <= (SMALL if before is None else SMALL // 4):
             return _write_as_text(bucket, entries)
-        if before is not None and before.batch % REWRITE == 0 and any(context.layer.standing):
+        if before is not None and before.batch % REWRITE == 0 and context.layer.has_standing:
             _remove_segments(before, entries)
             before = None
             for store in state.stores:
@@ -228,4 +228,4 @@ def _oldest_needed(layer: Layer, pages: PagedState, closed: Micros) -> list[Micr
     oldest: list[Micros | None] = [None if retention is None else closed + 1 - retention for retention in layer.retention]
     if pages.page_count == 1:
         oldest += [waiting[0][0] if waiting else None for waiting in pages.single.waiting]
-    return [*oldest, closed + 1 - max((retention for retention in layer.whole_retention if retention is not None), default=0)]
+    return [*oldest, closed + 1 - layer.whole_retention]

@@ -131,8 +131,8 @@ class PagedState:
         self._decoded: dict[int, _DecodedPage] = {}
         self._texts = spill_database().new_bucket() if page_count > 1 else None
         self._retention = max((each for each in layer.retention if each is not None and each < LAST_MICRO), default=LAST_MICRO)
-        self._has_standing = any(layer.standing)
-        self._whole_retention = max((each for each in layer.whole_retention if each is not None), default=0)
+        self._has_standing = layer.has_standing
+        self._whole_retention = layer.whole_retention
         self._closed = _NEVER
         self._swept: Micros | None = None
         self._added: list[list[tuple[int, Sequence[StoredEvent]]]] = [[] for _ in (*layer.ports, *layer.queues)]

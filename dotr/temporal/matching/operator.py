@@ -22,7 +22,7 @@ from dotr.evaluation.limits import LIMITS, LimitExceeded, Limits
 from dotr.model.event_order import AttributeValues, tie_key
 from dotr.model.terms import Label, Variable
 from dotr.model.time import Clock, Micros
-from dotr.temporal.layout.layers import Layer, PlacedRule, Port
+from dotr.temporal.layout.layers import Layer, PlacedRule, Port, PortNeeds
 from dotr.temporal.layout.retention import Standing
 from dotr.temporal.matching.event_store import EventTest, IndexSpec, InsertEvents, NewestEvents, PortStore, StandingStore, compile_insert
 from dotr.temporal.matching.events import FLUSH_SIZE, EmitMatches, Match, MatchBuffer, SearchStart, StoredEvent, anchor_of
@@ -99,9 +99,7 @@ class _CompiledPort:
         return PortStore(self.retention, len(self.insertion.specs), self.insert)
 
 
-def _compile_port(
-    port: Port, retention: Micros | None, whole: Micros | None, standing: Sequence[Standing], specs: Sequence[IndexSpec], clock: Clock
-) -> _CompiledPort:
+def _compile_port(port: Port, retention: Micros | None, needs: PortNeeds, specs: Sequence[IndexSpec], clock: Clock) -> _CompiledPort:
     """A port with indexes of its events."""
     insertion = PortInsertion(
         specs,
@@ -110,8 +108,8 @@ def _compile_port(
         port.attributes,
     )
     insert = compile_insert(insertion.specs, insertion.tests, insertion.finders)
-    newest = tuple([NewestEvents(*_needed_of_key(each, port.attributes, clock)) for each in standing])
-    return _CompiledPort(isinstance(port.stream, int), bool(specs), retention or 0, insertion, insert, whole, newest)
+    newest = tuple([NewestEvents(*_needed_of_key(each, port.attributes, clock)) for each in needs.standing])
+    return _CompiledPort(isinstance(port.stream, int), bool(specs), retention or 0, insertion, insert, needs.whole, newest)
 
 
 def _needed_of_key(standing: Standing, attributes: Sequence[Variable], clock: Clock) -> tuple[tuple[int, ...], EventTest | None, Micros]:
@@ -180,9 +178,9 @@ class Operator:
         self._composite_labels = [placed.rule.event if placed.rule.event in read else None for placed in layer.rules]
 
     def _compiled_ports(self, specs_of_port: Sequence[Mapping[IndexSpec, int]]) -> list[_CompiledPort]:
-        layer, clock = self.layer, self._clock
-        ports = zip(layer.ports, layer.retention, layer.whole_retention, layer.standing, specs_of_port, strict=True)
-        return [_compile_port(port, retention, whole, needed, list(specs), clock) for port, retention, whole, needed, specs in ports]
+        layer = self.layer
+        ports = zip(layer.ports, layer.retention, layer.needs, specs_of_port, strict=True)
+        return [_compile_port(port, retention, needs, list(specs), self._clock) for port, retention, needs, specs in ports]
 
     def _numbered(self, number: int) -> NumberedRule:
         return numbered_rule(number, self.layer, self._attributes[self.layer.rules[number].rule.event])
