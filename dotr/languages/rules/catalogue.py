@@ -267,8 +267,9 @@ RULES: tuple[ErrorCode, ...] = (
     _rule(
         "D310",
         "A suspiciously long window",
-        "The rule stores every event that may still be in a window, here for more than 30 days.",
-        "Check the unit. It is a warning.",
+        "The rule stores every event that may still be in a window, for more than 30 days here; where D230 allows `before`, the newest "
+        "of each key alone.",
+        "Check the unit, or write `before`. It is a warning.",
     ),
     _rule("D311", "The anchor is consumed", "An anchor takes part in matches once only, so consuming it has no effect.", "Remove it."),
     _rule("D312", "A timer of no length", "`every 0` has no period, and `delayed by 0` is no delay.", "Write a length."),
