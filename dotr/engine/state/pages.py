@@ -18,6 +18,7 @@ above a quarter of it, and the events of replicated ports (`shared_stores`).
 from __future__ import annotations
 
 import marshal
+import sys
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -35,7 +36,7 @@ from dotr.model.event_order import AttributeValues
 from dotr.model.terms import Term
 from dotr.model.time import LAST_MICRO, Micros
 from dotr.temporal.layout.layers import Layer
-from dotr.temporal.matching.event_store import PortStore
+from dotr.temporal.matching.event_store import PortStore, StandingStore
 from dotr.temporal.matching.events import StoredEvent
 from dotr.temporal.matching.state import State
 
@@ -131,7 +132,6 @@ class PagedState:
         self._decoded: dict[int, _DecodedPage] = {}
         self._texts = spill_database().new_bucket() if page_count > 1 else None
         self._retention = max((each for each in layer.retention if each is not None and each < LAST_MICRO), default=LAST_MICRO)
-        self._has_standing = layer.has_standing
         self._whole_retention = layer.whole_retention
         self._closed = _NEVER
         self._swept: Micros | None = None
@@ -319,6 +319,9 @@ class PagedState:
         counted = max([closed for closed, _ in texts], default=_NEVER)
         closed = max(closed, counted)
         state = track_consumption(self._start(self._borrowed))
+        for store in state.stores:
+            if isinstance(store, StandingStore):
+                store.most = sys.maxsize  # texts and counts of a page are those of all its events
         each = _DecodedPage(state, closed, closed, len(texts), sum(map(len, events.values())))
         for port, port_events in events.items():
             retention = state.stores[port].retention
@@ -331,8 +334,6 @@ class PagedState:
             {port: port_events for port, port_events in events.items() if port_events},
             [pair for pair in pairs if pair[1] > closed - state.retention],
         )
-        for port, port_events in events.items():
-            self._event_counts[port] += len(state.stores[port]) - len(port_events)  # what newer events have replaced
         return each
 
     def _spill(self, max_decoded: int) -> None:
@@ -349,7 +350,7 @@ class PagedState:
                 continue  # a large page is costly to decode and likely needed again
             del self._decoded[page]
             self.decoded_events -= size
-            if size and not self._has_standing and each.text_count < MAX_TEXTS and each.text_events <= 2 * size:
+            if size and each.text_count < MAX_TEXTS and each.text_events <= 2 * size:
                 texts.append(_text(page, each.closed, _by_port(added_since(each.state, each.spilled_until)), each.consumed))
             else:
                 removed.append(page)

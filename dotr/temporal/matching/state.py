@@ -135,10 +135,7 @@ class State:
         return [len(store) for store in self.stores]
 
     def encode(self) -> bytes:
-        """The state as versioned JSON, without events that newer ones have replaced."""
-        for store in self.stores:
-            if store.log:
-                store.drop_replaced(store.log[-1][0])
+        """The state as versioned JSON."""
         return StateSnapshot(
             [store.log for store in self.stores], [list(used) for used in self.consumed], self.waiting, self.passed
         ).encode()
