@@ -6,6 +6,7 @@
     python -m benchmarks.state skew
     python -m benchmarks.state moves [--live 300000 900000]
     python -m benchmarks.state hour [--keys 1000000] [--elements 2000000]
+    python -m benchmarks.state standing
 
 One rule: a reading of a key, and the last one of that key before it within a window that holds them
 all. `keys` fills the state with so many keys, one event each, and then touches 10,000 of them in
@@ -15,7 +16,8 @@ two and state in the workers. `windows` fills the window with so many events of 
 sends 90 % of the elements under one key. `moves` fills the state with so many keys in two buckets, and
 measures the move to three, and from three to one. `hour` spreads the elements over an hour of event
 time, with a window of an hour, each key once, then at random, in process and on Spark; both must make
-as many events. CPU is of the whole process tree; memory is resident, of the JVM and of the Python
+as many events. `standing` runs 20,000 and 80,000 elements of one key in process, with a window of 365 days that
+needs the newest alone. CPU is of the whole process tree; memory is resident, of the JVM and of the Python
 workers together, and of the largest of them.
 """
 
@@ -343,6 +345,14 @@ def hour(count: int, elements: int, master: str) -> None:
         raise SystemExit(f"in process there are {here:,} events")
 
 
+def standing(elements: int) -> None:
+    """One key in a window that holds all elements and needs the last one."""
+    with tempfile.TemporaryDirectory() as name:
+        path = config(write_stream(Path(name), (0 for _ in range(elements)), "365 d", instant=1), "local[1]", BATCH)
+        script = "import sys; from benchmarks.state import in_process; in_process(sys.argv[1])"
+        subprocess.run([sys.executable, "-c", script, str(path)], check=True)
+
+
 def in_process(path: str) -> None:
     """The pipeline of a configuration in this process: time and memory."""
     started, cpu = time.perf_counter(), time.process_time()
@@ -358,7 +368,7 @@ def in_process(path: str) -> None:
 def main() -> int:
     """Run the given benchmark."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("what", choices=("keys", "worker", "windows", "skew", "moves", "hour"))
+    parser.add_argument("what", choices=("keys", "worker", "windows", "skew", "moves", "hour", "standing"))
     parser.add_argument("--master", default="local[2]")
     parser.add_argument("--live", type=int, nargs="+", default=[10_000, 100_000, 1_000_000])
     parser.add_argument("--touched", choices=("same", "others"), default="same")
@@ -382,6 +392,9 @@ def main() -> int:
                 print(f"each further event of {few:,} to {many:,}: {each} µs CPU")  # noqa: T201
         case "hour":
             hour(options.keys, options.elements or 2_000_000, options.master)
+        case "standing":
+            for elements in (20_000, 80_000):
+                standing(elements)
         case "windows":
             windows(options.events, options.master)
         case _:

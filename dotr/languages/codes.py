@@ -37,6 +37,8 @@ class RuleCode(StrEnum):
     NEVER_BOUND = "D219"  # warning
     UNUSED_QUERY = "D220"  # warning
     UNUSED_AGGREGATE = "D221"  # warning
+    NO_STANDING_EVENT = "D230"
+    CAPITAL_BEFORE = "D231"  # warning
     ELAPSED_ARGUMENTS = "D235"
     NO_FRACTION = "D236"
     NOT_ALL_INTERNAL = "D240"
@@ -63,6 +65,8 @@ class RuleCode(StrEnum):
     CROSS_PRODUCT = "D319"  # warning
     NEVER_AS_TYPED = "D320"  # warning of `dotr check`, which reads the data
     UNTIED = "D321"  # warning
+    NOT_ALSO = "D324"  # warning
+    EVERY_EVENT_KEPT = "D325"  # warning
     UNREAD_INTERNAL = "D331"  # warning of programs with their outputs
 
     # Events over rules.

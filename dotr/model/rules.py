@@ -70,7 +70,7 @@ class Role:
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """`within I from R`."""
+    """`within I from R`; `before R` has the interval `EVER`."""
 
     interval: Interval
     reference: Label
@@ -94,12 +94,16 @@ class Mode(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Choose:
-    """`each E`, `last E`, `first E`; with a count, `last n E` and `first n E`."""
+    """`each E`, `last E`, `first E`; with a count, `last n E` and `first n E`.
+
+    `also`: the event may be one that has a role in the match already.
+    """
 
     role: Role
     mode: Mode
     window: Window
     count: int | None = None
+    also: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -108,3 +108,6 @@ class Interval:
 
 LAST_MICRO: Final[Micros] = 1 << 62
 """A time after every instant: the end of a bounded stream."""
+
+EVER: Final = Interval(0, LAST_MICRO, low_closed=False, high_closed=True)
+"""The interval of `before R`: every earlier time, (0, ∞)."""

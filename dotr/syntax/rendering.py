@@ -13,7 +13,7 @@ from dotr.evaluation.expressions.functions import ELAPSED, SECONDS
 from dotr.model.algebra import Attribute, Call, Const, Exists, Expression, TimeOf, Var, is_chain
 from dotr.model.rules import Absent, Aggregate, Between, Choose, Clause, Window
 from dotr.model.terms import RDF_TYPE, WELL_KNOWN, XSD, Label, Prefixes, Term, Triple, Variable, is_triple, rename_blanks, triple_parts
-from dotr.model.time import Micros, Unit
+from dotr.model.time import EVER, Micros, Unit
 from dotr.model.traverse import transform
 from dotr.syntax.names import NameCharacters, name_characters
 
@@ -127,9 +127,11 @@ def duration_text(length: Micros) -> str:
 def bound_text(length: Micros) -> str:
     """The text of an upper bound in µs; one of open intervals is a few µs below a round length.
 
-    >>> bound_text(300_000_000), bound_text(299_999_999), bound_text(0)
-    ('5 min', 'less than 5 min', '0')
+    >>> bound_text(300_000_000), bound_text(299_999_999), bound_text(0), bound_text(EVER.high)
+    ('5 min', 'less than 5 min', '0', 'for ever')
     """
+    if length >= EVER.high:
+        return "for ever"
     rounded = -(-length // 1_000) * 1_000
     return f"less than {duration_text(rounded)}" if 0 < rounded - length <= _STRICT else duration_text(length)
 
@@ -140,8 +142,12 @@ def scope_text(scope: Window | Between) -> str:
     >>> from dotr.model.time import Interval
     >>> scope_text(Window(Interval(0, 300_000_000, False, True), "Smoke"))
     'within (0, 5 min] from Smoke'
+    >>> scope_text(Window(EVER, "Smoke"))
+    'before Smoke'
     """
     match scope:
+        case Window(interval, reference) if interval == EVER:
+            return f"before {reference}"
         case Window(interval, reference):
             opened, closed = "[" if interval.low_closed else "(", "]" if interval.high_closed else ")"
             return f"within {opened}{duration_text(interval.low)}, {duration_text(interval.high)}{closed} from {reference}"

@@ -402,8 +402,8 @@ def described_clause(clause: Clause) -> str:
     """A clause in the syntax of the rule language, without its window."""
     label = clause.role.label
     match clause:
-        case Choose(_, mode, _, count):
-            return f"{mode.value} {label}" if count is None else f"{mode.value} {count} {label}"
+        case Choose(_, mode, _, count, also):
+            return f"{'also ' if also else ''}{mode.value} {label if count is None else f'{count} {label}'}"
         case Absent():
             return f"not {label}"
         case _:

@@ -86,6 +86,8 @@ CONSTRUCTS = (
     "constraint before selection",
     "selection is not revisited",
     "no event in two roles",
+    "also",
+    "before",
     "ties",
     "ties by hidden attributes",
     "value equality between labels",

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from dotr import Program
 from dotr.commands import main
 from tests.support.paths import ROOT
 
@@ -347,3 +348,27 @@ def test_the_tree_of_the_documentation_is_what_the_command_prints(
     command, _, printed = page.partition("$ dotr why ")[2].partition("```")[0].partition("\n")
     assert main(["why", *command.split()]) == 0
     assert capsys.readouterr().out == printed
+
+
+def test_events_passed_over_for_their_role_are_named(tmp_path: Path) -> None:
+    """With `also` none is passed over; `before` has no bound to write."""
+    rules = tmp_path / "r.dotr"
+    look_up = "from Ask and last T as Now within 9 s from Ask and {} T as Then within 9 s from Ask"
+    rules.write_text(
+        "PREFIX : <http://e/>\nquery T = [ SELECT ?v WHERE { ?t :v ?v } ]\nquery Ask = [ SELECT ?q WHERE { ?q a :Ask } ]\n"
+        f"rule Other define Other = [ [] :v ?v ] {look_up.format('last')} with Other.?v = Then.?v\n"
+        f"rule Same define Same = [ [] :v ?v ] {look_up.format('also last')} with Same.?v = Then.?v\n"
+        "rule High define High = [ [] :v ?v ] from Ask and last T [ FILTER(?v > 5) ] before Ask with High.?v = T.?v\n"
+    )
+    session = Program.load(rules=rules, prefixes={"": "http://e/"}).session(record=True)
+    for time, graph in ((3, ":a :v 1 ."), (5, ":a :v 2 .")):
+        session.advance(time, graph)
+    other, same = session.advance(6, ":q a :Ask .")
+    assert "last Then at 3, 3 s before: v 1; the only one that has no role yet; v 2 at 5 is Now already" in session.why(other).text
+    assert "also last Then at 5, 1 s before: v 2; the latest of 2" in session.why(same).text
+    assert "already" not in session.why(same).text
+    session.advance(13, ":q a :Ask .")
+    refused = session.why_not("Other").text
+    assert "nothing for Then among 1 in [4, 13)" in refused
+    assert "it is Now already" in refused
+    assert "nothing for T among 2 before 13" in session.why_not("High").text

@@ -223,7 +223,7 @@ def candidates(rule: Rule, role: Role, where: Window | Between, binding: Binding
 def extend(rule: Rule, clause: Choose | Absent | Aggregate, binding: Binding, history: History) -> Iterator[Binding]:
     if isinstance(clause, Choose):
         role = clause.role
-        taken = {h.identity for h in binding.events.values()}
+        taken = set() if clause.also else {h.identity for h in binding.events.values()}
         found = [h for h in candidates(rule, role, clause.window, binding, history) if h.identity not in taken]
         for event in chosen(clause, found, history):
             events, used = {**binding.events, role.label: event}, {**binding.used, role.label: (event,)}
@@ -292,7 +292,7 @@ def candidates_tried(rule: Rule, clause: Choose | Absent | Aggregate, binding: B
         return until(lane, good, 1)
     if clause.mode is Mode.EACH:
         return lane
-    taken = {h.identity for h in binding.events.values()}
+    taken = set() if clause.also else {h.identity for h in binding.events.values()}
     lane = lane[::-1] if clause.mode is Mode.LAST else lane
     return until(lane, good - taken, clause.count or 1)
 

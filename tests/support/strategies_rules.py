@@ -186,6 +186,8 @@ def scope(draw: st.DrawFn, words: Words, bound: Bound, made: Event, reference: s
 def clause(draw: st.DrawFn, words: Words, number: int, bound: Bound, readable: Readable) -> tuple[str, str]:
     """A clause's text, and the label that it adds; empty: it cannot be consumed."""
     label = f"L{number}"
+    if not readable.instant and draw(st.integers(0, 7)) == 0 and (standing := standing_clause(draw, words, label, bound, readable)):
+        return standing, ""
     reference = pick(draw, sorted(bound.attributes))
     kind = pick(draw, ("each", "last", "first", "last", "not", "aggregate", "aggregate"))
     between = not readable.instant and kind in ("not", "aggregate") and len(bound.attributes) > 1 and draw(st.booleans())
@@ -207,7 +209,27 @@ def clause(draw: st.DrawFn, words: Words, number: int, bound: Bound, readable: R
         return f"{start} {variable} = {inside} {words('of')} {made.text} {where}", made.label
     count = f" {draw(st.integers(1, 3))}" if kind != "each" and draw(st.integers(0, 2)) == 0 else ""
     bound.attributes[made.label], bound.back[made.label] = made.attributes, back
-    return f"{start} {words(kind)}{count} {made.text} {where}", made.label
+    also = f"{words('also')} " if draw(st.integers(0, 3)) == 0 else ""
+    return f"{start} {also}{words(kind)}{count} {made.text} {where}", made.label
+
+
+def standing_clause(draw: st.DrawFn, words: Words, label: str, bound: Bound, readable: Readable) -> str:
+    """A clause with `before` over what is read by label, tied by equalities; empty where nothing can be read. It is not consumed."""
+    origins = {name: shared.attributes for name, shared in readable.queries.items() if not shared.expects}
+    origins |= {name: shared.attributes for name, shared in {**readable.past, **readable.events}.items()}
+    if not origins:
+        return ""
+    origin = pick(draw, sorted(origins))
+    own, terms = origins[origin], [f"{each}.?{v}" for each, names in bound.attributes.items() for v in names]
+    made = [f"?{pick(draw, own)} = {pick(draw, terms)}" for _ in range(draw(st.integers(0, 2))) if own and terms]
+    made += [condition(draw, [f"?{v}" for v in own], VALUES) for _ in range(draw(st.integers(0, 1))) if own]
+    filters = " ".join(f"FILTER({each})" for each in made)
+    text = f"{origin} {words('as')} {label} [ {filters} ] {words('before')} {next(iter(bound.attributes))}"
+    bound.labels.add(label)
+    if draw(st.booleans()):
+        return f"{words('and')} {words('not')} {text}"
+    bound.attributes[label], bound.back[label] = own, True
+    return f"{words('and')} {words('also')} {words('last')} {text}"
 
 
 # --- templates ---

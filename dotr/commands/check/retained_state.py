@@ -11,31 +11,37 @@ EP-SPARQL units.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import assert_never
 
 from dotr.engine.spec import ProgramSpec, RuleSet
 from dotr.explanations.descriptions import described
 from dotr.languages.declarations import declared_prefixes
 from dotr.model.rules import Between, Clause, Rule, Window
-from dotr.model.terms import Label, Prefixes
-from dotr.model.time import Micros
+from dotr.model.terms import Label, Prefixes, Variable
+from dotr.model.time import EVER, Micros
 from dotr.syntax.rendering import bound_text
-from dotr.temporal.layout.retention import longest_chain, lookbacks, scope_of
+from dotr.temporal.layout.retention import longest_chain, lookbacks, scope_of, standing
 from dotr.temporal.layout.units import StreamUnit
 
 
 @dataclass(frozen=True, slots=True)
 class RetentionBound:
-    """Retention of a label's events: `length` in µs, caused by `chain` in the first of `rules`."""
+    """Retention of a label's events: `length` in µs, caused by `chain` in the first of `rules`.
+
+    `keys`: of `before`, which keeps the newest event of each value of these; None: all are kept.
+    """
 
     label: Label
     length: Micros
     chain: tuple[str, ...]
     rules: tuple[str, ...]
+    keys: tuple[Variable, ...] | None = None
 
     def __str__(self) -> str:
         retention = f"kept {bound_text(self.length)} ({', '.join(self.chain)})" if self.length > 0 else "kept for its own instant"
+        if self.keys is not None:
+            retention = f"kept the newest {of_each(self.keys)} ({', '.join(self.chain)})"
         others = len(self.rules) - 1
         more = f"; no longer in {others} other rule{'s' if others > 1 else ''}" if others else ""
         return f"{self.label}: {retention} in rule {self.rules[0]}{more}"
@@ -65,18 +71,18 @@ def state(title: str, rules: RuleSet, units: Sequence[StreamUnit] = (), prefixes
     """Retained state of rules and other units; `title` names their file, `prefixes` shorten
     IRIs."""
     shared = {query.label for query in rules.queries} | {rule.event for rule in rules.rules}
-    bounds_by_label: dict[tuple[Label, str], list[RetentionBound]] = {}
+    bounds_by_label: dict[tuple[Label, str, object], list[RetentionBound]] = {}
     for rule in rules.rules:
         for origin, bound in _bounds_of(rule):
-            bounds_by_label.setdefault((origin, "" if origin in shared else rule.name), []).append(bound)
-    of_rules = [_longest(label, bounds) for (label, _), bounds in bounds_by_label.items()]
+            bounds_by_label.setdefault((origin, "" if origin in shared else rule.name, bound.keys), []).append(bound)
+    of_rules = [_longest(label, bounds) for (label, *_), bounds in bounds_by_label.items()]
     return RetainedState(title, (*of_rules, *(line for unit in units for line in described(unit).retention(prefixes or {}))))
 
 
 def _longest(label: Label, bounds: Iterable[RetentionBound]) -> RetentionBound:
     first, *others = sorted(bounds, key=lambda bound: -bound.length)
     rules = dict.fromkeys((*first.rules, *(name for other in others for name in other.rules)))
-    return RetentionBound(label, first.length, first.chain, tuple(rules))
+    return replace(first, label=label, rules=tuple(rules))
 
 
 def _bounds_of(rule: Rule) -> Iterator[tuple[Label, RetentionBound]]:
@@ -85,15 +91,21 @@ def _bounds_of(rule: Rule) -> Iterator[tuple[Label, RetentionBound]]:
         delay = f"delayed by {bound_text(rule.anchor.delay)}"
         yield rule.anchor.origin, RetentionBound(rule.anchor.origin, rule.anchor.delay, (delay,), (rule.name,))
     for clause, reach in zip(rule.clauses, lookbacks(rule)[1:], strict=True):
-        links = tuple(map(link_text, longest_chain(rule, clause)))
-        yield clause.role.origin, RetentionBound(clause.role.origin, reach.far, links, (rule.name,))
+        links, needed = tuple(map(link_text, longest_chain(rule, clause))), standing(rule, clause)
+        keys = None if needed is None or reach.far < EVER.high else needed.keys
+        yield clause.role.origin, RetentionBound(clause.role.origin, reach.far, links, (rule.name,), keys)
+
+
+def of_each(keys: Sequence[Variable]) -> str:
+    """The text of a key: `of each ?s and ?k`; empty where there is none."""
+    return f"of each {' and '.join(f'?{name}' for name in keys)}" if keys else "alone"
 
 
 def link_text(clause: Clause) -> str:
     """Text of one link of a chain: length and reference."""
     match scope_of(clause):
         case Window(interval, reference):
-            return f"{bound_text(interval.bounds[1])} from {reference}"
+            return f"before {reference}" if interval == EVER else f"{bound_text(interval.bounds[1])} from {reference}"
         case Between(first, second):
             return f"between {first} and {second}"
         case other:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
 
-from dotr.commands.check.retained_state import link_text, shown_prefixes
+from dotr.commands.check.retained_state import link_text, of_each, shown_prefixes
 from dotr.commands.explain.placement import Reasons, aggregate_evaluation
 from dotr.engine.program import CompiledProgram
 from dotr.explanations.descriptions import DescribedProgram, DrawnUnit, Paragraph, described
@@ -16,13 +16,13 @@ from dotr.instant.datalog.dependencies import relevant_rules
 from dotr.instant.queries import QueryPlan, canonical, plan
 from dotr.languages.registry import RuleLanguage
 from dotr.model.algebra import Select
-from dotr.model.rules import Absent, Aggregate, Choose, Clause, FactSource, Mode, Role, Rule
+from dotr.model.rules import Absent, Aggregate, Choose, Clause, FactSource, Mode, Role, Rule, Window
 from dotr.model.terms import Label, Term
-from dotr.model.time import Micros
+from dotr.model.time import EVER, Micros
 from dotr.syntax.datalog import parse_datalog
 from dotr.syntax.rendering import bound_text, constraint_text, duration_text, expression_text, predicate_text, scope_text, term_text
 from dotr.temporal.layout.layers import Layer, PlacedRule
-from dotr.temporal.layout.retention import longest_chain, lookbacks, roles, scope_of
+from dotr.temporal.layout.retention import longest_chain, lookbacks, roles, scope_of, standing
 from dotr.temporal.layout.units import ProgramUnit
 from dotr.temporal.matching.rule_templates import group_rules
 
@@ -272,11 +272,13 @@ class _Explainer:
         attributes = ", ".join(f"?{name}" for name in role.source.attributes) or "no attributes"
         if not position:
             return f"{attributes}: wait {duration_text(rule.anchor.delay)}" if rule.anchor.delay else ""
-        own, retention = lookbacks(rule)[position].far, layer.retention[port]
+        own, needed = lookbacks(rule)[position].far, standing(rule, rule.clauses[position - 1])
         links = longest_chain(rule, rule.clauses[position - 1])
         way = f" ({', '.join(map(link_text, links))})" if len(links) > 1 else ""
-        more = ""
-        if retention is not None and retention > max(own, 0):  # the look-back of an empty interval is negative
+        if needed is not None and own >= EVER.high:
+            return f"{attributes}: kept the newest {of_each(needed.keys)}{way}"
+        retention, more = max([_lookback(other, port) for other in layer.rules]), ""
+        if retention > max(own, 0):  # the look-back of an empty interval is negative
             others = [other.rule.name for other in layer.rules if _lookback(other, port) == retention]
             more = f", and {bound_text(retention)} for {'this rule' if others[0] == rule.name else 'rule ' + others[0]}"
             if others[0] == rule.name:
@@ -285,9 +287,17 @@ class _Explainer:
 
 
 def _lookback(placed: PlacedRule, port: int) -> Micros:
-    """Greatest lookback of a rule over the events of a port, in µs; -1 without one."""
-    reaches = lookbacks(placed.rule)[placed.stage.first + 1 : placed.stage.end + 1]
-    return max((reach.far for other, reach in zip(placed.ports[1:], reaches, strict=True) if other == port), default=-1)
+    """Greatest lookback of a rule over the events of a port, in µs, `before` apart; -1 without
+    one."""
+    stage = slice(placed.stage.first, placed.stage.end)
+    clauses = zip(placed.ports[1:], placed.rule.clauses[stage], lookbacks(placed.rule)[1:][stage], strict=True)
+    found = [reach.far for other, clause, reach in clauses if other == port and not _is_before(clause)]
+    return max(found, default=-1)
+
+
+def _is_before(clause: Clause) -> bool:
+    scope = scope_of(clause)
+    return isinstance(scope, Window) and scope.interval == EVER
 
 
 def _is_clock(source: FactSource) -> bool:
@@ -305,8 +315,8 @@ def _selection(clause: Clause | None) -> str:
     match clause:
         case None:
             return "from"
-        case Choose(_, mode, _, count):
-            return mode.value if count is None or mode is Mode.EACH else f"{mode.value} {count}"
+        case Choose(_, mode, _, count, also):
+            return f"{'also ' if also else ''}{mode.value}" + ("" if count is None or mode is Mode.EACH else f" {count}")
         case Absent():
             return "not"
         case Aggregate(variable, function, distinct, attribute, fraction=fraction):

@@ -37,6 +37,10 @@ SMALL: Final = 2_000
 """Most events of a bucket that is stored as one text. Logs become one text again below a quarter of
 it."""
 
+REWRITE: Final = 64
+"""The number of batches after which the logs of a bucket are written anew, where newer events of a
+key replace older ones: logs only grow otherwise."""
+
 
 @dataclass(slots=True)
 class LoadedBucket:
@@ -176,6 +180,11 @@ def write_bucket(context: BucketContext, bucket: LoadedBucket, closed: Micros, e
         state = pages.single
         if len(state) <= (SMALL if before is None else SMALL // 4):
             return _write_as_text(bucket, entries)
+        if before is not None and before.batch % REWRITE == 0 and context.layer.has_standing:
+            _remove_segments(before, entries)
+            before = None
+            for store in state.stores:
+                store.drop_replaced(closed + 1)
         page_count, passed, event_counts = context.pages_for(pages), state.passed, state.event_counts
         additions = added_since(state, None if before is None else before.closed)
         if before is None:
@@ -194,11 +203,15 @@ def write_bucket(context: BucketContext, bucket: LoadedBucket, closed: Micros, e
     return WriteResult(None, digest, written, manifest.event_counts, size)
 
 
+def _remove_segments(manifest: Manifest, entries: SegmentMap) -> None:
+    for segment in manifest.segments:
+        entries.remove(segment.log, segment.position)
+
+
 def _write_as_text(bucket: LoadedBucket, entries: SegmentMap) -> WriteResult:
     state = bucket.pages.single
     if bucket.manifest is not None:
-        for segment in bucket.manifest.segments:
-            entries.remove(segment.log, segment.position)
+        _remove_segments(bucket.manifest, entries)
         state.consumed = tuple(map(set, state.consumed))
     written = state.encode()
     digest = blake2b(written, digest_size=16).digest()
@@ -215,4 +228,4 @@ def _oldest_needed(layer: Layer, pages: PagedState, closed: Micros) -> list[Micr
     oldest: list[Micros | None] = [None if retention is None else closed + 1 - retention for retention in layer.retention]
     if pages.page_count == 1:
         oldest += [waiting[0][0] if waiting else None for waiting in pages.single.waiting]
-    return [*oldest, closed + 1 - max((retention for retention in layer.retention if retention is not None), default=0)]
+    return [*oldest, closed + 1 - layer.whole_retention]

@@ -87,7 +87,7 @@ FORMS: Final[Mapping[type, WrittenForm]] = dict(
         _form(rules.EventSource, "EventSource", event="event", attributes="attributes"),
         _form(rules.Window, "Window", interval="interval", reference="reference"),
         _form(rules.Between, "Between", first="first", second="second"),
-        _form(rules.Choose, "Choose", role="role", mode="mode", window="window", count=Unless("count", None)),
+        _form(rules.Choose, "Choose", role="role", mode="mode", window="window", count=Unless("count", None), also=Unless("also", False)),
         _form(rules.Absent, "Absent", role="role", scope="scope"),
         _form(
             rules.Aggregate,

@@ -18,6 +18,7 @@ above a quarter of it, and the events of replicated ports (`shared_stores`).
 from __future__ import annotations
 
 import marshal
+import sys
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -33,9 +34,9 @@ from dotr.engine.state.spill import SpillDatabase, SpilledText, SpilledTexts
 from dotr.evaluation.expressions import equality_key
 from dotr.model.event_order import AttributeValues
 from dotr.model.terms import Term
-from dotr.model.time import Micros
+from dotr.model.time import LAST_MICRO, Micros
 from dotr.temporal.layout.layers import Layer
-from dotr.temporal.matching.event_store import PortStore
+from dotr.temporal.matching.event_store import PortStore, StandingStore
 from dotr.temporal.matching.events import StoredEvent
 from dotr.temporal.matching.state import State
 
@@ -130,7 +131,8 @@ class PagedState:
         self._borrowed = {} if self._shared is None else self._shared.borrowed
         self._decoded: dict[int, _DecodedPage] = {}
         self._texts = spill_database().new_bucket() if page_count > 1 else None
-        self._retention = max((each for each in layer.retention if each is not None), default=0)
+        self._retention = max((each for each in layer.retention if each is not None and each < LAST_MICRO), default=LAST_MICRO)
+        self._whole_retention = layer.whole_retention
         self._closed = _NEVER
         self._swept: Micros | None = None
         self._added: list[list[tuple[int, Sequence[StoredEvent]]]] = [[] for _ in (*layer.ports, *layer.queues)]
@@ -261,7 +263,7 @@ class PagedState:
         self._swept = closed
         for each in self._decoded.values():
             self._expire(each, each.state.event_counts, closed)
-            each.consumed = [pair for pair in each.consumed if pair[1] > closed - self._retention]
+            each.consumed = [pair for pair in each.consumed if pair[1] > closed - self._whole_retention]
         removed = [page for page, each in self._decoded.items() if not len(each.state)]
         for page in removed:
             del self._decoded[page]
@@ -317,6 +319,9 @@ class PagedState:
         counted = max([closed for closed, _ in texts], default=_NEVER)
         closed = max(closed, counted)
         state = track_consumption(self._start(self._borrowed))
+        for store in state.stores:
+            if isinstance(store, StandingStore):
+                store.most = sys.maxsize  # texts and counts of a page are those of all its events
         each = _DecodedPage(state, closed, closed, len(texts), sum(map(len, events.values())))
         for port, port_events in events.items():
             retention = state.stores[port].retention

@@ -231,8 +231,8 @@ class RuleEvaluator:
 
     def _taken(self, clause: Clause, event: RecordedEvent, binding: Binding) -> str | None:
         """The label under which the match has the event already; None for negations and
-        aggregates."""
-        if not isinstance(clause, Choose):
+        aggregates, and for `also`."""
+        if not isinstance(clause, Choose) or clause.also:
             return None
         origins = {self.rule.anchor.label: self.rule.anchor.origin} | {each.role.label: each.role.origin for each in self.rule.clauses}
         return next((label for label, other in binding.events.items() if other == event and origins[label] == clause.role.origin), None)

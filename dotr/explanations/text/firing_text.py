@@ -17,7 +17,7 @@ from dotr.explanations.text.reason_text import ReasonWriter, outcome_text
 from dotr.explanations.text.tree import JsonValue, ReasonKind, WhyTree
 from dotr.model.rules import Absent, Aggregate, Between, Choose, FactSource, Mode, Rule, Window
 from dotr.model.terms import Label, Term, Variable
-from dotr.model.time import Micros
+from dotr.model.time import EVER, Micros
 from dotr.syntax.rendering import duration_text, scope_text
 from dotr.temporal.layout.retention import scope_of
 
@@ -103,11 +103,14 @@ class FiringWriter:
                     if chosen is not None:
                         distance = f", {self._distance(clause, chosen, rule)}"
                         parts.append(self._outcomes(chosen.conditions))
-                    parts.append(_choice(clause, evaluation))
+                    passed = [each for each in evaluation.inside if each.taken_as is not None and each.failures == 1]
+                    parts.append(_choice(clause, evaluation) + (" that has no role yet" if passed else ""))
+                    parts += [self._passed_over(rule, place, each) for each in passed[-_MOST_LISTED:]]
                 if label in rule.consuming:
                     parts.append("used up now")
                 count = "" if clause.count is None else f"{clause.count} "
-                text = _joined(f"{clause.mode.value} {count}{label} at {self._time(event.time)}{distance}", parts)
+                mode = f"{'also ' if clause.also else ''}{clause.mode.value}"
+                text = _joined(f"{mode} {count}{label} at {self._time(event.time)}{distance}", parts)
                 fields = self._event_fields(rule, place, event)
                 return WhyTree(ReasonKind.CLAUSE, text, "", self._source(reason.sources.get(label)), fields=fields)
             case Absent():
@@ -155,12 +158,18 @@ class FiringWriter:
         fields = self._event_fields(rule, place, event)
         return WhyTree(ReasonKind.MEMBER, text, places[0] if len(places) == 1 else "", fields=fields)
 
+    def _passed_over(self, rule: Rule, place: int, candidate: CandidateEvaluation) -> str:
+        """The text of a candidate that has a role already: `v 2 at 5 is Now already`."""
+        event = candidate.event
+        attributes = self._attributes(self._attributes_of(rule, place, event)) or rule.clauses[place - 1].role.origin
+        return f"{attributes} at {self._time(event.time)} is {candidate.taken_as} already"
+
     def _failures(self, candidate: CandidateEvaluation) -> list[str]:
         reasons = [outcome_text(each, self.reasons.terms) for each in candidate.failing]
         if candidate.consumed_by is not None:
             reasons.append(f"used up by the firing at {self._time(candidate.consumed_by.due)}")
         if candidate.taken_as is not None:
-            reasons.append(f"it is {candidate.taken_as}")
+            reasons.append(f"it is {candidate.taken_as} already")
         return reasons
 
     def _source(self, source: SourceReason | None) -> tuple[WhyTree, ...]:
@@ -238,6 +247,8 @@ def _window_text(clause: Absent | Aggregate, rule: Rule) -> str:
     match scope:
         case Window():
             text = scope_text(scope).removeprefix("within ")
+            if scope.interval == EVER:
+                return text
             return f"in {text.removesuffix(f' from {rule.anchor.label}')}"
         case Between():
             return scope_text(scope)

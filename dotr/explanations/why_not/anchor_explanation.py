@@ -19,6 +19,7 @@ from dotr.explanations.why_not.changes import Changes, clause_text
 from dotr.explanations.why_not.survey import MOST_BINDINGS
 from dotr.model.algebra import Attribute, Expression, TimeOf, Var
 from dotr.model.rules import Absent, Aggregate, Between, Choose, FactSource, Mode, Window
+from dotr.model.time import EVER
 from dotr.model.traverse import parameters_of
 from dotr.syntax.rendering import scope_text, step_names
 from dotr.temporal.layout.retention import scope_of
@@ -256,6 +257,8 @@ class AnchorExplainer:
         if isinstance(scope, Between):
             return f"between {self.writer.time(clause.earliest - 1)} and {self.writer.time(clause.latest + 1)}"
         interval = scope.interval
+        if interval == EVER:
+            return f"before {self.writer.time(clause.latest + 1)}"
         opened, closed = "[" if interval.high_closed else "(", "]" if interval.low_closed else ")"
         first = clause.earliest if interval.high_closed else clause.earliest - 1
         last = clause.latest if interval.low_closed else clause.latest + 1
@@ -329,6 +332,8 @@ class AnchorExplainer:
     def _written(self, scope: Window) -> str:
         """The window in its shortest form: `within 2 min`, not `within (0, 2 min]`."""
         interval = scope.interval
+        if interval == EVER:
+            return "before"
         if interval.low == 0 and not interval.low_closed and interval.high_closed:
             return scope_text(scope).replace("(0, ", "").replace("]", "").rpartition(" from ")[0]
         return scope_text(scope).rpartition(" from ")[0]

@@ -216,6 +216,22 @@ RULES: tuple[ErrorCode, ...] = (
         InFiles((("example.rspql", _HOT + "REGISTER RSTREAM More AS SELECT ?x FROM WINDOW ON <Hot> [NOW] { ?x ?p ?y }\n"),)),
     ),
     _rule(
+        "D230",
+        "`before` where older events may be needed",
+        "`before R` is a window of any length, (0, ∞), and keeps the newest event of each key alone. That is enough for `last` without a "
+        "number and for `not`, where R is the anchor, the event is not consumed, every constraint is an equality `?v = L.?w` with an "
+        "attribute of a label bound before or a condition on the event alone, and, for `last` without `also`, no clause above (nor a "
+        "delayed anchor) reads the same label.",
+        "Write a window, `within 1 h from Smoke`, or `and also last …` where it may be the event of another clause.",
+    ),
+    _rule(
+        "D231",
+        "The keyword `before` in place of a label",
+        "Keywords may be written in any case of letters, so `last Temp Before Smoke` means `last Temp before Smoke`: the latest at any "
+        "earlier time. A label stands behind `as`.",
+        "For a label: `last Temp as Before within 1 h from Smoke`. For the keyword: `before`. It is a warning.",
+    ),
+    _rule(
         "D235",
         "elapsed of something else than two labels",
         "`elapsed(A, B)` is the number of seconds from the event A to the event B, of two labels that the rule binds.",
@@ -273,8 +289,9 @@ RULES: tuple[ErrorCode, ...] = (
     _rule(
         "D310",
         "A suspiciously long window",
-        "The rule stores every event that may still be in a window, here for more than 30 days.",
-        "Check the unit. It is a warning.",
+        "The rule stores every event that may still be in a window, for more than 30 days here; where D230 allows `before`, the newest "
+        "of each key alone.",
+        "Check the unit, or write `before`. It is a warning.",
     ),
     _rule("D311", "The anchor is consumed", "An anchor takes part in matches once only, so consuming it has no effect.", "Remove it."),
     _rule("D312", "A timer of no length", "`every 0` has no period, and `delayed by 0` is no delay.", "Write a length."),
@@ -345,6 +362,22 @@ RULES: tuple[ErrorCode, ...] = (
         "the clause compares with a constant. D502 and D510 are left out where this warning is given.",
         "Add the equality, such as `FILTER(?room = Smoke.?room)`. If every event is intended, write above the rule: "
         "`# dotr: allow D321 (smoke anywhere closes the house)`.",
+    ),
+    _rule(
+        "D324",
+        "Two clauses that cannot choose one event",
+        "An event has one role in a match. So where two clauses with `last` (or `first`) could choose the same event, the second one has "
+        "the event before it (after it): of a value that stood for long, an older one. The warning is not given where their windows, "
+        "conditions or equalities exclude one event.",
+        "Write `and also last …` where both may have the same event. If they may not, write above the rule: "
+        "`# dotr: allow D324 (the reason)`.",
+    ),
+    _rule(
+        "D325",
+        "A window counted from an event of any time",
+        "`before` chooses an event of any earlier time, so a window that is counted from it can lie anywhere in the past, and every event "
+        "that the clause reads is kept for ever.",
+        "Count the window from the anchor, or choose the event by `within` and a length. It is a warning.",
     ),
     ErrorCode(
         "D331",

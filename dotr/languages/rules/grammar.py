@@ -170,11 +170,13 @@ class Grammar:
             self._keyword("between") + self._label + self._keyword("and") + self._label,
             lambda t: BetweenSyntax(*t),
         )
-        scope = pp.Opt(window | between, default=None)
+        before = _with_action(self._keyword("before", keep=True) + self._label, lambda t: WindowSyntax(*t))
+        scope = pp.Opt(window | between | before, default=None)
         count = pp.Opt(self._terminal(r"\d{1,18}(?![\w.])", "a whole number"), default=None)
         each = _with_action(self._keyword("each", keep=True), lambda t: [t[0], None])
         some = (self._keyword("last", keep=True) | self._keyword("first", keep=True)) + count
-        choose = _with_action((each | some) + event + pp.Opt(window, default=None), _choose)
+        also = pp.Opt(self._keyword("also", keep=True) + pp.FollowedBy(each | some), default=None)
+        choose = _with_action(also + (each | some) + event + pp.Opt(window | before, default=None), _choose)
         absent = _with_action(self._keyword("not", keep=True) + event + scope, lambda t: AbsentSyntax(*t))
         return choose | absent | self._aggregate(event, scope)
 
@@ -285,8 +287,8 @@ def _event(t: Sequence[_Parsed]) -> Inline | ByLabel:
 
 
 def _choose(t: Sequence[_Parsed]) -> ChooseSyntax:
-    keyword, count, event, scope = t
-    return ChooseSyntax(keyword, Mode(keyword.text.lower()), count, event, scope)
+    also, keyword, count, event, scope = t
+    return ChooseSyntax(keyword, Mode(keyword.text.lower()), count, event, scope, also)
 
 
 # Pass 1: parses the text of each file to its syntax tree.

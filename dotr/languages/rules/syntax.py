@@ -104,9 +104,9 @@ class IntervalSyntax:
 
 @dataclass(frozen=True, slots=True)
 class WindowSyntax:
-    """`within EXTENT from REFERENCE`."""
+    """`within EXTENT from REFERENCE`; the extent of `before REFERENCE` is its keyword."""
 
-    extent: DurationSyntax | IntervalSyntax
+    extent: DurationSyntax | IntervalSyntax | Word
     reference: Word
 
 
@@ -123,13 +123,14 @@ ScopeSyntax: TypeAlias = WindowSyntax | BetweenSyntax
 
 @dataclass(frozen=True, slots=True)
 class ChooseSyntax:
-    """`and last 3 E within …`; a missing window is `None` and is reported by pass 8."""
+    """`and also last 3 E within …`; a missing window is `None` and is reported by pass 8."""
 
     keyword: Word
     mode: Mode
     count: Word | None
     event: EventSyntax
     scope: WindowSyntax | None
+    also: Word | None = None
 
 
 @dataclass(frozen=True, slots=True)

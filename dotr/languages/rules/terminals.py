@@ -93,6 +93,8 @@ class FurthestFailure:
         text, lower = self.document.text, word.lower()
         if lower in ("next", "after", "before") and not {"'each'", "'from'", "'within'"}.isdisjoint(self.expected):
             return _WINDOWS_LOOK_BACK
+        if "'as'" in self.expected and "'within'" in self.expected and word[0].isupper() and lower not in scan.RESERVED:
+            return f"A label of the clause's own stands behind as: as {word}."
         if "'and'" in self.expected and (lower in ("each", "last", "first", "not") or _CLAUSE.match(text, self.offset)):
             missing = "and each" if word[0].isalnum() and lower not in scan.RESERVED else "and"
             return f"Is an and missing? A clause begins with and each, and last, and first, and not: {missing} {word} …"
@@ -111,6 +113,8 @@ class FurthestFailure:
         """A hint by the word and the word before it; may be empty."""
         number = word[0].isdigit()
         match self.expected:
+            case ["a label"] if before == "before" and word.lower() in ("within", "between", "as"):
+                return "`before R` names the anchor. For a label of that name write as: as Before within …"
             case ["a label"] if before == "not" and word.lower() in ("each", "last", "first"):
                 return f"`not E` looks at every E: leave {word} out."
             case ["a label"] if before == "each" and number:
@@ -147,7 +151,7 @@ FRACTION_EXPECTED: Final = "a number from 0 to 1"
 
 _HINTS: Final = {
     FRACTION_EXPECTED: "Write the fraction first: quantile(0.95, E.?v). The median is median(E.?v).",
-    "'each'": "After `and` comes `each E`, `last E`, `first E`, `not E` or `?x = count(*) of E`.",
+    "'also'": "After `and` comes `each E`, `last E`, `first E`, `not E` or `?x = count(*) of E`.",
     "a unit of time": "Write durations like 5 min, 1 h 30 min or 250 ms.",
     "a duration": "Write `within 5 min from …` or an interval like `within [0, 5 min] from …`.",
     "'PREFIX'": "A statement starts with PREFIX, query, rule or define.",

@@ -196,8 +196,8 @@ class Figures:
 class LatestFigures:
     """Holder of the latest figures.
 
-    `clock`, `rules`, `steps` and the callback `on_change` are set by the run. `on_change` is called after
-    each update of the totals, in the thread of the run.
+    `clock`, `rules`, `steps` and the callback `on_change` are set by the run. `on_change` is called
+    after each update of the totals, in the thread of the run.
     """
 
     def __init__(self, pipeline: str, engine: str) -> None:

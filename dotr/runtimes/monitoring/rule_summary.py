@@ -32,8 +32,8 @@ def unit_lines(program: CompiledProgram, totals: Totals, config: str, *, every: 
 
 
 def rule_lines(program: CompiledProgram, totals: Totals, config: str, *, every: bool, clock: Clock) -> list[str]:
-    """Lines about rules without an event, or with errors of conditions, in the order of the rules: at most ten, and the number of
-    the others.
+    """Lines about rules without an event, or with errors of conditions, in the order of the rules:
+    at most ten, and the number of the others.
 
     Args:
         totals: those of the run; on Spark, of all runs from the checkpoint's beginning.

@@ -14,17 +14,17 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import repeat
 from types import MappingProxyType
-from typing import TypeAlias, assert_never
+from typing import Final, NamedTuple, TypeAlias, assert_never
 
 from dotr.model.graphs import components
 from dotr.model.rules import EventSource, FactSource, Role, Rule
 from dotr.model.terms import Label, Variable
-from dotr.model.time import Micros
+from dotr.model.time import EVER, Micros
 from dotr.model.units import FedGraphs, InstantTriples, IntervalEvents, MadeGraphs, UnitStream
 from dotr.temporal.layout.bindings import StagePorts, binding_streams, rule_shape
 from dotr.temporal.layout.keys import AnyPartition, Partitioning, SinglePartition, key_of
 from dotr.temporal.layout.placement import Placement, place_units
-from dotr.temporal.layout.retention import lookbacks, roles
+from dotr.temporal.layout.retention import Standing, lookbacks, roles, standing
 from dotr.temporal.layout.spread import ReadSpread
 from dotr.temporal.layout.stages import BindingStream, Stage
 from dotr.temporal.layout.units import StreamUnit
@@ -129,6 +129,18 @@ class PlacedUnit:
     is_spread: bool = False
 
 
+MANY_STANDING: Final = 8
+"""The number of different `Standing` needs above which a port keeps whole windows."""
+
+
+class PortNeeds(NamedTuple):
+    """What rules need of a port: all events for `whole` µs (None: not all of any time), and of each
+    key the newest."""
+
+    whole: Micros | None
+    standing: tuple[Standing, ...]
+
+
 @dataclass(frozen=True, slots=True)
 class Layer:
     """One operator: its ports, and its rules in order of depth, or its other units in order of
@@ -144,6 +156,17 @@ class Layer:
     rules: tuple[PlacedRule, ...]
     retention: tuple[Micros | None, ...]
     units: tuple[PlacedUnit, ...] = ()
+    needs: tuple[PortNeeds, ...] = ()
+
+    @property
+    def whole_retention(self) -> Micros:
+        """The longest duration in µs for which all events of a port are needed."""
+        return max((needs.whole for needs in self.needs if needs.whole is not None), default=0)
+
+    @property
+    def has_standing(self) -> bool:
+        """True if newer events of some port replace older ones of their keys."""
+        return any(needs.standing for needs in self.needs)
 
     @property
     def may_fire_without_events(self) -> bool:
@@ -325,7 +348,7 @@ def _lay_out(rules: Sequence[Rule], since: Mapping[str, Micros], units: Sequence
     return Layout(
         tuple(numbers),
         tuple(
-            Layer(n, tuple(own), tuple(placed), _retention(len(own), placed), tuple(others))
+            Layer(n, tuple(own), tuple(placed), _retention(len(own), placed), tuple(others), _needs(len(own), placed))
             for n, (own, placed, others) in enumerate(zip(ports, layers, placed_units, strict=True))
         ),
         {stream: tuple(targets) for stream, targets in routes.items()},
@@ -363,6 +386,26 @@ def _retention(ports: int, rules: Sequence[PlacedRule]) -> tuple[Micros | None, 
         for port, reach in zip(placed.ports[1:], reaches, strict=True):
             retention[port] = max(retention.get(port, 0), reach.far)
     return tuple(retention.get(port) for port in range(ports))
+
+
+def _needs(ports: int, rules: Sequence[PlacedRule]) -> tuple[PortNeeds, ...]:
+    """What the rules of a layer need of the events of each port."""
+    whole: dict[int, Micros] = {}
+    newest: list[dict[tuple[object, object], Standing]] = [{} for _ in range(ports)]
+    for placed in rules:
+        stage = slice(placed.stage.first, placed.stage.end)
+        for port, clause, reach in zip(placed.ports[1:], placed.rule.clauses[stage], lookbacks(placed.rule)[1:][stage], strict=True):
+            needed = standing(placed.rule, clause)
+            if needed is None:
+                whole[port] = max(whole.get(port, 0), reach.far)
+            elif (known := newest[port].get(needed[:2])) is None or known.far < needed.far:
+                newest[port][needed[:2]] = needed
+    for port, found in enumerate(newest):
+        windows = [each for each in found.values() if each.far < EVER.high]
+        if len(windows) > MANY_STANDING:  # each event would be tested for each of them
+            whole[port] = max(whole.get(port, 0), *[each.far for each in windows])
+            newest[port] = {key: each for key, each in found.items() if each.far >= EVER.high}
+    return tuple([PortNeeds(whole.get(port), tuple(found.values())) for port, found in enumerate(newest)])
 
 
 # Groups of the rules of a layer, which distribute the load of one hot key over several cores.

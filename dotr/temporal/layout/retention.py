@@ -4,6 +4,7 @@ section 4).
 Idea: the window of a clause is relative to an event bound before, whose window is relative to
 another one, and so on to the anchor, the present: the lengths of windows add up along the chain. An
 event strictly between two bound events is later than the older one, and before the present.
+A `Standing` clause needs the newest event of each key alone, however long its window is.
 """
 
 from __future__ import annotations
@@ -11,9 +12,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple, assert_never
 
-from dotr.model.rules import Absent, Aggregate, Between, Choose, Clause, Role, Rule, Window
-from dotr.model.terms import Label
+from dotr.model.algebra import Expression, TimeOf, Var
+from dotr.model.event_order import equated_pair
+from dotr.model.rules import Absent, Aggregate, Between, Choose, Clause, Mode, Role, Rule, Window
+from dotr.model.terms import Label, Variable
 from dotr.model.time import Micros
+from dotr.model.traverse import conjuncts, parameters_of, transform
 
 
 class Lookback(NamedTuple):
@@ -77,3 +81,46 @@ def longest_chain(rule: Rule, clause: Clause) -> tuple[Clause, ...]:
         if label == rule.anchor.label:
             return tuple(found)
         found.append(by_label[label])
+
+
+class Standing(NamedTuple):
+    """What a clause needs that an older event of a key can never answer: `keys` are the attributes
+    of an event that its equalities read, `own` its conditions on an event alone, and events are
+    read for `far` µs.
+    """
+
+    keys: tuple[Variable, ...]
+    own: tuple[Expression, ...]
+    far: Micros
+
+
+def standing(rule: Rule, clause: Clause) -> Standing | None:
+    """What a clause needs of each key, if the newest event of a key answers it; None for a clause
+    that needs every event of its window.
+
+    The newest is enough for `last` and `not` from the anchor at distance 0, whose constraints are
+    equalities and conditions on the event alone: another event of the key, being older, satisfies
+    no more. Not so if the newest may be consumed, or have a role already.
+    """
+    role, scope = clause.role, scope_of(clause)
+    is_last = isinstance(clause, Choose) and clause.mode is Mode.LAST and clause.count is None
+    if not (is_last or isinstance(clause, Absent)) or role.label in rule.consuming:
+        return None
+    if not isinstance(scope, Window) or scope.reference != rule.anchor.label or scope.interval.bounds[0] > 1:
+        return None
+    if isinstance(clause, Choose) and not clause.also:
+        before = [other.role for other in rule.clauses[: rule.clauses.index(clause)] if isinstance(other, Choose)]
+        if rule.anchor.delay or not scope.interval.bounds[0]:  # else the anchor is outside of the window
+            before.append(rule.anchor)
+        if any((other.origin, other.source) == (role.origin, role.source) for other in before):
+            return None
+    keys: dict[Variable, None] = {}
+    own: list[Expression] = []
+    for condition in (each for constraint in role.constraints for each in conjuncts(constraint)):
+        if (pair := equated_pair(condition)) is not None:
+            keys[pair[0]] = None
+        elif all(isinstance(each, Var) or each == TimeOf(role.label) for each in parameters_of([condition])):
+            own.append(transform(condition, lambda part: TimeOf("") if isinstance(part, TimeOf) else part))
+        else:
+            return None
+    return Standing(tuple(sorted(keys)), tuple(own), scope.interval.bounds[1])

@@ -105,6 +105,9 @@ class IndexSpec:
 TRIM: Final = 128
 """Runs of more events than this are trimmed."""
 
+SLACK: Final = 64
+"""The number of events above which a `StandingStore` is first swept."""
+
 
 def trim(run: list[StoredEvent]) -> None:
     """Removes the older events of a run: half, or the power of two below, which keeps blocks
@@ -298,11 +301,105 @@ class PortStore:
                     del runs[key]
             self.expired = 0
 
+    @property
+    def whole(self) -> Micros:
+        """The duration (µs) for which every event is kept."""
+        return self.retention
+
+    def drop_replaced(self, now: Micros) -> None:
+        """Removes the events that no moment from `now` (µs) on can choose: none, as each is needed
+        until it expires."""
+
     def __iter__(self) -> Iterator[StoredEvent]:
         return iter(self.log)
 
     def __len__(self) -> int:
         return len(self.log)
+
+
+class NewestEvents(NamedTuple):
+    """The events that a port keeps for `last` and `not` with equalities: of each key the newest
+    that passes `test` (None: every event does).
+
+    `positions` are those of the key's attributes; events are read for `far` µs.
+    """
+
+    positions: tuple[int, ...]
+    test: EventTest | None
+    far: Micros
+
+
+class StandingStore(PortStore):
+    """A store that drops events which newer ones of their keys have replaced.
+
+    Events are kept for `whole` µs, as in any store (None: no clause needs all of them), and of each
+    key the newest as `newest` says; those of the present moment are all kept, as a clause may read
+    what was before it. For the key of the first attribute, with the present at 9:
+
+        (3, a) (5, b) (7, a) (9, a)   →   (5, b) (7, a) (9, a)
+
+    The log is swept when it holds more than `most` events, twice those that the sweep before has
+    left, so that an insertion costs O(1) amortised.
+    """
+
+    __slots__ = ("_newest", "_whole", "most")
+
+    def __init__(self, retention: Micros, indexes: int, insert: InsertEvents, whole: Micros | None, newest: Sequence[NewestEvents]) -> None:
+        super().__init__(retention, indexes, insert)
+        self._whole = whole
+        self._newest = newest
+        self.most = SLACK
+
+    def add(self, events: Sequence[StoredEvent]) -> None:
+        super().add(events)
+        self._sweep_if_long(events[0][0])
+
+    def add_one(self, event: StoredEvent) -> None:
+        super().add_one(event)
+        self._sweep_if_long(event[0])
+
+    def extend(self, events: Sequence[StoredEvent]) -> None:
+        now = events[-1][0]
+        super().extend(events)
+        self._sweep_if_long(now)
+
+    def keep(self, events: Sequence[StoredEvent], first: Micros) -> None:
+        super().keep(events, first)
+        self._sweep_if_long(first)
+
+    def _sweep_if_long(self, now: Micros) -> None:
+        if len(self.log) > self.most:
+            self.drop_replaced(now)
+
+    @property
+    def whole(self) -> Micros:
+        return self._whole or 0
+
+    def drop_replaced(self, now: Micros) -> None:
+        log, kept = self.log, list[StoredEvent]()
+        least = now if self._whole is None else now - self._whole
+        newest = [(number, positions, test, now - far) for number, (positions, test, far) in enumerate(self._newest)]
+        found: set[tuple[int, AttributeValues]] = set()
+        for event in reversed(log):
+            time, _, values = event
+            is_needed = time >= least
+            if time < now:
+                for number, positions, test, horizon in newest:
+                    key = number, tuple([values[position] for position in positions])
+                    if time >= horizon and key not in found and None not in key[1] and (test is None or test(time, values)):
+                        found.add(key)
+                        is_needed = True
+            if is_needed:
+                kept.append(event)
+        if len(kept) < len(log):
+            kept.reverse()
+            log.clear()
+            log.extend(kept)
+            for runs in self.indexes:
+                runs.clear()
+            self.expired = 0
+            self._insert(self.indexes, kept, now - self.retention)
+        self.most = 2 * len(log) + SLACK
 
 
 class BorrowedStore(PortStore):

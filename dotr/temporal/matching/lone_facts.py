@@ -64,13 +64,16 @@ class PortInsertion(NamedTuple):
     attributes: Sequence[Variable]
 
 
-def compile_lone_fact(insertion: PortInsertion, retention: Micros, group: LoneGroup | None) -> Callable[[State, PortStore], TakeFact]:
+def compile_lone_fact(
+    insertion: PortInsertion, retention: Micros, group: LoneGroup | None, *, has_sweeps: bool = False
+) -> Callable[[State, PortStore], TakeFact]:
     """Generates the factory of a port's lone-fact function. Its facts anchor at most one group.
 
     Args:
         insertion: the indexes of the port; without any, its facts are not stored.
         retention: the retention of its facts in µs.
         group: the group of rules that its facts anchor; None: no group.
+        has_sweeps: its store is a `StandingStore`.
 
     Returns:
         A function from a state and the store of the port to the lone-fact function.
@@ -128,6 +131,8 @@ def compile_lone_fact(insertion: PortInsertion, retention: Micros, group: LoneGr
         names |= read
         for statements in insertions:
             body += printed_lines(statements, "", "")
+        if has_sweeps:
+            body.append("if len(log) > store.most: store.drop_replaced(t)")
     body += ["state.countdown -= 1", "if not state.countdown: state.sweep(t)"]
     if group is None:
         body.append("return ()")

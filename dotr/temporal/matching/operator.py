@@ -22,14 +22,15 @@ from dotr.evaluation.limits import LIMITS, LimitExceeded, Limits
 from dotr.model.event_order import AttributeValues, tie_key
 from dotr.model.terms import Label, Variable
 from dotr.model.time import Clock, Micros
-from dotr.temporal.layout.layers import Layer, PlacedRule, Port
-from dotr.temporal.matching.event_store import IndexSpec, InsertEvents, PortStore, compile_insert
+from dotr.temporal.layout.layers import Layer, PlacedRule, Port, PortNeeds
+from dotr.temporal.layout.retention import Standing
+from dotr.temporal.matching.event_store import EventTest, IndexSpec, InsertEvents, NewestEvents, PortStore, StandingStore, compile_insert
 from dotr.temporal.matching.events import FLUSH_SIZE, EmitMatches, Match, MatchBuffer, SearchStart, StoredEvent, anchor_of
 from dotr.temporal.matching.lone_facts import MANY_FACTS, LoneFactFailed, LoneGroup, PortInsertion, TakeFact, compile_lone_fact
 from dotr.temporal.matching.matcher import compile_matcher
 from dotr.temporal.matching.matcher.candidates import AnchorLimitExceeded
 from dotr.temporal.matching.matcher.compile import FindMatches, Matcher
-from dotr.temporal.matching.matcher.emitter import event_condition, table_finder
+from dotr.temporal.matching.matcher.emitter import event_condition, event_test, table_finder
 from dotr.temporal.matching.rule_counts import LayerCounter
 from dotr.temporal.matching.rule_failures import LimitExcess, RuleFailure, SingleRule, isolate_rules, match_exactly
 from dotr.temporal.matching.rule_templates import NumberedRule, PositionalStage, RuleTemplate, group_rules
@@ -80,6 +81,7 @@ class _CompiledPort:
     - `holds_facts`: its events are facts of stage one.
     - `is_stored`: a clause looks its events up.
     - `retention`: that of its events in µs.
+    - `whole`, `newest`: those of `StandingStore`.
     """
 
     holds_facts: bool
@@ -87,13 +89,17 @@ class _CompiledPort:
     retention: Micros
     insertion: PortInsertion
     insert: InsertEvents
+    whole: Micros | None = None
+    newest: tuple[NewestEvents, ...] = ()
 
     def store(self) -> PortStore:
         """A new store of the port's events."""
+        if self.newest:
+            return StandingStore(self.retention, len(self.insertion.specs), self.insert, self.whole, self.newest)
         return PortStore(self.retention, len(self.insertion.specs), self.insert)
 
 
-def _compile_port(port: Port, retention: Micros | None, specs: Sequence[IndexSpec], clock: Clock) -> _CompiledPort:
+def _compile_port(port: Port, retention: Micros | None, needs: PortNeeds, specs: Sequence[IndexSpec], clock: Clock) -> _CompiledPort:
     """A port with indexes of its events."""
     insertion = PortInsertion(
         specs,
@@ -102,7 +108,13 @@ def _compile_port(port: Port, retention: Micros | None, specs: Sequence[IndexSpe
         port.attributes,
     )
     insert = compile_insert(insertion.specs, insertion.tests, insertion.finders)
-    return _CompiledPort(isinstance(port.stream, int), bool(specs), retention or 0, insertion, insert)
+    newest = tuple([NewestEvents(*_needed_of_key(each, port.attributes, clock)) for each in needs.standing])
+    return _CompiledPort(isinstance(port.stream, int), bool(specs), retention or 0, insertion, insert, needs.whole, newest)
+
+
+def _needed_of_key(standing: Standing, attributes: Sequence[Variable], clock: Clock) -> tuple[tuple[int, ...], EventTest | None, Micros]:
+    test = event_test(standing.own, attributes, clock) if standing.own else None
+    return tuple(map(attributes.index, standing.keys)), test, standing.far
 
 
 class Operator:
@@ -166,8 +178,9 @@ class Operator:
         self._composite_labels = [placed.rule.event if placed.rule.event in read else None for placed in layer.rules]
 
     def _compiled_ports(self, specs_of_port: Sequence[Mapping[IndexSpec, int]]) -> list[_CompiledPort]:
-        ports = zip(self.layer.ports, self.layer.retention, specs_of_port, strict=True)
-        return [_compile_port(port, retention, list(specs), self._clock) for port, retention, specs in ports]
+        layer = self.layer
+        ports = zip(layer.ports, layer.retention, layer.needs, specs_of_port, strict=True)
+        return [_compile_port(port, retention, needs, list(specs), self._clock) for port, retention, needs, specs in ports]
 
     def _numbered(self, number: int) -> NumberedRule:
         return numbered_rule(number, self.layer, self._attributes[self.layer.rules[number].rule.event])
@@ -319,7 +332,7 @@ class Operator:
             else:
                 group = None if search is None else LoneGroup(number, search, self.layer.number << 56)
                 compiled = self._ports[port]
-                self._lone_facts[port] = compile_lone_fact(compiled.insertion, compiled.retention, group)
+                self._lone_facts[port] = compile_lone_fact(compiled.insertion, compiled.retention, group, has_sweeps=bool(compiled.newest))
         return self._lone_facts[port]
 
     def _step_fact(self, state: State, time: Micros, port: int, values: AttributeValues) -> list[Match]:

@@ -66,10 +66,11 @@ class PositionalBetween:
 
 @dataclass(frozen=True, slots=True)
 class PositionalSelection:
-    """`each`, `last n` or `first n`."""
+    """`each`, `last n` or `first n`; `also`: an event with a role may be selected."""
 
     mode: Mode
     count: int
+    also: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -272,8 +273,8 @@ def normal_form(
             case other:
                 assert_never(other)
         match clause:
-            case Choose(role, mode, _, count):
-                return PositionalClause(part(place, role), PositionalSelection(mode, count or 1), scope)
+            case Choose(role, mode, _, count, also):
+                return PositionalClause(part(place, role), PositionalSelection(mode, count or 1, also), scope)
             case Absent(role, _):
                 return PositionalClause(part(place, role), PositionalNegation(), scope)
             case Aggregate(_, function, distinct, attribute, role, _, fraction):

@@ -102,7 +102,7 @@ class State:
         self.stores = tuple(stores)
         self.consumed = tuple(consumed)
         self.indexes = tuple(indexes)
-        self.retention = max((store.retention for store in stores), default=0)
+        self.retention = max((store.whole for store in stores), default=0)
         self.countdown = SWEEP
         self.waiting: tuple[deque[StoredEvent], ...] = tuple(deque() for _ in range(delays))
         self.passed: Micros | None = None

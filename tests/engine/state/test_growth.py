@@ -89,17 +89,38 @@ with Later.?room = Eaten.?room, Later.?v = Before.?v
 """
 
 
-def test_state_in_pages_moves_between_buckets(monkeypatch: pytest.MonkeyPatch) -> None:
+STANDING = """PREFIX : <http://e/>
+query Reading = [ SELECT ?room ?v WHERE { ?r :room ?room ; :value ?v } ]
+rule Was define Was = [ dotr_id1 :room ?room ; :v ?v ] from Reading as Now
+and last Reading as Old [ FILTER(?room = Now.?room) ] before Now
+and also last Reading as Low [ FILTER(?room = Now.?room && ?v < 9) ] within 200 s from Now
+and not Reading as Top [ FILTER(?room = Now.?room && ?v > 21) ] before Now
+with Was.?room = Now.?room, Was.?v = Old.?v, Was.?low = Low.?v
+rule Again define Again = [ [] :room ?room ; :v ?v ] from Was
+and last Was as Then [ FILTER(?room = Was.?room) ] before Was
+with Again.?room = Was.?room, Again.?v = Then.?v
+rule Eaten define Eaten = [ dotr_id1 :room ?room ; :v ?v ] from Reading as Now
+and each Reading as Old [ FILTER(?room = Now.?room && ?v < Now.?v) ] within 3 s from Now
+with Eaten.?room = Now.?room, Eaten.?v = Old.?v consuming Old
+"""
+
+
+@pytest.mark.parametrize(("rules", "unpaged"), [(PAGED, 64), (STANDING, 32), (STANDING, 10_000)])
+def test_state_in_logs_and_pages_moves_between_buckets(rules: str, unpaged: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bucket_state, "SMALL", 8)
-    monkeypatch.setattr(paged_state, "MAX_UNPAGED", 64)
+    monkeypatch.setattr(bucket_state, "REWRITE", 2)
+    monkeypatch.setattr(paged_state, "MAX_UNPAGED", unpaged)
     integer = "<http://www.w3.org/2001/XMLSchema#integer>"
     instants: Instants = []
     for now in range(300):
         rooms = [(f"_:{n}", "<http://e/room>", f"<http://e/r{(now * 7 + n) % 11}>") for n in range(3)]
         values = [(f"_:{n}", "<http://e/value>", f'"{(now * 5 + n) % 23}"^^{integer}') for n in range(3)]
         instants = [*instants, (now * 1_000_000, [(*rooms, *values)])]
-    spec = ProgramSpec((Document("rules.dotr", PAGED),))
-    assert through(spec, instants, [100, 110, 200, 250], [1, 3, 1, 2, 5]) == expected(spec, instants)
+    spec = ProgramSpec((Document("rules.dotr", rules),))
+    found = expected(spec, instants)
+    assert len({firing.rule for firing in found}) == rules.count("\nrule ")
+    assert through(spec, instants, [100, 110, 200, 250], [1, 3, 1, 2, 5]) == found
+    assert through(spec, instants, list(range(20, 300, 20)), [2] * 15) == found
 
 
 def test_state_of_epsparql_units_moves_between_buckets() -> None:

@@ -90,6 +90,7 @@ def test_uncorrelated_clause_gives_a_warning(body: str, hint: str) -> None:
         "a constant in the query": "from Smoke and last C = [ SELECT ?v WHERE { ?t :in :cellar ; :celsius ?v } ] within 1 h from Smoke",
         "ticks": "from every 1 h as Tick and last Temp within 1 h from Tick",
         "the event itself": "from Asked and last Asked as Before within 1 h from Asked",
+        "values of two look-ups": "from Asked and last Value as A within 1 h from Asked and also last Value as B within 9 s from Asked",
         "names and predicates of their own": "from Smoke and last Loud within 1 h from Smoke",
     }.values(),
 )
@@ -105,3 +106,8 @@ def test_event_attribute_has_the_places_of_the_copied_attribute() -> None:
         "nothing ties Hot to Smoke: any Hot in the window counts, whatever its ?here. Did you mean FILTER(?here = Smoke.?room)?"
     )
     assert untied("from Value and last Hot within 1 h from Value", event) == []
+
+
+def test_two_lookups_of_one_label_are_joined_by_what_they_are_of_not_by_values() -> None:
+    (message,) = untied("from Asked and last State as Now within 1 h from Asked and also last State as Was within 2 h from Asked")
+    assert message.endswith("Did you mean FILTER(?door = Now.?door)?")

@@ -8,7 +8,18 @@ import random
 import pytest
 
 from dotr.model.time import Micros
-from dotr.temporal.matching.event_store import TRIM, IndexKey, IndexSpec, KeyIndex, Measure, PortStore, compile_insert
+from dotr.temporal.matching.event_store import (
+    SLACK,
+    TRIM,
+    IndexKey,
+    IndexSpec,
+    KeyIndex,
+    Measure,
+    NewestEvents,
+    PortStore,
+    StandingStore,
+    compile_insert,
+)
 from dotr.temporal.matching.events import StoredEvent
 from dotr.temporal.matching.key_index import EventRun, ExtremumRun, SkipRun
 from dotr.temporal.matching.state import STATE_VERSION, SWEEP, State, StateError
@@ -221,3 +232,43 @@ def test_state_of_another_version_is_refused() -> None:
     data = {**json.loads(full().encode()), "version": STATE_VERSION + 1}
     with pytest.raises(StateError, match=r"^its version is 3, this release reads 2$"):
         empty().restore(json.dumps(data).encode())
+
+
+def newest(*needed: tuple[tuple[int, ...], Micros], whole: Micros | None = None) -> StandingStore:
+    insert = compile_insert([IndexSpec((0,))], [None], [None])
+    return StandingStore(1_000_000, 1, insert, whole, [NewestEvents(positions, None, far) for positions, far in needed])
+
+
+def test_the_newest_of_each_key_stays_and_what_is_of_the_present() -> None:
+    kept = newest(((0,), 1_000))
+    for time, key in ((3, "<a>"), (5, "<b>"), (7, "<a>"), (9, "<a>"), (9, "<a>")):
+        kept.add([stored_event(time, key)])
+    kept.drop_replaced(9)
+    assert [(time, values[0]) for time, _, values in kept] == [(5, "<b>"), (7, "<a>"), (9, "<a>"), (9, "<a>")]
+    assert [time for time, _, _ in kept.indexes[0]["<a>"]] == [7, 9, 9]
+    kept.drop_replaced(10)
+    assert [(time, values[0]) for time, _, values in kept] == [(5, "<b>"), (9, "<a>")]
+    kept.drop_replaced(1_006)
+    assert [values[0] for _, _, values in kept] == ["<a>"]
+
+
+def test_every_event_stays_for_the_windows_that_need_all() -> None:
+    kept = newest(((0,), 1_000), whole=3)
+    for time in range(8):
+        kept.add([stored_event(time, "<a>"), stored_event(time, None)])
+    kept.drop_replaced(8)
+    assert [time for time, _, _ in kept] == [5, 5, 6, 6, 7, 7]
+
+
+def test_the_events_kept_are_in_proportion_to_the_keys() -> None:
+    """Whatever the number of elements; under the `standing` key alone, of no key there is one."""
+    kept, one = newest(((0,), 10**15)), newest(((), 10**15))
+    most = 0
+    for time in range(20_000):
+        for store_ in (kept, one):
+            store_.add_one(stored_event(time, f"<{time * 7 % 50}>"))
+        most = max(most, len(kept))
+    assert most <= 2 * 51 + SLACK + 1
+    assert len(one) <= 2 + SLACK + 1
+    kept.drop_replaced(20_000)
+    assert len(kept) == 50

@@ -6,22 +6,25 @@ Before: `?n = count(*) of …`, and no `?n` anywhere. After: the same rules, and
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from typing import TypeGuard
 
 from dotr.errors.diagnostics import Diagnostic
 from dotr.evaluation.expressions import condition
 from dotr.languages.codes import RuleCode
-from dotr.languages.rules.lints.unsatisfiable import Conjunct, implies, is_constant, split
+from dotr.languages.rules.lints.unsatisfiable import Conjunct, exclusive_comparisons, implies, is_constant, split
 from dotr.languages.rules.program import ProgramDraft, RoleDraft, RoleOrigin, RoleUse, RuleDraft, event_reads, warning
-from dotr.languages.rules.syntax import AggregateSyntax, BetweenSyntax, TicksSyntax, WindowSyntax
+from dotr.languages.rules.syntax import AggregateSyntax, BetweenSyntax, ChooseSyntax, TicksSyntax, WindowSyntax
 from dotr.model.algebra import Attribute, Call, Expression, Filter, Select, TimeOf, Var
 from dotr.model.graphs import least_fixpoint
+from dotr.model.places import Document, Span
+from dotr.model.rules import Mode
 from dotr.model.terms import Label
 from dotr.model.traverse import conjuncts, transform
 from dotr.syntax import scan
 
 
 def check_pointless(program: ProgramDraft) -> ProgramDraft:
-    """Report the warnings D220, D221, D315, D316, D318 and D403."""
+    """Report the warnings D220, D221, D315, D316, D318, D324 and D403."""
     return program.with_problems(_all_warnings(program)) if program.is_error_free else program
 
 
@@ -30,6 +33,7 @@ def _all_warnings(program: ProgramDraft) -> Iterator[Diagnostic]:
         yield from _unused_aggregates(rule)
         yield from _anchors_in_negations(rule)
         yield from _between_itself(rule)
+        yield from _passed_over(rule)
         yield from _always_true(rule)
     yield from _unfounded(program)
     yield from _unused_queries(program)
@@ -95,6 +99,62 @@ def _negated_warning(role: RoleDraft, other: RoleDraft) -> Diagnostic:
         distance, remedy = "a distance within it", f"Leave it out by a condition, or write `between {other.label.text} and …`."
     hint = f"It is an event of {other.source_label.text} at {distance}, and a negation covers every event, so it never holds. {remedy}"
     return warning(RuleCode.ANCHOR_NEGATED, f"{subject} {other.label.text} is itself in this window", role.label.span, hint)
+
+
+def _passed_over(rule: RuleDraft) -> Iterator[Diagnostic]:
+    """Pairs of `last` (or `first`) of one label that could choose one event, neither with `also`.
+
+    `last T as Now within 1 h from Ask and last T as Then within [10 s, 1 h] from Ask`: where the
+    only T is 20 s old, Now has it, and Then is the one before.
+    """
+    single = [
+        (role, clause)
+        for role, clause in zip(rule.roles[1:], rule.syntax.clauses, strict=True)
+        if isinstance(clause, ChooseSyntax) and clause.mode is not Mode.EACH and clause.count is None and clause.also is None
+    ]
+    for number, (role, clause) in enumerate(single):
+        for other, _ in single[:number]:
+            if role.source_label.text == other.source_label.text and role.origin is other.origin and _may_be_one_event(other, role, rule):
+                side, word = ("before", "last") if clause.mode is Mode.LAST else ("after", "first")
+                now, then = other.label.text, role.label.text
+                hint = f"Write `also {word}` where it may be the same one. If it may not: # dotr: allow {RuleCode.NOT_ALSO} (the reason)"
+                message = f"where nothing came in between, {then} is the event {side} {now}'s"
+                yield warning(RuleCode.NOT_ALSO, message, role.label.span, hint)
+                break
+
+
+def _may_be_one_event(other: RoleDraft, role: RoleDraft, rule: RuleDraft) -> bool:
+    """True if the windows of two clauses can hold one event that satisfies the conditions of both,
+    and their equalities are with the same attributes."""
+    reach, place = (role.label.text, 0), {each.label.text: each for each in rule.roles}
+    windows: list[tuple[int, int]] = []
+    for start in (other, role):
+        near, far, each = 0, 0, start
+        while isinstance(each.scope, WindowSyntax) and each.interval is not None:
+            least, greatest = each.interval.bounds
+            near, far, each = near + least, far + greatest, place[each.scope.reference.text]
+            if start is role and each is other:
+                reach = other.label.text, near
+        windows.append((near, far))
+    if (windows[0][0] > windows[1][1]) or (windows[1][0] > windows[0][1]) or (reach[0] == other.label.text and reach[1] > 0):
+        return False
+    conditions = [{_of_bound(part, "", each.label.text) for part in _conditions(each)} for each in (other, role)]
+    ties = [{part for part in own if _is_equality(part)} for own in conditions]
+    if not (ties[0] <= ties[1] or ties[1] <= ties[0]):
+        return False
+    nowhere = Span(Document("", ""), 0, 0)
+    together = [Conjunct(part, nowhere) for own in conditions for part in own]
+    excluded = any(Call("!=", part.arguments) in conditions[1 - n] for n in (0, 1) for part in conditions[n] if _is_call(part, "="))
+    return not excluded and not any(exclusive_comparisons(together))
+
+
+def _is_call(expression: Expression, function: str) -> TypeGuard[Call]:
+    return isinstance(expression, Call) and expression.function == function
+
+
+def _is_equality(expression: Expression) -> bool:
+    """True for an equality of two attributes of different events."""
+    return _is_call(expression, "=") and len({each.label for each in expression.arguments if isinstance(each, Attribute)}) == 2
 
 
 def _unfounded(program: ProgramDraft) -> Iterator[Diagnostic]:

@@ -19,7 +19,7 @@ from typing import Final, NamedTuple, TypeAlias
 from dotr.errors.diagnostics import Diagnostic
 from dotr.evaluation.expressions.kinds import TermKind, term_kind
 from dotr.languages.codes import RuleCode
-from dotr.languages.rules.program import ProgramDraft, RoleDraft, RoleOrigin, RuleDraft, event_reads, role_attributes, warning
+from dotr.languages.rules.program import ProgramDraft, RoleDraft, RoleOrigin, RoleUse, RuleDraft, event_reads, role_attributes, warning
 from dotr.languages.rules.syntax import AggregateSyntax, BetweenSyntax, ChooseSyntax, TicksSyntax, WindowSyntax
 from dotr.model.algebra import (
     Attribute,
@@ -70,7 +70,10 @@ def _uncorrelated_clauses(
         for other in _bound_before(rule, position):
             if _pairs_equals(rule, position, other, program):
                 continue
-            pair = _common(own, _visible_places(other, program, events, measures), isinstance(other.syntax, TicksSyntax))
+            theirs = _visible_places(other, program, events, measures)
+            if role.use is other.use is RoleUse.CHOSEN and (role.source_label.text, role.origin) == (other.source_label.text, other.origin):
+                theirs = {name: places for name, places in theirs.items() if not _is_object(places)}  # two look-ups may differ in values
+            pair = _common(own, theirs, isinstance(other.syntax, TicksSyntax))
             if pair is not None:
                 yield _uncorrelated_warning(role, other, *pair)
                 break

@@ -1,4 +1,5 @@
-"""Pass 9: checks counts, aggregate functions, and that `with` assigns the template's variables."""
+"""Pass 9: checks counts, aggregate functions, `before`, and that `with` assigns the template's
+variables."""
 
 from __future__ import annotations
 
@@ -11,25 +12,31 @@ from typing import Final, assert_never
 from dotr.errors.diagnostics import Diagnostic, did_you_mean
 from dotr.evaluation.expressions.values.decimals import plain
 from dotr.languages.codes import RuleCode
-from dotr.languages.rules.program import ProgramDraft, RoleDraft, RoleOrigin, RuleDraft, warning
+from dotr.languages.rules.program import ProgramDraft, RoleDraft, RoleOrigin, RoleUse, RuleDraft, warning
 from dotr.languages.rules.resolution.attributes import did_you_mean_variable
 from dotr.languages.rules.syntax import (
+    AbsentSyntax,
     AggregateSyntax,
     BetweenSyntax,
+    ByLabel,
     ChooseSyntax,
     DurationSyntax,
+    EventSyntax,
     IntervalSyntax,
     Lexical,
     Quantities,
     TicksSyntax,
+    WindowSyntax,
     Word,
 )
-from dotr.model.algebra import Var
+from dotr.model.algebra import Attribute, TimeOf, Var
+from dotr.model.event_order import equated_pair
 from dotr.model.places import Span
+from dotr.model.rules import Mode
 from dotr.model.templates import Template, leaves
 from dotr.model.terms import XSD, Label, Prefixes, Variable
-from dotr.model.time import Interval, Micros, Unit
-from dotr.model.traverse import free_variables
+from dotr.model.time import EVER, Interval, Micros, Unit
+from dotr.model.traverse import conjuncts, free_variables, parameters_of
 from dotr.syntax import scan
 from dotr.syntax.quantities import InvalidDuration, duration_of, lexical_duration
 
@@ -39,11 +46,12 @@ _FRACTION: Final = re.compile(r"[0-9]+(?:\.[0-9]+)?|\.[0-9]+")
 
 
 def check_clauses(program: ProgramDraft) -> ProgramDraft:
-    """Report D209 to D211, D217, D236 and D305 to D307."""
+    """Report D209 to D211, D217, D230, D231, D236, D305 to D307 and D325."""
     read = _attributes_read(program)
     problems: list[Diagnostic] = []
     for rule in program.rules:
         problems += _clause_problems(rule)
+        problems += _before_problems(rule)
         problems += _assignment_problems(rule, read.get(rule.syntax.event.text, frozenset()))
     return program.with_problems(problems)
 
@@ -82,6 +90,75 @@ def _fraction_problems(fraction: Word, of: str) -> Iterator[Diagnostic]:
         f": quantile({plain(number)}, {of})." if number is not None and number <= 1 else "."
     )
     yield Diagnostic(RuleCode.NO_FRACTION, f"{fraction.text} is no fraction", fraction.span, hint)
+
+
+def _before_problems(rule: RuleDraft) -> Iterator[Diagnostic]:
+    """Problems of `before R`, and of windows counted from the event that it has chosen."""
+    before = {role.label.text for role in rule.roles if isinstance(role.scope, WindowSyntax) and isinstance(role.scope.extent, Word)}
+    for position, (role, clause) in enumerate(zip(rule.roles[1:], rule.syntax.clauses, strict=True), 1):
+        label, scope = role.label.text, role.scope
+        references = [scope.reference] if isinstance(scope, WindowSyntax) else [scope.first, scope.second] if scope else []
+        if isinstance(scope, WindowSyntax) and isinstance(scope.extent, Word):
+            if reasons := list(reasons_for_every_event(rule, position)):
+                hint = f"`before` keeps the newest event of each key alone. Write a window: within 1 h from {scope.reference.text}."
+                yield Diagnostic(RuleCode.NO_STANDING_EVENT, f"{label} has no `before`: {'; '.join(reasons)}", scope.extent.span, hint)
+            elif (
+                scope.extent.text.istitle()
+                and isinstance(clause, ChooseSyntax | AbsentSyntax)
+                and not clause.keyword.text.istitle()
+                and _is_bare(role.syntax)
+            ):
+                word = scope.extent.text
+                hint = f"For a label write as: {role.source_label.text} as {word}. For the latest at any earlier time write {word.lower()}."
+                yield warning(RuleCode.CAPITAL_BEFORE, f"{word} is the keyword here, no label", scope.extent.span, hint)
+        elif far := next((word for word in references if word.text in before), None):
+            hint = f"Count the window from an event with one, or choose {far.text} by a window of its own: within 1 d from …"
+            message = f"every {role.source_label.text} is kept for ever: {far.text} is of any earlier time"
+            yield warning(RuleCode.EVERY_EVENT_KEPT, message, far.span, hint)
+
+
+def reasons_for_every_event(rule: RuleDraft, position: int) -> Iterator[str]:
+    """The reasons why a clause needs more than the newest event of each key in its window; none if
+    that is all (`dotr.temporal.layout.retention.standing`)."""
+    role, clause, anchor = rule.roles[position], rule.syntax.clauses[position - 1], rule.roles[0]
+    label = role.label.text
+    last = isinstance(clause, ChooseSyntax) and clause.mode is Mode.LAST and clause.count is None
+    if isinstance(clause, AggregateSyntax):
+        yield "an aggregate reads every event"
+    elif isinstance(clause, ChooseSyntax) and not last:
+        yield f"only last and not look for one event, not {clause.keyword.text.lower()}{f' {clause.count.text}' if clause.count else ''}"
+    reference = role.scope.reference.text if isinstance(role.scope, WindowSyntax) else anchor.label.text
+    if reference != anchor.label.text and reference in rule.positions:
+        yield f"{reference} is not the anchor, {anchor.label.text}"
+    if label in (word.text for word in rule.syntax.consuming):
+        yield f"{label} is consumed, and an older one would follow"
+    bound = {other.label.text for other in rule.roles[:position] if other.use.binds_label}
+    for constraint in (*(role.query.constraints if role.query else ()), *role.filters):
+        for part in conjuncts(constraint):
+            pair = equated_pair(part)
+            if pair is not None and pair[1].label in bound:
+                continue
+            others = [
+                each for each in parameters_of([part]) if isinstance(each, Attribute) or (isinstance(each, TimeOf) and each.label != label)
+            ]
+            if others:
+                name = others[0].label
+                yield f"a condition with {name} is more than an equality ?v = {name}.?w with an attribute of a label bound before"
+    if last and isinstance(clause, ChooseSyntax) and clause.also is None:
+        for other in rule.roles[:position]:
+            if other.source_label.text == role.source_label.text and other.origin is role.origin:
+                remedy = "`also last` where it may be the same"
+                if other.use is RoleUse.CHOSEN:
+                    yield f"{other.label.text} reads {role.source_label.text}, too, and may be the newest: {remedy}"
+                    break
+                if other.delay:
+                    yield f"{other.label.text} is delayed, so it may be the newest: {remedy}"
+                    break
+
+
+def _is_bare(event: EventSyntax) -> bool:
+    """True for a label by itself, behind which `as` may be forgotten."""
+    return isinstance(event, ByLabel) and event.label is event.origin and event.filters is None
 
 
 def _assignment_problems(rule: RuleDraft, read: frozenset[Variable]) -> Iterator[Diagnostic]:
@@ -147,7 +224,9 @@ def resolve_windows(program: ProgramDraft) -> ProgramDraft:
 
 def _roles(rule: RuleDraft, problems: list[Diagnostic]) -> tuple[RoleDraft, ...]:
     anchor, *roles = rule.roles
-    return (_with_timer(anchor, rule, problems), *(_with_interval(role, rule.prefixes, problems) for role in roles))
+    timed = _with_timer(anchor, rule, problems)
+    drafts = replace(rule, roles=(timed, *roles))
+    return (timed, *(_with_interval(role, drafts, position, problems) for position, role in enumerate(roles, 1)))
 
 
 def _with_timer(anchor: RoleDraft, rule: RuleDraft, problems: list[Diagnostic]) -> RoleDraft:
@@ -172,7 +251,8 @@ def _with_timer(anchor: RoleDraft, rule: RuleDraft, problems: list[Diagnostic]) 
     return anchor
 
 
-def _with_interval(role: RoleDraft, prefixes: Prefixes, problems: list[Diagnostic]) -> RoleDraft:
+def _with_interval(role: RoleDraft, rule: RuleDraft, position: int, problems: list[Diagnostic]) -> RoleDraft:
+    prefixes = rule.prefixes
     if isinstance(role.scope, BetweenSyntax):
         return role
     if role.scope is None:
@@ -186,16 +266,21 @@ def _with_interval(role: RoleDraft, prefixes: Prefixes, problems: list[Diagnosti
                 interval = Interval(duration_micros(low, prefixes), duration_micros(high, prefixes), low_closed, high_closed)
             case Quantities() | Lexical():
                 interval = Interval(0, duration_micros(extent, prefixes), low_closed=False, high_closed=True)
+            case Word():
+                return replace(role, interval=EVER)
             case _:
                 assert_never(extent)
     except _InvalidDuration as error:
         problems.append(error.diagnostic)
         return role
-    problems += _interval_problems(interval, extent.span)
+    retained = "what lies in its windows"
+    if interval.low == 0 and interval.high > _LONG_ABOVE and not any(reasons_for_every_event(rule, position)):
+        retained = "the newest of each key; `before` has no limit"
+    problems += _interval_problems(interval, extent.span, retained)
     return replace(role, interval=interval)
 
 
-def _interval_problems(interval: Interval, span: Span) -> list[Diagnostic]:
+def _interval_problems(interval: Interval, span: Span, retained: str) -> list[Diagnostic]:
     least, greatest = interval.bounds
     if least > greatest:
         if interval.low > interval.high:
@@ -204,7 +289,7 @@ def _interval_problems(interval: Interval, span: Span) -> list[Diagnostic]:
             hint = "`within D` is (0, D]. For the same instant write [0, 0]; time is counted in whole microseconds."
         return [Diagnostic(RuleCode.EMPTY_INTERVAL, "no time lies in this interval", span, hint)]
     if greatest > _LONG_ABOVE:
-        return [_long_warning(greatest, "window", "what lies in its windows", span)]
+        return [_long_warning(greatest, "window", retained, span)]
     return []
 
 

@@ -145,7 +145,8 @@ def _clause(clause: ClauseSyntax, role: RoleDraft, emitter: _RoleEmitter) -> Cla
         case ChooseSyntax():
             scope = _scope(role)
             assert isinstance(scope, Window)
-            return Choose(emitted, clause.mode, scope, int(clause.count.text) if clause.count is not None else None)
+            count = int(clause.count.text) if clause.count is not None else None
+            return Choose(emitted, clause.mode, scope, count, clause.also is not None)
         case AbsentSyntax():
             return Absent(emitted, _scope(role))
         case AggregateSyntax(variable, function, distinct, argument):

@@ -291,7 +291,8 @@ class CandidateEmitter(MatcherEmitter):
         for e1 in erring1:
             t1, o1, v1 = e1
             for row in left1:
-                if f(v1[0], v0[0], row[2]) is None: failed1.setdefault(row[0], (v1[0], v0[0], row[2]))
+                if f(v1[0], v0[0], row[2]) is None:
+                    failed1.setdefault(row[0], (v1[0], v0[0], row[2]))
         for rule, terms in failed1.items(): counter.fail(rule, 1, e0, *terms)
         """
         of_row = [each for each in constraints.per_rule if not names_no_other(each, place)]
@@ -309,7 +310,9 @@ class CandidateEmitter(MatcherEmitter):
             self.line(f"for rule, terms in failed.items(): counter.fail(rule, {place}, e0, *terms)")
 
     def possible_duplicates(self, place: int, clause: PositionalClause) -> list[int]:
-        """The positive places before this one whose event a candidate could be."""
+        """The positive places before this one whose event a candidate could be, but may not."""
+        if isinstance(clause.operation, PositionalSelection) and clause.operation.also:
+            return []
         return [
             other
             for other in range(place)

@@ -352,7 +352,7 @@ class RuleMatcherEmitter(CandidateEmitter):
         constraints = self.classify(place, clause.role)
         self.loop_over_runs(place, constraints)
         match clause.operation:
-            case PositionalSelection(mode, number):
+            case PositionalSelection(mode, number, _):
                 if constraints.per_rule and mode is not Mode.EACH and number > 1:
                     self.loop_over_rows()
                     constraints = self.classify(place, clause.role)
