@@ -74,8 +74,7 @@ class RuleSummary:
 
     `funnel`: the bindings left after each clause and the condition, empty where they are not
     counted. `errors`: by clause, bindings that end at an error of a condition.
-    `reason_not_fired`: the
-    reason why a rule without an event never fired.
+    `reason_not_fired`: the reason why a rule without an event never fired.
     """
 
     name: str
