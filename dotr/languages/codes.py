@@ -37,6 +37,8 @@ class RuleCode(StrEnum):
     NEVER_BOUND = "D219"  # warning
     UNUSED_QUERY = "D220"  # warning
     UNUSED_AGGREGATE = "D221"  # warning
+    NO_PAUSE = "D226"
+    UNKNOWN_KEY = "D227"
 
     # Windows and clauses.
     NO_WINDOW = "D301"
@@ -60,6 +62,7 @@ class RuleCode(StrEnum):
     CROSS_PRODUCT = "D319"  # warning
     NEVER_AS_TYPED = "D320"  # warning of `dotr check`, which reads the data
     UNTIED = "D321"  # warning
+    FIRES_TWICE = "D322"  # warning
 
     # Events over rules.
     SAME_INSTANT_CYCLE = "D401"

@@ -138,6 +138,18 @@ class Assignment:
 
 
 @dataclass(frozen=True, slots=True)
+class Once:
+    """`once in D per ?x, …`: a firing is held back less than D after one with an equal key.
+
+    - `pause`: D in µs.
+    - `keys`: attributes of the composite event, each once, sorted.
+    """
+
+    pause: Micros
+    keys: tuple[Variable, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Rule:
     """A temporal rule: anchor, clauses in binding order, condition, and the event it defines."""
 
@@ -151,6 +163,7 @@ class Rule:
     assignments: tuple[Assignment, ...]
     consuming: tuple[Label, ...]
     span: Span
+    once: Once | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -52,7 +52,11 @@ TOKEN: Final = re.compile(
     re.VERBOSE | re.DOTALL,
 )
 
+ONCE: Final = r"(?i:once)(?!\w)(?=(?:[\s\ufeff]+|#[^\n]*)*(?:(?i:in|per|rule|define|query|prefix)(?!\w)|;|\Z))"
+"""The word `once` behind a rule's clauses: what follows it makes it a keyword."""
+
 _STATEMENT_START: Final = re.compile(STATEMENT_START)
+_ONCE: Final = re.compile(ONCE)
 _CLOSING: Final = {"[": "]", "(": ")", "{": "}"}
 _EXPRESSION_ENDS: Final = frozenset({"rule", "define", "query", "prefix", "from", "and", "within", "between", "of", "with", "consuming"})
 
@@ -134,6 +138,8 @@ def end_of_expression(document: Document, start: int, codes: ScanCodes) -> int:
         elif kind == "quote":
             raise _unclosed_string(document, token.start(), codes.string)
         elif kind == "close" or token[0] in ",;" or (kind == "word" and token[0].lower() in _EXPRESSION_ENDS):
+            break
+        elif kind == "word" and _ONCE.match(text, token.start()):
             break
         end = position
     return end

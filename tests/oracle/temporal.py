@@ -76,6 +76,7 @@ class Counts:
     anchors: int = 0
     after: Counter[int] = field(default_factory=Counter)
     events: int = 0
+    held_back: int = 0
 
 
 @dataclass
@@ -88,6 +89,8 @@ class History:
     happened: dict[Source | Label, list[OracleEvent]] = field(default_factory=dict)
     numbers: dict[Source | Label, int] = field(default_factory=dict)
     consumed: set[tuple[str, Label, tuple[object, Micros, int]]] = field(default_factory=set)
+    firings: dict[tuple[str, tuple[Term | None, ...]], Micros] = field(default_factory=dict)
+    """The time of the last firing of a rule with `once` that was not held back, by its keys."""
     decided_by_names: bool = False
     fired: int = 0
     matches: int = 100_000
@@ -157,6 +160,10 @@ def fire(rule: Rule, now: Micros, history: History) -> list[Output]:
         complete = [b for b in bindings if rule.condition is None or holds(rule.condition, scope(b, history))]
         if rule.condition is not None:
             counts.after[len(rule.clauses)] += len(complete)
+        if rule.once is not None:
+            every = len(complete)
+            complete = [b for b in complete if goes_off(rule, b, now, history)]
+            counts.held_back += every - len(complete)
         counts.events += len(complete)
         outputs += [output(rule, now, b, history) for b in complete]
         # Consumption takes effect only now. Consuming the anchor has no effect: each anchor is seen once.
@@ -164,6 +171,19 @@ def fire(rule: Rule, now: Micros, history: History) -> list[Output]:
             for label in rule.consuming:
                 history.consumed |= {(rule.name, label, h.identity) for h in binding.used.get(label, ())}
     return outputs
+
+
+def goes_off(rule: Rule, binding: Binding, now: Micros, history: History) -> bool:
+    """True if `once` does not hold a firing back: none of equal keys was at this moment or less than the pause before."""
+    assert rule.once is not None
+    inner = scope(binding, history)
+    values = {a.variable: computed(a.expression, inner) for a in rule.assignments}
+    keys = rule.name, tuple(values[key] for key in rule.once.keys)
+    before = history.firings.get(keys)
+    if before is not None and (before == now or now - before < rule.once.pause):
+        return False
+    history.firings[keys] = now
+    return True
 
 
 def scope(binding: Binding, history: History) -> Scope:

@@ -72,6 +72,7 @@ FORMS: Final[Mapping[type, WrittenForm]] = dict(
             assignments="assignments",
             consuming="consuming",
             span="span",
+            once=OMITTED,  # beside the digest: `RuleState.once`
         ),
         _form(
             rules.Role,

@@ -123,7 +123,8 @@ class RoleDraft:
 
 @dataclass(frozen=True, slots=True)
 class RuleDraft:
-    """Draft of a rule; `roles`: the anchor, then the clauses in the order written."""
+    """Draft of a rule; `roles`: the anchor, then the clauses in the order written; `pause`: of
+    `once`, in µs."""
 
     syntax: RuleSyntax
     roles: tuple[RoleDraft, ...]
@@ -132,6 +133,7 @@ class RuleDraft:
     condition: Expression | None = None
     condition_places: Mapping[Expression, Span] = field(default_factory=dict)
     expressions: tuple[Expression | None, ...] = ()
+    pause: Micros | None = None
 
     @property
     def name(self) -> Word:

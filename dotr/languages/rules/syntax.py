@@ -166,8 +166,17 @@ class AssignmentSyntax:
 
 
 @dataclass(frozen=True, slots=True)
+class OnceSyntax:
+    """`once in PAUSE per ?KEY, …`; a missing pause is `None` and is reported by pass 8."""
+
+    keyword: Word
+    pause: DurationSyntax | None
+    keys: tuple[Word, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class RuleSyntax:
-    """`rule NAME "…" define EVENT = [TEMPLATE] from ANCHOR and … if … with … consuming …`."""
+    """`rule NAME "…" define EVENT = [TEMPLATE] from ANCHOR and … if … with … consuming … once …`."""
 
     name: Word | None
     documentation: str
@@ -180,6 +189,7 @@ class RuleSyntax:
     assignments: tuple[AssignmentSyntax, ...]
     consuming: tuple[Word, ...]
     span: Span
+    once: OnceSyntax | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,9 +28,10 @@ from dotr.temporal.matching.key_index import EventRun, ExtremumRun, SkipRun
 from dotr.temporal.matching.rule_search import ConstantTable, RowFinder
 from dotr.temporal.matching.sums import DistinctRun, SumRun
 
-IndexKey: TypeAlias = str | int | tuple[str | int, ...] | None
+IndexKey: TypeAlias = str | int | tuple[str | int | None, ...] | None
 """The key of a run: one equality key, a tuple of several, or None for an index without
-equalities. With a constant table, the last part is the number of a row of the table."""
+equalities. With a constant table, the last part is the number of a row of the table. In a
+`FiringIndex` it has terms."""
 
 KeyIndex: TypeAlias = dict[IndexKey, list[StoredEvent]]
 
@@ -205,6 +206,29 @@ def _insertion(n: int, spec: IndexSpec, condition: str, tests: Sequence[CodeNode
     return [*values, IfElse([(" and ".join(conditions), insert)])] if conditions else [*values, *insert]
 
 
+class FiringIndex(dict[IndexKey, list[StoredEvent]]):
+    """The last firing that a rule with `once` has not held back, by its keys; `log` is that of the
+    store."""
+
+    __slots__ = ("log",)
+
+    def __init__(self, log: deque[StoredEvent]) -> None:
+        super().__init__()
+        self.log = log
+
+    def fire(self, time: Micros, keys: AttributeValues) -> None:
+        """Note a firing at a time (µs), not before any noted one."""
+        self[keys] = event = [(time, 0, keys)]
+        self.log += event
+
+
+def insert_firings(indexes: Sequence[KeyIndex], firings: Sequence[StoredEvent], horizon: Micros) -> None:
+    """Insert firings into the only index of the store of a rule with `once`."""
+    (index,) = indexes
+    for each in firings:
+        index[each[2]] = [each]
+
+
 class PortStore:
     """The stored events of one port and the runs of its indexes.
 
@@ -298,6 +322,21 @@ class PortStore:
 
     def __len__(self) -> int:
         return len(self.log)
+
+
+def firing_store(pause: Micros) -> PortStore:
+    """A new store of the firings that hold others of a rule back for a pause (µs).
+
+    >>> store = firing_store(60)
+    >>> (index,) = store.indexes
+    >>> store.add([(5, 0, ("<e:a>",))])
+    >>> index.fire(70, ("<e:b>",))  # type: ignore[attr-defined]
+    >>> list(store), list(index)
+    ([(5, 0, ('<e:a>',)), (70, 0, ('<e:b>',))], [('<e:a>',), ('<e:b>',)])
+    """
+    store = PortStore(pause, 0, insert_firings)
+    store.indexes = (FiringIndex(store.log),)
+    return store
 
 
 class BorrowedStore(PortStore):

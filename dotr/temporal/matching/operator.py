@@ -23,7 +23,8 @@ from dotr.model.event_order import AttributeValues, tie_key
 from dotr.model.terms import Label, Variable
 from dotr.model.time import Clock, Micros
 from dotr.temporal.layout.layers import Layer, PlacedRule, Port
-from dotr.temporal.matching.event_store import IndexSpec, InsertEvents, PortStore, compile_insert
+from dotr.temporal.layout.stages import HeldFirings
+from dotr.temporal.matching.event_store import IndexSpec, InsertEvents, PortStore, compile_insert, firing_store
 from dotr.temporal.matching.events import FLUSH_SIZE, EmitMatches, Match, MatchBuffer, SearchStart, StoredEvent, anchor_of
 from dotr.temporal.matching.lone_facts import MANY_FACTS, LoneFactFailed, LoneGroup, PortInsertion, TakeFact, compile_lone_fact
 from dotr.temporal.matching.matcher import compile_matcher
@@ -59,7 +60,8 @@ class CompiledGroup:
     - `number`: its place among the groups of the layer.
     - `find`: that of its matcher.
     - `anchor`: the port (below 0: the queue) of its anchors.
-    - `indexes`: the (port, index) of each clause.
+    - `indexes`: the (port, index) of each clause; then that of the firings of each rule, where the
+      rules say `once`.
     - `rules`: the numbers of its rules.
     - `unbuffered_anchors`: the number of anchors whose matches need no buffer.
     """
@@ -77,7 +79,7 @@ class CompiledGroup:
 class _CompiledPort:
     """A compiled port.
 
-    - `holds_facts`: its events are facts of stage one.
+    - `holds_facts`: its events are facts of stage one, or none arrive.
     - `is_stored`: a clause looks its events up.
     - `retention`: that of its events in µs.
     """
@@ -87,10 +89,11 @@ class _CompiledPort:
     retention: Micros
     insertion: PortInsertion
     insert: InsertEvents
+    holds_firings: bool
 
     def store(self) -> PortStore:
         """A new store of the port's events."""
-        return PortStore(self.retention, len(self.insertion.specs), self.insert)
+        return firing_store(self.retention) if self.holds_firings else PortStore(self.retention, len(self.insertion.specs), self.insert)
 
 
 def _compile_port(port: Port, retention: Micros | None, specs: Sequence[IndexSpec], clock: Clock) -> _CompiledPort:
@@ -102,7 +105,9 @@ def _compile_port(port: Port, retention: Micros | None, specs: Sequence[IndexSpe
         port.attributes,
     )
     insert = compile_insert(insertion.specs, insertion.tests, insertion.finders)
-    return _CompiledPort(isinstance(port.stream, int), bool(specs), retention or 0, insertion, insert)
+    holds_firings = isinstance(port.stream, HeldFirings)
+    holds_facts = isinstance(port.stream, int) or holds_firings
+    return _CompiledPort(holds_facts, bool(specs), retention or 0, insertion, insert, holds_firings)
 
 
 class Operator:
@@ -151,7 +156,7 @@ class Operator:
                     matcher,
                     matcher.find,
                     source,
-                    _indexes_of(rule_group.template, matcher, specs_of_port),
+                    (*_indexes_of(rule_group.template, matcher, specs_of_port), *self._firings_of(rule_group.numbers)),
                     rule_group.numbers,
                     matcher.unbuffered_anchors(FLUSH_SIZE),
                 )
@@ -168,6 +173,12 @@ class Operator:
     def _compiled_ports(self, specs_of_port: Sequence[Mapping[IndexSpec, int]]) -> list[_CompiledPort]:
         ports = zip(self.layer.ports, self.layer.retention, specs_of_port, strict=True)
         return [_compile_port(port, retention, list(specs), self._clock) for port, retention, specs in ports]
+
+    def _firings_of(self, rules: Sequence[int]) -> Iterator[tuple[int, int]]:
+        """The (port, index) of the firings of each rule, where the rules say `once`."""
+        for number in rules:
+            if (port := self.layer.rules[number].once) is not None:
+                yield port, 0
 
     def _numbered(self, number: int) -> NumberedRule:
         return numbered_rule(number, self.layer, self._attributes[self.layer.rules[number].rule.event])
@@ -472,7 +483,8 @@ class Operator:
         specs_of_port: list[dict[IndexSpec, int]] = [{} for _ in self.layer.ports]
         indexes = _indexes_of(group.template, matcher, specs_of_port)
         ports = self._compiled_ports(specs_of_port)
-        return SingleRule(rule, matcher, indexes, lambda: [port.store() for port in ports], self.layer.rules[rule].rule.anchor.delay)
+        placed = self.layer.rules[rule]
+        return SingleRule(rule, matcher, indexes, lambda: [port.store() for port in ports], placed.rule.anchor.delay, placed.once)
 
 
 def _indexes_of(template: RuleTemplate, matcher: Matcher, specs_of_port: Sequence[dict[IndexSpec, int]]) -> tuple[tuple[int, int], ...]:

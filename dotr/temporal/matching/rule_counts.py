@@ -13,6 +13,7 @@ ns an event.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
@@ -32,6 +33,8 @@ class RuleCounts:
             passed the first; `if` counts as a clause. It stops growing once the rule has fired.
         after: the bindings left after each clause and `if`; empty unless the rule is counted so.
         errors: bindings at which `if` raises an error; 0 unless `after` is counted.
+        held_back: firings that the rule's `once` has held back.
+        unbound_keys: firings, held back or not, of which a key of `once` is unbound.
     """
 
     anchors: int = 0
@@ -39,22 +42,32 @@ class RuleCounts:
     furthest: int = 0
     after: tuple[int, ...] = ()
     errors: int = 0
+    held_back: int = 0
+    unbound_keys: int = 0
 
     def __add__(self, other: RuleCounts) -> RuleCounts:
         """
         >>> RuleCounts(anchors=2, furthest=1, after=(1, 0)) + RuleCounts(anchors=3, events=1, furthest=2, after=(2, 1))
-        RuleCounts(anchors=5, events=1, furthest=2, after=(3, 1), errors=0)
+        RuleCounts(anchors=5, events=1, furthest=2, after=(3, 1), errors=0, held_back=0, unbound_keys=0)
         """
         after = tuple(map(add, self.after, other.after)) if self.after and other.after else self.after or other.after
         furthest = max(self.furthest, other.furthest)
-        return RuleCounts(self.anchors + other.anchors, self.events + other.events, furthest, after, self.errors + other.errors)
+        return RuleCounts(
+            self.anchors + other.anchors,
+            self.events + other.events,
+            furthest,
+            after,
+            self.errors + other.errors,
+            self.held_back + other.held_back,
+            self.unbound_keys + other.unbound_keys,
+        )
 
 
 def added_counts(counts: Mapping[str, RuleCounts], other: Mapping[str, RuleCounts]) -> dict[str, RuleCounts]:
     """The sums of the counts of each rule, by its name.
 
     >>> added_counts({"A": RuleCounts(1)}, {"A": RuleCounts(2, 1), "B": RuleCounts(4)})["A"]
-    RuleCounts(anchors=3, events=1, furthest=0, after=(), errors=0)
+    RuleCounts(anchors=3, events=1, furthest=0, after=(), errors=0, held_back=0, unbound_keys=0)
     """
     return {**counts, **{name: counts[name] + count if name in counts else count for name, count in other.items()}}
 
@@ -70,13 +83,26 @@ class GroupCounter:
         unreached: for each clause but the last step of the rule, the rows with a binding that
             satisfies the clause before it and no binding that satisfies this clause. The set of
             place 1 initially has all rows.
+        held_back, unbound_keys: those of `RuleCounts` by the number of the rule, of rules with `once`.
         after: if counted, the bindings left after each step of the only row; the last number is
             that of the bindings at which `if` raises an error.
 
     In a stage of rules, counts of clauses start after the `passed` clauses of the stages before.
     """
 
-    __slots__ = ("_counted", "_passed", "_prefix", "_rules", "after", "anchors", "by_rule", "lengths", "unreached")
+    __slots__ = (
+        "_counted",
+        "_passed",
+        "_prefix",
+        "_rules",
+        "after",
+        "anchors",
+        "by_rule",
+        "held_back",
+        "lengths",
+        "unbound_keys",
+        "unreached",
+    )
 
     def __init__(self, rules: Sequence[int], steps: int, *, prefix: bool | None = None, counted: bool = False, passed: int = 0) -> None:
         self._rules = rules
@@ -86,6 +112,8 @@ class GroupCounter:
         self.anchors = 0
         self.lengths = [0] * (len(rules) + 1) if prefix is not None else []
         self.by_rule = dict.fromkeys(rules, 0)
+        self.held_back: Counter[int] = Counter()
+        self.unbound_keys: Counter[int] = Counter()
         self.unreached: tuple[set[int], ...] = tuple(set() for _ in range(steps - 1))
         if passed < len(self.unreached):
             self.unreached[passed].update(rules)
@@ -106,6 +134,7 @@ class GroupCounter:
         """
         again = GroupCounter(self._rules, len(self.after) - 1, prefix=self._prefix, counted=self._counted, passed=self._passed)
         again.unreached, again.after = self.unreached, self.after
+        again.held_back, again.unbound_keys = self.held_back, self.unbound_keys
         return again
 
     @property
@@ -125,6 +154,8 @@ class GroupCounter:
             self.reach(place, ((rule,),))
         if with_anchors:
             self.by_rule[rule] += single.anchors
+        self.held_back.update(single.held_back)
+        self.unbound_keys.update(single.unbound_keys)
 
     @property
     def has_anchors(self) -> bool:
@@ -145,7 +176,7 @@ class GroupCounter:
             furthest = next((place for place, unreached in enumerate(self.unreached) if rule in unreached), len(self.unreached))
             if furthest <= self._passed:
                 furthest = 0  # no binding has passed a clause of this stage; earlier stages count their own clauses
-            found[rule] = RuleCounts(anchors, 0, furthest, tuple(after), errors)
+            found[rule] = RuleCounts(anchors, 0, furthest, tuple(after), errors, self.held_back[rule], self.unbound_keys[rule])
         return found
 
 

@@ -52,13 +52,15 @@ class LimitExcess(NamedTuple):
 
 class SingleRule(NamedTuple):
     """A rule compiled by itself: its number, the (port, index) of each clause, a factory of its
-    ports' stores, and the delay (µs) of its anchors."""
+    ports' stores, the delay (µs) of its anchors, and the port of the firings that its `once`
+    compares."""
 
     rule: int
     matcher: Matcher
     indexes: tuple[tuple[int, int], ...]
     stores: Callable[[], list[PortStore]]
     delay: Micros
+    once: int | None = None
 
 
 def match_exactly(
@@ -116,6 +118,8 @@ def isolate_rules(
                 if event[0] <= now:  # a store shared by several pages may have later events
                     store.add([event])
         indexes = [stores[port].indexes[index] for port, index in single.indexes]
+        if single.once is not None:
+            indexes += state.stores[single.once].indexes
         mark, own = len(buffer.matches), single.matcher.counter()
         BOUNDS.restart()
         try:

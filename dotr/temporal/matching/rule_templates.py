@@ -120,6 +120,15 @@ class PositionalStage:
 
 
 @dataclass(frozen=True, slots=True)
+class PositionalOnce:
+    """`once in D per …`: D in µs, and the positions of the keys among the composite event's
+    attributes."""
+
+    pause: Micros
+    keys: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class RuleTemplate:
     """A rule in normal form.
 
@@ -137,6 +146,7 @@ class RuleTemplate:
     """The ordered domain of each constant compared with an attribute: a column holds constants
     of one domain."""
     stage: PositionalStage | None = None
+    once: PositionalOnce | None = None
 
     @property
     def places(self) -> range:
@@ -285,7 +295,8 @@ def normal_form(
     assigned = {assignment.variable: assignment.expression for assignment in rule.assignments}
     values = tuple([normal(assigned[name], results) if name in assigned else None for name in attributes])
     consuming = tuple(sorted({place for label in rule.consuming if (place := int(places[label]))}))
-    return RuleTemplate(anchor, steps, condition, values, consuming, tuple(domains), stage), tuple(constants)
+    once = None if rule.once is None else PositionalOnce(rule.once.pause, tuple([attributes.index(key) for key in rule.once.keys]))
+    return RuleTemplate(anchor, steps, condition, values, consuming, tuple(domains), stage, once), tuple(constants)
 
 
 def _takes_all_constants(rule: Rule, clause: Clause) -> bool:
@@ -320,6 +331,7 @@ def _substitute(template: RuleTemplate, substitution: Mapping[Expression, Expres
         template.consuming,
         template.domains,
         template.stage,
+        template.once,
     )
 
 

@@ -34,12 +34,13 @@ FUNCTIONS = ("count", "sum", "avg", "min", "max")
 
 
 def check_clauses(program: ProgramDraft) -> ProgramDraft:
-    """Report D209 to D211, D217 and D305 to D307."""
+    """Report D209 to D211, D217, D227 and D305 to D307."""
     read = _attributes_read(program)
     problems: list[Diagnostic] = []
     for rule in program.rules:
         problems += _clause_problems(rule)
         problems += _assignment_problems(rule, read.get(rule.syntax.event.text, frozenset()))
+        problems += _key_problems(rule)
     return program.with_problems(problems)
 
 
@@ -75,6 +76,7 @@ def _assignment_problems(rule: RuleDraft, read: frozenset[Variable]) -> Iterator
     if rule.template is None:
         return
     required = _template_variables(rule.template)
+    keys = {key.text for key in rule.syntax.once.keys} if rule.syntax.once is not None else frozenset[Variable]()
     for missing in required:
         if missing not in assigned:
             hint = f"Add: with {event}.?{missing} = … {did_you_mean_variable(missing, [v for v in assigned if v not in required])}".rstrip()
@@ -82,9 +84,23 @@ def _assignment_problems(rule: RuleDraft, read: frozenset[Variable]) -> Iterator
             yield Diagnostic(RuleCode.UNBOUND_IN_TEMPLATE, f"with never binds ?{missing}", span, hint)
     for assignment in rule.syntax.assignments:
         name = assignment.variable
-        if name.text not in required and name.text not in read:
+        if name.text not in required and name.text not in read and name.text not in keys:
             hint = f"Use ?{name.text} in define, or leave the assignment out."
             yield warning(RuleCode.UNUSED_ASSIGNMENT, f"?{name.text} is never used by the template", name.span, hint)
+
+
+def _key_problems(rule: RuleDraft) -> Iterator[Diagnostic]:
+    once, event = rule.syntax.once, rule.syntax.event.text
+    assigned = [assignment.variable.text for assignment in rule.syntax.assignments]
+    for place, key in enumerate(once.keys if once is not None else ()):
+        if key.text not in assigned:
+            near = did_you_mean_variable(key.text, assigned)
+            has = f"{event} has {', '.join(f'?{name}' for name in assigned)}." if assigned else f"{event} has no attributes."
+            hint = f"{has} {near or f'Add: with {event}.?{key.text} = …'}"
+            message = f"once is per ?{key.text}, which with does not assign"
+            yield Diagnostic(RuleCode.UNKNOWN_KEY, message, key.span, hint)
+        elif once is not None and key.text in [other.text for other in once.keys[:place]]:
+            yield Diagnostic(RuleCode.UNKNOWN_KEY, f"?{key.text} is a key of once twice", key.span, "Name it once.")
 
 
 def _template_variables(template: Template) -> dict[Variable, None]:
@@ -117,9 +133,10 @@ _LONG_ABOVE: Final[Micros] = 30 * Unit.DAY.value
 
 
 def resolve_windows(program: ProgramDraft) -> ProgramDraft:
-    """Give every role its interval, period or delay; reports D301 to D304, D310 and D312."""
+    """Give every role its interval, period or delay, and every `once` its pause; reports D226, D301
+    to D304, D310 and D312."""
     problems: list[Diagnostic] = []
-    rules = tuple(replace(rule, roles=_roles(rule, problems)) for rule in program.rules)
+    rules = tuple(replace(rule, roles=_roles(rule, problems), pause=_pause(rule, problems)) for rule in program.rules)
     return replace(program, rules=rules).with_problems(problems)
 
 
@@ -148,6 +165,32 @@ def _with_timer(anchor: RoleDraft, rule: RuleDraft, problems: list[Diagnostic]) 
     except _InvalidDuration as error:
         problems.append(error.diagnostic)
     return anchor
+
+
+def _pause(rule: RuleDraft, problems: list[Diagnostic]) -> Micros | None:
+    """The pause of `once` in µs; a missing one is an error."""
+    once = rule.syntax.once
+    if once is None:
+        return None
+    if once.pause is None:
+        event = rule.syntax.event.text
+        per = f" per {', '.join(f'?{key.text}' for key in once.keys)}" if once.keys else ""
+        equal = " && ".join(f"?{key.text} = …" for key in once.keys)
+        filters = f" [ FILTER({equal}) ]" if equal else ""
+        hint = (
+            f"Once a moment: once in 0{per}. Not again for an hour: once in 1 h{per}. "
+            f"Never again: and not {event} as Earlier{filters} before {rule.syntax.anchor.label.text}."
+        )
+        problems.append(Diagnostic(RuleCode.NO_PAUSE, "once has no duration", once.keyword.span, hint))
+        return None
+    try:
+        micros = duration_micros(once.pause, rule.prefixes)
+    except _InvalidDuration as error:
+        problems.append(error.diagnostic)
+        return None
+    if micros > _LONG_ABOVE:
+        problems.append(_long_warning(micros, "pause", "one time for each key until then", once.pause.span))
+    return micros
 
 
 def _with_interval(role: RoleDraft, prefixes: Prefixes, problems: list[Diagnostic]) -> RoleDraft:

@@ -24,6 +24,7 @@ from dotr.model.rules import (
     Clause,
     EventSource,
     FactSource,
+    Once,
     Role,
     Rule,
     SharedQuery,
@@ -94,7 +95,14 @@ def _rule(rule: RuleDraft, events: _EventAttributes) -> Rule:
         assignments=tuple(_assignments(rule)),
         consuming=tuple(dict.fromkeys(word.text for word in syntax.consuming)),
         span=syntax.span,
+        once=_once(rule),
     )
+
+
+def _once(rule: RuleDraft) -> Once | None:
+    if rule.syntax.once is None:
+        return None
+    return Once(_present(rule.pause), tuple(sorted(key.text for key in rule.syntax.once.keys)))
 
 
 def _assignments(rule: RuleDraft) -> Iterator[Assignment]:

@@ -47,6 +47,7 @@ from dotr.temporal.matching.rule_templates import (
     PositionalBetween,
     PositionalClause,
     PositionalNegation,
+    PositionalOnce,
     PositionalRole,
     PositionalSelection,
     PositionalWindow,
@@ -146,6 +147,7 @@ class RuleMatcherEmitter(CandidateEmitter):
     ) -> None:
         super().__init__(group, rows, clock, limits, exact=exact)
         self.counted = counted
+        self.numbers = group.numbers
         self.steps = len(self.template.clauses) + (self.template.condition is not None)
         self.sizes_travel = False
         self.is_complete = False
@@ -193,9 +195,12 @@ class RuleMatcherEmitter(CandidateEmitter):
         if self.active_rows is None:
             self.line("row = rows[0]")
             self.bind_consumed()
+            self.bind_once()
         with self.block(f"for {self.start} in {anchors}:"):
             if template.consuming:
                 self.line("consumed_now = []")
+            if self.fires_later:
+                self.line("fired_now, held_now = {}, []")
             level = self.indent
             if template.may_branch and self.active_rows is not None:
                 self.line(f"most = len(found) + {_GROUP_MATCHES}")
@@ -205,6 +210,7 @@ class RuleMatcherEmitter(CandidateEmitter):
             self.indent = level
             if template.consuming:
                 self.line("for used, events in consumed_now: used.update(events)")
+            self.note_firings()
 
     def exact_function(self) -> FindExactMatches:
         """The function that finds the matches of one anchor for one row, with exact limits."""
@@ -212,15 +218,19 @@ class RuleMatcherEmitter(CandidateEmitter):
         self.bind_indexes()
         self.bind_counts()
         self.bind_consumed()
+        self.bind_once()
         self.line("tried = 0")
         if self.template.consuming:
             self.line("consumed_now = []")
+        if self.fires_later:
+            self.line("fired_now, held_now = {}, []")
         with self.block("for once in (None,):"):
             self.body()
         self.indent = 1
         if self.template.consuming:
             with self.block("if not exceeded:"):
                 self.line("for used, events in consumed_now: used.update(events)")
+        self.note_firings()
         exact: FindExactMatches = self.define(
             f"def exact({self.start}, row, indexes, consumed, found, base, exceeded, counter):\n" + "\n".join(self.lines) + "\n", "exact"
         )
@@ -234,6 +244,19 @@ class RuleMatcherEmitter(CandidateEmitter):
         """Assigns `l<place>`, the index of each clause."""
         for number, place in enumerate(self.template.places):
             self.line(f"l{place} = indexes[{number}]")
+
+    @property
+    def takes_rows_singly(self) -> bool:
+        """True if a firing of one row may change what another firing of the row does."""
+        return bool(self.template.consuming) or self.template.once is not None
+
+    def bind_once(self) -> None:
+        """Assigns `firings`, those of the row that hold others back. Behind the indexes of the
+        clauses `indexes` has those of the rules, in their order."""
+        if self.template.once is not None:
+            first = len(self.template.places)
+            place = self.bind_global({number: first + n for n, number in enumerate(self.numbers)})
+            self.line(f"firings = indexes[{place}[row[0]]]")
 
     def bind_counts(self) -> None:
         """Assigns `m<place>`, the rows of which no binding has passed the clause yet; or `after`,
@@ -285,9 +308,10 @@ class RuleMatcherEmitter(CandidateEmitter):
         """Appends the code for one anchor."""
         template = self.template
         self.anchor_event()
-        if template.consuming and self.active_rows is not None:
+        if self.takes_rows_singly and self.active_rows is not None:
             self.loop_over_rows()
             self.bind_consumed()
+            self.bind_once()
         for place in template.places:
             self.clause(place, template.clauses[place - 1])
             self.count_step(place)
@@ -394,6 +418,8 @@ class RuleMatcherEmitter(CandidateEmitter):
         self.count_candidates(place, mode)
         self.limit_branches(place, f"len(picked{place})", count)
         self.note_size(place)
+        if self.template.once is not None and mode is Mode.LAST:
+            self.line(f"picked{place}.reverse()")  # branches ascend: an earlier one holds back a later one
         self.line(f"for e{place} in picked{place}:")
         self.indent += 1
         self.line(f"t{place}, o{place}, v{place} = e{place}")
@@ -479,7 +505,7 @@ class RuleMatcherEmitter(CandidateEmitter):
         template = self.template
         if self.exact or self.counted or len(self.rows) > 1 or template.stage is not None or place < len(template.clauses):
             return False
-        if template.condition is not None or template.consuming or constraints.tests or self.possible_duplicates(place, clause):
+        if template.condition is not None or self.takes_rows_singly or constraints.tests or self.possible_duplicates(place, clause):
             return False
         read = parameters_of([value for value in template.values if value is not None])
         return not any(isinstance(each, Attribute | TimeOf) and each.label == str(place) for each in read)
@@ -609,6 +635,9 @@ class RuleMatcherEmitter(CandidateEmitter):
         events = [f"e{place}" for place in range(len(template.roles)) if template.is_positive(place)]
         bound, own = f"({', '.join(events)},)", any(names_row(value) for value in template.values if value is not None)
         values = self.values_of_match()
+        if template.once is not None:
+            self.hold_back(template.once, values)
+            values = "values"
         if self.active_rows is None:
             self.line(f"found.append((row[0], base + len(found), {bound}, {values}))")
             self.limit_group()
@@ -625,6 +654,47 @@ class RuleMatcherEmitter(CandidateEmitter):
             self.line(f"values = {values}")
             self.line(f"found += zip(map(number, {self.active_rows}), count(base + len(found)), repeat(bound), repeat(values))")
             self.limit_group()
+
+    @property
+    def fires_later(self) -> bool:
+        """True if firings are noted once an anchor is finished, since it may still fail: where it
+        may have several."""
+        return self.template.once is not None and (self.exact or self.template.may_branch or len(self.rows) > 1)
+
+    def hold_back(self, once: PositionalOnce, values: str) -> None:
+        """Appends the end of a branch that `once` holds back, and the note of any other firing.
+
+        For `once in 60 s per ?r`, with ?r as the first attribute, where an anchor fires once:
+
+            values = (v0[0],)
+            keys = (values[0],)
+            if keys[0] is None: counter.unbound_keys[row[0]] += 1
+            last = firings.get(keys)
+            if last is not None and last[0][0] > t0 - 60000000:
+                counter.held_back[row[0]] += 1
+                continue
+            firings.fire(t0, keys)
+        """
+        self.line(f"values = {values}")
+        self.line(f"keys = ({''.join([f'values[{key}], ' for key in once.keys])})")
+        later, row = self.fires_later, "row[0]"
+        if once.keys:
+            count = "held_now.append((counter.unbound_keys, row[0]))" if later else f"counter.unbound_keys[{row}] += 1"
+            self.line(f"if None in keys: {count}")
+        self.line("last = firings.get(keys)")
+        at = self.match_time(0)
+        is_held = f"last is not None and last[0][0] > {at} - {max(once.pause, 1)}"
+        with self.block(f"if {f'({row}, keys) in fired_now or ({is_held})' if later else is_held}:"):
+            self.line("held_now.append((counter.held_back, row[0]))" if later else f"counter.held_back[{row}] += 1")
+            self.line("continue")
+        self.line(f"fired_now[{row}, keys] = firings" if later else f"firings.fire({at}, keys)")
+
+    def note_firings(self) -> None:
+        """Appends the notes of an anchor's firings, and of those held back."""
+        if self.fires_later:
+            with self.block("for (_, keys), firings in fired_now.items():"):
+                self.line(f"firings.fire({self.match_time(0)}, keys)")
+            self.line("for counts, number in held_now: counts[number] += 1")
 
     def values_of_match(self) -> str:
         """The source of the attributes of the composite event."""
