@@ -137,12 +137,14 @@ def end_of_expression(document: Document, start: int, codes: ScanCodes) -> int:
             position = end_of_bracket(document, token.start(), codes)
         elif kind == "quote":
             raise _unclosed_string(document, token.start(), codes.string)
-        elif kind == "close" or token[0] in ",;" or (kind == "word" and token[0].lower() in _EXPRESSION_ENDS):
-            break
-        elif kind == "word" and _ONCE.match(text, token.start()):
+        elif kind == "close" or token[0] in ",;" or (kind == "word" and _ends_expression(token)):
             break
         end = position
     return end
+
+
+def _ends_expression(word: re.Match[str]) -> bool:
+    return word[0].lower() in _EXPRESSION_ENDS or _ONCE.match(word.string, word.start()) is not None
 
 
 def plain_variable(span: Span, name: str) -> Span:

@@ -133,7 +133,7 @@ def fire(rule: Rule, now: Micros, history: History) -> list[Output]:
     outputs = []
     counts = history.counts.setdefault(rule.name, Counts())
     anchors = sorted((h for h in history.anchors(rule) if h.stands == now), key=position)
-    if rule.consuming and any(same_but_for_names(a, b) for a in anchors for b in anchors):
+    if (rule.consuming or rule.once) and any(same_but_for_names(a, b) for a in anchors for b in anchors):
         history.decided_by_names = True
     for anchor in anchors:
         start = Binding({}, {}, {})
@@ -218,7 +218,10 @@ def extend(rule: Rule, clause: Choose | Absent | Aggregate, binding: Binding, hi
         role = clause.role
         taken = {h.identity for h in binding.events.values()}
         found = [h for h in candidates(rule, role, clause.window, binding, history) if h.identity not in taken]
-        for event in chosen(clause, found, history):
+        some = chosen(clause, found, history)
+        if rule.once and any(same_but_for_names(a, b) for a in some for b in some):
+            history.decided_by_names = True
+        for event in some:
             events, used = {**binding.events, role.label: event}, {**binding.used, role.label: (event,)}
             yield replace(binding, events=events, used=used)
     elif isinstance(clause, Absent):

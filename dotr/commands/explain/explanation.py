@@ -20,7 +20,16 @@ from dotr.model.rules import Absent, Aggregate, Choose, Clause, FactSource, Mode
 from dotr.model.terms import Label, Term
 from dotr.model.time import Micros
 from dotr.syntax.datalog import parse_datalog
-from dotr.syntax.rendering import bound_text, constraint_text, duration_text, expression_text, predicate_text, scope_text, term_text
+from dotr.syntax.rendering import (
+    bound_text,
+    constraint_text,
+    duration_text,
+    expression_text,
+    once_text,
+    predicate_text,
+    scope_text,
+    term_text,
+)
 from dotr.temporal.layout.layers import Layer, PlacedRule
 from dotr.temporal.layout.retention import longest_chain, lookbacks, roles, scope_of
 from dotr.temporal.layout.units import ProgramUnit
@@ -96,6 +105,7 @@ class RuleExplanation:
     recursion: str
     same_template: tuple[str, ...]
     stages: tuple[StageExplanation, ...] = ()
+    once: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,6 +227,7 @@ class _Explainer:
             self.reasons.recursion(placed),
             self.same_template[rule.name],
             () if placed.stage.is_whole else tuple(self.stage(each) for _, each in self.stages[rule.name]),
+            "" if rule.once is None else once_text(rule.once),
         )
 
     def stage(self, placed: PlacedRule) -> StageExplanation:

@@ -26,8 +26,11 @@ from dotr.explanations.evidence.evaluations import (
     ConditionOutcome,
     ConsumedEvents,
     FinalCondition,
+    FiringKeys,
+    HeldBack,
     TermOf,
     outcome_of,
+    term_in,
 )
 from dotr.explanations.replay.history import History, RecordedEvent
 from dotr.explanations.replay.recording import UnfilteredSource
@@ -103,11 +106,30 @@ class RuleEvaluator:
             clauses.append(evaluations)
             bindings = [after for each in evaluations for after in each.bindings][-most:]
         final = tuple([self._final(binding) for binding in bindings])
-        return AnchorEvaluation(anchor, order, own, tuple(clauses), final, tuple([each.binding for each in final if each.holds]))
+        complete = tuple([each.binding for each in final if each.holds])
+        if rule.once is None:
+            return AnchorEvaluation(anchor, order, own, tuple(clauses), final, complete)
+        held, fired = [], dict[FiringKeys, Binding]()
+        for binding in complete:
+            keys = self.firing_keys(binding)
+            by = order if keys in fired else self.consumed.holding_back(keys, order, rule.once.pause)
+            if by is None:
+                fired[keys] = binding
+            else:
+                held.append(HeldBack(binding, keys, by))
+        return AnchorEvaluation(anchor, order, own, tuple(clauses), final, tuple(fired.values()), tuple(held))
+
+    def firing_keys(self, binding: Binding) -> FiringKeys:
+        """The values of the keys of `once`."""
+        assigned = {each.variable: each.expression for each in self.rule.assignments}
+        keys = self.rule.once.keys if self.rule.once is not None else ()
+        return tuple([term_in(assigned[key], self.terms_of(binding)) for key in keys])
 
     def consume(self, evaluation: AnchorEvaluation) -> None:
-        """Record the events that the firings of an anchor consume."""
+        """Record the events that the firings of an anchor consume, and what they hold back."""
         for binding in evaluation.bindings:
+            if self.rule.once is not None:
+                self.consumed.note_firing(self.firing_keys(binding), evaluation.order)
             for label in self.rule.consuming:
                 if label != self.rule.anchor.label:
                     for event in binding.used.get(label, ()):

@@ -30,20 +30,22 @@ def unit_lines(program: CompiledProgram, totals: Totals, config: str, *, every: 
 
 
 def rule_lines(program: CompiledProgram, totals: Totals, config: str, *, every: bool) -> list[str]:
-    """Lines about rules without an event, in the order of the rules: at most ten, and the number of
-    the others.
+    """Lines about rules without an event, or of which `once` has held firings back, in the order of
+    the rules: at most ten, and the number of others without an event.
 
     Args:
         totals: those of the run; on Spark, of all runs from the checkpoint's beginning.
         config: the path of the configuration as the user wrote it, for the suggested command.
         every: True for a line about every rule, with or without events.
     """
-    rules = program.rules.rules if every else [rule for rule in program.rules.rules if not _counts(totals, rule).events]
+    rules = program.rules.rules if every else [rule for rule in program.rules.rules if _is_told(_counts(totals, rule))]
     shown = rules if every else rules[:MOST_LINES]
     missing_terms = _MissingTerms(program, totals) if any(not _counts(totals, rule).anchors for rule in shown) else None
     lines = [_line(rule, _counts(totals, rule), missing_terms, config) for rule in shown]
     if len(rules) > len(shown):
-        lines.append(f"{len(rules) - len(shown)} more {_verb(len(rules) - len(shown))} never fired: --rules shows every rule.")
+        silent = sum(not _counts(totals, rule).events for rule in rules[len(shown) :])
+        if silent:
+            lines.append(f"{silent} more {_verb(silent)} never fired: --rules shows every rule.")
     return lines
 
 
@@ -63,6 +65,11 @@ def _label_lines(program: CompiledProgram, totals: Totals, config: str, *, every
     return lines
 
 
+def _is_told(counts: RuleCounts) -> bool:
+    """True for a rule without an event, or with firings held back or with unbound keys."""
+    return not counts.events or counts.held_back > 0 or counts.unbound_keys > 0
+
+
 def _verb(count: int) -> str:
     return "rule has" if count == 1 else "rules have"
 
@@ -74,7 +81,7 @@ def _counts(totals: Totals, rule: Rule) -> RuleCounts:
 def _line(rule: Rule, counts: RuleCounts, missing_terms: _MissingTerms | None, config: str) -> str:
     """The line about a rule."""
     if counts.events:
-        return f"Rule {rule.name}: {count_text(counts.anchors, 'anchor')}, {count_text(counts.events, 'event')}."
+        return f"Rule {rule.name}: {count_text(counts.anchors, 'anchor')}, {count_text(counts.events, 'event')}{_held_back(counts)}."
     command = f" dotr why-not {shlex.quote(config)} --rule {rule.name}"
     if not counts.anchors and missing_terms is not None:
         missing = missing_terms.sentence(rule)
@@ -83,6 +90,18 @@ def _line(rule: Rule, counts: RuleCounts, missing_terms: _MissingTerms | None, c
     steps = step_names(rule.clauses, has_condition=rule.condition is not None)
     stopped = f", 0 after {steps[min(counts.furthest, len(steps) - 1)]}" if counts.anchors and steps else ""
     return f"Rule {rule.name} never fired: {count_text(counts.anchors, 'anchor')}{stopped}.{command}"
+
+
+def _held_back(counts: RuleCounts) -> str:
+    """The number of firings that `once` has held back, and of unbound keys, for a line.
+
+    >>> _held_back(RuleCounts(held_back=2, unbound_keys=1)), _held_back(RuleCounts())
+    (', 2 firings held back by once (1 with an unbound key)', '')
+    """
+    unbound = f"{counts.unbound_keys:,} with an unbound key" if counts.unbound_keys else ""
+    if not counts.held_back:
+        return f", {unbound} of once" if unbound else ""
+    return f", {count_text(counts.held_back, 'firing')} held back by once" + (f" ({unbound})" if unbound else "")
 
 
 def _kind(source: Source) -> str:
