@@ -39,6 +39,7 @@ class RuleCode(StrEnum):
     UNUSED_AGGREGATE = "D221"  # warning
     NO_PAUSE = "D226"
     UNKNOWN_KEY = "D227"
+    NO_DELAY = "D228"
 
     # Windows and clauses.
     NO_WINDOW = "D301"

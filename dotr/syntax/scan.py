@@ -55,7 +55,11 @@ TOKEN: Final = re.compile(
 ONCE: Final = r"(?i:once)(?!\w)(?=(?:[\s\ufeff]+|#[^\n]*)*(?:(?i:in|per|rule|define|query|prefix)(?!\w)|;|\Z))"
 """The word `once` behind a rule's clauses: what follows it makes it a keyword."""
 
+AT_MOST: Final = r"(?i:at)(?!\w)(?=(?:[\s\ufeff]+|#[^\n]*)+(?i:most)(?!\w))"
+"""The word `at` of `at most`, behind the expression of a delay."""
+
 _STATEMENT_START: Final = re.compile(STATEMENT_START)
+_AT_MOST: Final = re.compile(AT_MOST)
 _ONCE: Final = re.compile(ONCE)
 _CLOSING: Final = {"[": "]", "(": ")", "{": "}"}
 _EXPRESSION_ENDS: Final = frozenset({"rule", "define", "query", "prefix", "from", "and", "within", "between", "of", "with", "consuming"})
@@ -144,7 +148,7 @@ def end_of_expression(document: Document, start: int, codes: ScanCodes) -> int:
 
 
 def _ends_expression(word: re.Match[str]) -> bool:
-    return word[0].lower() in _EXPRESSION_ENDS or _ONCE.match(word.string, word.start()) is not None
+    return word[0].lower() in _EXPRESSION_ENDS or any(each.match(word.string, word.start()) for each in (_ONCE, _AT_MOST))
 
 
 def plain_variable(span: Span, name: str) -> Span:

@@ -110,6 +110,8 @@ CONSTRUCTS = (
     "consuming, simultaneous anchors",
     "consuming, all bindings of an anchor first",
     "consuming two labels",
+    "delay by a value",
+    "delay by a value, of 0",
     "once",
     "once, simultaneous anchors",
     "once, branches",

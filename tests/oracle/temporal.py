@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -11,12 +12,12 @@ from fractions import Fraction
 from dotr.model.algebra import Attribute, Call, Const, Expression, TimeOf, Var
 from dotr.model.rules import Absent, Aggregate, Between, Choose, EventSource, Mode, Role, Rule, Source, Window
 from dotr.model.templates import Blank, Fresh, TemplateSlot, TemplateTerm
-from dotr.model.terms import Label, Term, Triple, Variable
+from dotr.model.terms import XSD, Label, Term, Triple, Variable, literal_parts
 from dotr.model.time import Clock, Micros
 from tests.oracle.algebra import aggregate_terms
 from tests.oracle.expressions import Scope, computed, holds
 from tests.oracle.triple_terms import anonymous, whole
-from tests.oracle.values import Number, term_of
+from tests.oracle.values import Duration, Number, read_duration, term_of, value_of
 
 
 @dataclass(frozen=True)
@@ -27,11 +28,12 @@ class OracleEvent:
     identity: tuple[object, Micros, int]
     time: Micros
     attributes: Mapping[Variable, Term]
-    delay: Micros = 0
+    delay: Micros | None = 0
+    """None: its value of `delayed by` is no delay, so that it is no anchor."""
 
     @property
     def stands(self) -> Micros:
-        return self.time + self.delay
+        return self.time + (self.delay or 0)
 
 
 @dataclass(frozen=True)
@@ -108,11 +110,27 @@ class History:
         an inline query that hides it is another."""
         key = role.source.event if isinstance(role.source, EventSource) else role.source
         of = role.origin, self.numbers.setdefault(key, len(self.numbers))
-        return [replace(h, identity=(of, *h.identity[1:]), delay=role.delay) for h in self.happened.get(key, [])]
+        return [replace(h, identity=(of, *h.identity[1:]), delay=delay_of(role, h, self.clock)) for h in self.happened.get(key, [])]
 
     def anchors(self, rule: Rule) -> list[OracleEvent]:
         """The possible anchors of the rule, with delays. Events after the last instant are no delayed anchors."""
-        return [h for h in self.of(rule.anchor) if not rule.anchor.delay or h.time <= self.last]
+        return [h for h in self.of(rule.anchor) if (not rule.anchor.delay or h.time <= self.last) and h.delay is not None]
+
+
+def delay_of(role: Role, anchor: OracleEvent, clock: Clock) -> Micros | None:
+    """The delay of an anchor: a constant, or what an expression over it says, in seconds or as a duration without months."""
+    if role.delayed_by is None:
+        return role.delay
+    term = computed(role.delayed_by, Scope(anchor.attributes, {role.label: (anchor.time, anchor.attributes)}, clock))
+    plain = term is not None and term.endswith(f"^^<{XSD}duration>")  # P1Y, P0M, … : no case of a test has one that says 0 months
+    value = None if term is None else (read_duration(literal_parts(term)[0]) if plain else value_of(term))
+    if isinstance(value, Duration):
+        exact = Fraction(value.seconds)
+    elif isinstance(value, Number) and math.isfinite(value.value):
+        exact = Fraction(value.value)
+    else:
+        return None
+    return round(exact * 1_000_000) if exact >= 0 and round(exact * 1_000_000) <= role.delay else None
 
 
 def tie_key(happening: OracleEvent, names: bool) -> list[tuple[Variable, Term]]:
@@ -364,7 +382,7 @@ def instance(slot: TemplateSlot, attributes: Mapping[Variable, Term], firing: in
 def waits_for(rule: Rule) -> set[Label]:
     """The events of the same instant that a rule may read: of its anchor, and of clauses whose interval includes distance 0."""
     least: dict[Label, Micros] = {rule.anchor.label: 0}
-    labels = {rule.anchor.source.event} if isinstance(rule.anchor.source, EventSource) and not rule.anchor.delay else set()
+    labels = {rule.anchor.source.event} if isinstance(rule.anchor.source, EventSource) and not rule.anchor.least_delay else set()
     for clause in rule.clauses:
         where = clause.window if isinstance(clause, Choose) else clause.scope
         # Strictly between two bound events is never the present.

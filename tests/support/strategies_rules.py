@@ -156,7 +156,7 @@ def anchor(draw: st.DrawFn, words: Words, readable: Readable) -> tuple[str, Even
     if readable.instant:
         found = event(draw, words, "L0", Bound(), readable, past=False, anchor=True)
         return found.text, found
-    kind = pick(draw, ("plain", "plain", "plain", "plain", "every", "every for", "delayed", "delayed"))
+    kind = pick(draw, ("plain", "plain", "plain", "plain", "every", "every for", "delayed", "delayed", "by value"))
     halves = seconds(draw, 1, 4)
     if kind == "every":
         return f"{words('every')} {duration(draw, halves)} {words('as')} L0", Event("", "L0", ())
@@ -166,6 +166,10 @@ def anchor(draw: st.DrawFn, words: Words, readable: Readable) -> tuple[str, Even
             "", "L0", query.projected
         )
     found = event(draw, words, "L0", Bound(), readable, past=kind == "delayed", anchor=True)
+    if kind == "by value":
+        own = [f"{found.label}.?{v}" for v in found.attributes] or ["0.5"]
+        value = pick(draw, [*own, *own, f"{own[0]} * 0.4", f"COALESCE({own[0]} / 2, 1)", f"IF(time({found.label}) = {own[0]}, 0, 1.5)"])
+        return f"{found.text} {words('delayed by')} {value} {words('at most')} {duration(draw, seconds(draw, 1, 6))}", found
     return found.text + (f" {words('delayed by')} {duration(draw, halves)}" if kind == "delayed" else ""), found
 
 

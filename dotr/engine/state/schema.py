@@ -30,6 +30,7 @@ from dotr.model.rules import EventSource, FactSource, Rule
 from dotr.model.time import Micros
 from dotr.model.units import FedGraphs, InstantTriples, IntervalEvents, MadeGraphs, UnitStream
 from dotr.temporal.layout.layers import Layer, Layout, PlacedRule, Port
+from dotr.temporal.layout.retention import anchor_delay
 from dotr.temporal.layout.stages import BindingStream
 from dotr.temporal.layout.units import ProgramUnit, labels_made, readings
 
@@ -227,7 +228,7 @@ def state_schema(program: CompiledProgram, layout: Layout | None = None, knowled
         once = written[name].once
         places += [(here.number, stage.once) for here, stage, _ in of_rule if stage.once is not None]
         layers = tuple(number for number, _ in places)
-        queue = layer.queues[placed.ports[0], placed.delay] if placed.delay else None
+        queue = layer.queues[placed.ports[0], anchor_delay(placed.rule.anchor)] if placed.delay else None
         rule_states.append(
             RuleState(
                 name,

@@ -228,6 +228,14 @@ RULES: tuple[ErrorCode, ...] = (
         "Correct the name, or assign it: `with Page.?host = Trouble.?host`.",
     ),
     _rule(
+        "D228",
+        "A constant that is no delay",
+        "A delay by a value is a number of seconds, an xsd:dayTimeDuration, or an xsd:duration without years and months, from 0 to the "
+        "bound behind `at most`. Another value is no anchor. Of data this is an error of the rule at that anchor, which is counted; of a "
+        "constant it is one at every anchor.",
+        "Correct the value or the bound. A constant delay has no `at most`: `delayed by 5 min`.",
+    ),
+    _rule(
         "D301",
         "No window",
         "Every clause needs a window: a range of distances, and the event from which they are measured.",
@@ -340,9 +348,9 @@ RULES: tuple[ErrorCode, ...] = (
     _rule(
         "D322",
         "Two anchors of one moment both fire",
-        "The clause excludes earlier events, in a window that begins at `(0`, so that the rule fires once. Two anchors of one moment do not "
-        "see each other, nor what the other makes: both fire. The warning is not given where the anchors of a moment certainly differ in "
-        "an attribute that the clause equates (a query that is DISTINCT or grouped, the event of a rule with `once`), for ticks without "
+        "The clause excludes earlier events, in a window that begins at `(0`, so that the rule fires once. Two anchors of one moment do "
+        "not see each other, nor what the other makes: both fire. The warning is not given where the anchors of a moment certainly differ "
+        "in an attribute that the clause equates (a query that is DISTINCT or grouped, the event of a rule with `once`), for ticks without "
         "`for`, nor for the rule's own event where another rule defines it, too.",
         "Add `once in 0 per ?host`, or write `once in 5 min per ?host` in place of the clause.",
     ),

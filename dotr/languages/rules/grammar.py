@@ -39,7 +39,18 @@ from dotr.languages.rules.syntax import (
     WindowSyntax,
     Word,
 )
-from dotr.languages.rules.terminals import Bracketed, Broken, End, EndMark, Escaped, ExpressionTerminal, FurthestFailure, Recovery, Terminal
+from dotr.languages.rules.terminals import (
+    Bracketed,
+    Broken,
+    DelayExpression,
+    End,
+    EndMark,
+    Escaped,
+    ExpressionTerminal,
+    FurthestFailure,
+    Recovery,
+    Terminal,
+)
 from dotr.model.places import Document, Span
 from dotr.model.rules import Mode
 from dotr.model.terms import unescaped
@@ -150,7 +161,10 @@ class Grammar:
         duration = self._duration()
         answers = pp.Opt(self._keyword("for") + self._text, default=None)
         ticks = self._keyword("every", keep=True) + duration + answers + self._keyword("as") + self._label
-        delay = _with_action(self._keyword("delayed", keep=True) + self._keyword("by") + duration, lambda t: DelaySyntax(*t))
+        at = Terminal(self.furthest, scan.AT_MOST, "'at'", keep=False)
+        value = DelayExpression(self.furthest, "", "an expression") + at + self._keyword("most") + duration
+        length = _with_action(value, lambda t: [t[1], t[0]]) | duration
+        delay = _with_action(self._keyword("delayed", keep=True) + self._keyword("by") + length, lambda t: DelaySyntax(*t))
         return _with_action(ticks, lambda t: [(TicksSyntax(*t), None)]) | _with_action(
             self._event() + pp.Opt(delay, default=None), lambda t: [tuple(t)]
         )

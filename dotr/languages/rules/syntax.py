@@ -85,10 +85,11 @@ EventSyntax: TypeAlias = Inline | ByLabel | TicksSyntax
 
 @dataclass(frozen=True, slots=True)
 class DelaySyntax:
-    """`delayed by LENGTH`."""
+    """`delayed by LENGTH`, or `delayed by VALUE at most LENGTH`."""
 
     keyword: Word
     length: DurationSyntax
+    value: Span | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,7 +24,7 @@ from dotr.model.units import FedGraphs, InstantTriples, IntervalEvents, MadeGrap
 from dotr.temporal.layout.bindings import StagePorts, binding_streams, rule_shape
 from dotr.temporal.layout.keys import AnyPartition, Partitioning, SinglePartition, key_of, once_key
 from dotr.temporal.layout.placement import Placement, place_units
-from dotr.temporal.layout.retention import lookbacks, roles
+from dotr.temporal.layout.retention import AnchorDelay, anchor_delay, lookbacks, roles
 from dotr.temporal.layout.spread import ReadSpread
 from dotr.temporal.layout.stages import BindingStream, HeldFirings, Stage
 from dotr.temporal.layout.units import StreamUnit
@@ -169,12 +169,12 @@ class Layer:
         return frozenset(number for number, port in enumerate(self.ports) if not isinstance(port.stream, even))
 
     @property
-    def queues(self) -> dict[tuple[int, Micros], int]:
-        """The numbers of the queues of waiting events, by port and delay (µs)."""
-        found: dict[tuple[int, Micros], int] = {}
+    def queues(self) -> dict[tuple[int, AnchorDelay], int]:
+        """The numbers of the queues of waiting events, by port and delay."""
+        found: dict[tuple[int, AnchorDelay], int] = {}
         for placed in self.rules:
             if placed.delay:
-                found.setdefault((placed.ports[0], placed.delay), len(found))
+                found.setdefault((placed.ports[0], anchor_delay(placed.rule.anchor)), len(found))
         return found
 
     @property

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from operator import length_hint
 from types import MappingProxyType
-from typing import Final, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 from dotr.errors.fallbacks import FallbackKind, error_line, record_fallback, reraise_in_tests
 from dotr.evaluation.limits import LIMITS, LimitExceeded, Limits
@@ -23,14 +23,26 @@ from dotr.model.event_order import AttributeValues, tie_key
 from dotr.model.terms import Label, Variable
 from dotr.model.time import Clock, Micros
 from dotr.temporal.layout.layers import Layer, PlacedRule, Port
+from dotr.temporal.layout.retention import AnchorDelay, anchor_delay
 from dotr.temporal.layout.stages import HeldFirings
-from dotr.temporal.matching.event_store import IndexSpec, InsertEvents, PortStore, compile_insert, firing_store
-from dotr.temporal.matching.events import FLUSH_SIZE, EmitMatches, Match, MatchBuffer, SearchStart, StoredEvent, anchor_of
+from dotr.temporal.matching.event_store import EventTest, IndexSpec, InsertEvents, PortStore, compile_insert, firing_store
+from dotr.temporal.matching.events import (
+    FLUSH_SIZE,
+    DelayOf,
+    EmitMatches,
+    Match,
+    MatchBuffer,
+    SearchStart,
+    StoredEvent,
+    WaitingAnchors,
+    WaitingByValue,
+    anchor_of,
+)
 from dotr.temporal.matching.lone_facts import MANY_FACTS, LoneFactFailed, LoneGroup, PortInsertion, TakeFact, compile_lone_fact
 from dotr.temporal.matching.matcher import compile_matcher
 from dotr.temporal.matching.matcher.candidates import AnchorLimitExceeded
 from dotr.temporal.matching.matcher.compile import FindMatches, Matcher
-from dotr.temporal.matching.matcher.emitter import event_condition, table_finder
+from dotr.temporal.matching.matcher.emitter import compile_delay, event_condition, event_test, table_finder
 from dotr.temporal.matching.rule_counts import LayerCounter
 from dotr.temporal.matching.rule_failures import LimitExcess, RuleFailure, SingleRule, isolate_rules, match_exactly
 from dotr.temporal.matching.rule_templates import NumberedRule, PositionalStage, RuleTemplate, group_rules
@@ -94,6 +106,15 @@ class _CompiledPort:
     def store(self) -> PortStore:
         """A new store of the port's events."""
         return firing_store(self.retention) if self.holds_firings else PortStore(self.retention, len(self.insertion.specs), self.insert)
+
+
+class _DelayByValue(NamedTuple):
+    """A queue whose delays are values of the events: the port, the delay of an event, and its rules
+    by number, each with the number of its group and the test whether an event is its anchor."""
+
+    port: int
+    delay_of: DelayOf
+    rules: Sequence[tuple[int, int, EventTest]]
 
 
 def _compile_port(port: Port, retention: Micros | None, specs: Sequence[IndexSpec], clock: Clock) -> _CompiledPort:
@@ -163,6 +184,7 @@ class Operator:
                 self._anchored[depth].setdefault(source, []).append(group)
                 self._groups.append(group)
         self._ports = self._compiled_ports(specs_of_port)
+        self._delays_by_value = self._compiled_delays()
         self._lone_facts: dict[int, Callable[[State, PortStore], TakeFact] | None] = {}
         self._is_single_depth = depths == 1 and all(port.holds_facts for port in self._ports)
         self.lone_groups = self._lone_groups()
@@ -173,6 +195,21 @@ class Operator:
     def _compiled_ports(self, specs_of_port: Sequence[Mapping[IndexSpec, int]]) -> list[_CompiledPort]:
         ports = zip(self.layer.ports, self.layer.retention, specs_of_port, strict=True)
         return [_compile_port(port, retention, list(specs), self._clock) for port, retention, specs in ports]
+
+    def _compiled_delays(self) -> dict[int, _DelayByValue]:
+        """The queues whose delays are values of the events, by number."""
+        found: dict[int, _DelayByValue] = {}
+        for (port, delay), number in self._delays.items():
+            if delay.value is not None:
+                rules = [
+                    (rule, group.number, event_test(anchor.constraints, anchor.source.attributes, self._clock))
+                    for group in self._groups
+                    for rule in group.rules
+                    if group.anchor == -1 - number
+                    for anchor in (self.layer.rules[rule].rule.anchor,)
+                ]
+                found[number] = _DelayByValue(port, compile_delay(delay, self.layer.ports[port].attributes, self._clock), rules)
+        return found
 
     def _firings_of(self, rules: Sequence[int]) -> Iterator[tuple[int, int]]:
         """The (port, index) of the firings of each rule, where the rules say `once`."""
@@ -188,7 +225,8 @@ class Operator:
         anchor = template.anchor
         if template.stage is not None and template.stage.enters is not None:
             return template.stage.port
-        return -1 - self._delays[anchor.port, anchor.delay] if anchor.delay else anchor.port
+        delay = AnchorDelay(anchor.delay, anchor.delayed_by)
+        return -1 - self._delays[anchor.port, delay] if anchor.delay else anchor.port
 
     def _lone_groups(self) -> list[int]:
         """For each port the number of the only group that its facts anchor, or `NO_GROUP`, or
@@ -217,7 +255,15 @@ class Operator:
         owns."""
         stores = [borrowed[number] if number in borrowed else port.store() for number, port in enumerate(self._ports)]
         indexes = [[stores[port].indexes[index] for port, index in group.indexes] for group in self._groups]
-        return State(stores, [set() for _ in range(self._consumed_sets)], indexes, len(self._delays), self.counter())
+        return State(stores, [set() for _ in range(self._consumed_sets)], indexes, self._queues(), self.counter())
+
+    def _queues(self) -> list[WaitingAnchors]:
+        """The empty queues of delayed anchors."""
+        by_value = self._delays_by_value
+        return [
+            WaitingByValue(delay.most, by_value[number].delay_of) if number in by_value else WaitingAnchors(delay.most)
+            for (_, delay), number in self._delays.items()
+        ]
 
     def counter(self) -> LayerCounter:
         """A new counter of the rules, all counts 0."""
@@ -229,8 +275,7 @@ class Operator:
 
     def next_due(self, state: State) -> Micros | None:
         """The time (µs) at which the next delayed anchor is due."""
-        times = [events[0][0] + delay for (_, delay), events in zip(self._delays, state.waiting, strict=True) if events]
-        return min(times) if times else None
+        return min([due for waiting in state.waiting if (due := waiting.next_due()) is not None], default=None)
 
     def step(
         self, state: State, time: Micros, arrivals: Arrivals, partition: int = 0, *, ended: bool = False, emit: EmitMatches | None = None
@@ -247,11 +292,9 @@ class Operator:
         matches: list[Match] = []
         base = (self.layer.number << 24 | partition) << 32
         if self._delays:
-            for ((_, delay), number), waiting in zip(self._delays.items(), state.waiting, strict=True):
-                if waiting and waiting[0][0] + delay == time:
-                    due = present[-1 - number] = [waiting.popleft()]
-                    while waiting and waiting[0][0] + delay == time:
-                        due.append(waiting.popleft())
+            for number, waiting in enumerate(state.waiting):
+                if waiting.next_due() == time:
+                    present[-1 - number] = waiting.pop_due(time)
         for port, events in arrivals.items():
             compiled = self._ports[port]
             if compiled.holds_facts:
@@ -263,6 +306,9 @@ class Operator:
                 present[port] = stored
                 if compiled.is_stored:
                     stores[port].add(stored)
+        if self._delays_by_value and not ended:
+            for port in list(present):
+                self._delay_by_value(state, port, time, present)
         state.countdown -= 1
         if not state.countdown:
             state.sweep(time)
@@ -284,11 +330,27 @@ class Operator:
                         self._resume(group, stored, remaining, before, error, state, buffer)
                         base = buffer.base
         else:
-            self._step_by_depth(state, time, arrivals, present, MatchBuffer(matches, base, emit, self._composite_labels))
+            buffer = MatchBuffer(matches, base, emit, self._composite_labels)
+            self._step_by_depth(state, time, arrivals, present, buffer, ended=ended)
         if self._delays and not ended:
-            for (port, _), waiting in zip(self._delays, state.waiting, strict=True):
-                waiting.extend(present.get(port, ()))
+            for ((port, _), number), waiting in zip(self._delays.items(), state.waiting, strict=True):
+                if number not in self._delays_by_value:
+                    waiting.extend(present.get(port, ()))
         return matches
+
+    def _delay_by_value(self, state: State, port: int, time: Micros, present: dict[int, list[StoredEvent]]) -> None:
+        """Lets the events of a port that are present wait for delays of their own; those without a
+        delay are due now, after those that have waited."""
+        for number, queue in self._delays_by_value.items():
+            if queue.port != port:
+                continue
+            waiting, events = state.waiting[number], present[port]
+            waiting.extend(events)
+            if waiting.next_due() == time:
+                present.setdefault(-1 - number, []).extend(waiting.pop_due(time))
+            for _, _, values in (event for event in events if queue.delay_of(event[0], event[2]) is None):
+                for rule, group, is_anchor in queue.rules:
+                    state.counter.groups[group].delay_errors[rule] += is_anchor(time, values)
 
     def take_facts(self, state: State) -> list[TakeFact | None]:
         """Sets and returns the lone-fact functions of a state by port; None where a port needs
@@ -376,7 +438,14 @@ class Operator:
                     state.waiting[number].extend(stored)
 
     def _step_by_depth(
-        self, state: State, time: Micros, arrivals: Arrivals, present: dict[int, list[StoredEvent]], buffer: MatchBuffer
+        self,
+        state: State,
+        time: Micros,
+        arrivals: Arrivals,
+        present: dict[int, list[StoredEvent]],
+        buffer: MatchBuffer,
+        *,
+        ended: bool,
     ) -> None:
         """Depth by depth: completes the events that the rules read, then evaluates the rules."""
         for depth, complete in enumerate(self._complete):
@@ -390,6 +459,8 @@ class Operator:
                     present[port] = stored
                     if self._ports[port].is_stored:
                         state.stores[port].add(stored)
+                    if self._delays_by_value and not ended:
+                        self._delay_by_value(state, port, time, present)
             if depth == len(self._anchored):
                 break
             for group in _anchored_groups(self._anchored[depth], present):
@@ -484,7 +555,9 @@ class Operator:
         indexes = _indexes_of(group.template, matcher, specs_of_port)
         ports = self._compiled_ports(specs_of_port)
         placed = self.layer.rules[rule]
-        return SingleRule(rule, matcher, indexes, lambda: [port.store() for port in ports], placed.rule.anchor.delay, placed.once)
+        anchor = placed.rule.anchor
+        delay_of = compile_delay(anchor_delay(anchor), anchor.source.attributes, self._clock)
+        return SingleRule(rule, matcher, indexes, lambda: [port.store() for port in ports], delay_of, placed.once)
 
 
 def _indexes_of(template: RuleTemplate, matcher: Matcher, specs_of_port: Sequence[dict[IndexSpec, int]]) -> tuple[tuple[int, int], ...]:

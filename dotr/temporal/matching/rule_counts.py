@@ -35,6 +35,7 @@ class RuleCounts:
         errors: bindings at which `if` raises an error; 0 unless `after` is counted.
         held_back: firings that the rule's `once` has held back.
         unbound_keys: firings, held back or not, of which a key of `once` is unbound.
+        delay_errors: events that would be anchors, but whose value of `delayed by` is no delay.
     """
 
     anchors: int = 0
@@ -44,11 +45,12 @@ class RuleCounts:
     errors: int = 0
     held_back: int = 0
     unbound_keys: int = 0
+    delay_errors: int = 0
 
     def __add__(self, other: RuleCounts) -> RuleCounts:
         """
         >>> RuleCounts(anchors=2, furthest=1, after=(1, 0)) + RuleCounts(anchors=3, events=1, furthest=2, after=(2, 1))
-        RuleCounts(anchors=5, events=1, furthest=2, after=(3, 1), errors=0, held_back=0, unbound_keys=0)
+        RuleCounts(anchors=5, events=1, furthest=2, after=(3, 1), errors=0, held_back=0, unbound_keys=0, delay_errors=0)
         """
         after = tuple(map(add, self.after, other.after)) if self.after and other.after else self.after or other.after
         furthest = max(self.furthest, other.furthest)
@@ -60,6 +62,7 @@ class RuleCounts:
             self.errors + other.errors,
             self.held_back + other.held_back,
             self.unbound_keys + other.unbound_keys,
+            self.delay_errors + other.delay_errors,
         )
 
 
@@ -67,7 +70,7 @@ def added_counts(counts: Mapping[str, RuleCounts], other: Mapping[str, RuleCount
     """The sums of the counts of each rule, by its name.
 
     >>> added_counts({"A": RuleCounts(1)}, {"A": RuleCounts(2, 1), "B": RuleCounts(4)})["A"]
-    RuleCounts(anchors=3, events=1, furthest=0, after=(), errors=0, held_back=0, unbound_keys=0)
+    RuleCounts(anchors=3, events=1, furthest=0, after=(), errors=0, held_back=0, unbound_keys=0, delay_errors=0)
     """
     return {**counts, **{name: counts[name] + count if name in counts else count for name, count in other.items()}}
 
@@ -83,7 +86,7 @@ class GroupCounter:
         unreached: for each clause but the last step of the rule, the rows with a binding that
             satisfies the clause before it and no binding that satisfies this clause. The set of
             place 1 initially has all rows.
-        held_back, unbound_keys: those of `RuleCounts` by the number of the rule, of rules with `once`.
+        held_back, unbound_keys, delay_errors: those of `RuleCounts` by the number of the rule, of rules with `once`.
         after: if counted, the bindings left after each step of the only row; the last number is
             that of the bindings at which `if` raises an error.
 
@@ -98,6 +101,7 @@ class GroupCounter:
         "after",
         "anchors",
         "by_rule",
+        "delay_errors",
         "held_back",
         "lengths",
         "unbound_keys",
@@ -114,6 +118,7 @@ class GroupCounter:
         self.by_rule = dict.fromkeys(rules, 0)
         self.held_back: Counter[int] = Counter()
         self.unbound_keys: Counter[int] = Counter()
+        self.delay_errors: Counter[int] = Counter()
         self.unreached: tuple[set[int], ...] = tuple(set() for _ in range(steps - 1))
         if passed < len(self.unreached):
             self.unreached[passed].update(rules)
@@ -176,7 +181,8 @@ class GroupCounter:
             furthest = next((place for place, unreached in enumerate(self.unreached) if rule in unreached), len(self.unreached))
             if furthest <= self._passed:
                 furthest = 0  # no binding has passed a clause of this stage; earlier stages count their own clauses
-            found[rule] = RuleCounts(anchors, 0, furthest, tuple(after), errors, self.held_back[rule], self.unbound_keys[rule])
+            further = self.held_back[rule], self.unbound_keys[rule], self.delay_errors[rule]
+            found[rule] = RuleCounts(anchors, 0, furthest, tuple(after), errors, *further)
         return found
 
 

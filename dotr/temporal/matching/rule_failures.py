@@ -14,9 +14,8 @@ from typing import NamedTuple
 
 from dotr.errors.fallbacks import error_line
 from dotr.evaluation.limits import BOUNDS, LimitExceeded
-from dotr.model.time import Micros
 from dotr.temporal.matching.event_store import KeyIndex, PortStore
-from dotr.temporal.matching.events import EnteringBinding, MatchBuffer, SearchStart, StoredEvent, anchor_of
+from dotr.temporal.matching.events import DelayOf, EnteringBinding, MatchBuffer, SearchStart, StoredEvent, anchor_of
 from dotr.temporal.matching.matcher.candidates import AnchorLimitExceeded
 from dotr.temporal.matching.matcher.compile import Matcher
 from dotr.temporal.matching.rule_counts import GroupCounter
@@ -52,14 +51,14 @@ class LimitExcess(NamedTuple):
 
 class SingleRule(NamedTuple):
     """A rule compiled by itself: its number, the (port, index) of each clause, a factory of its
-    ports' stores, the delay (µs) of its anchors, and the port of the firings that its `once`
+    ports' stores, the delay of its anchors, and the port of the firings that its `once`
     compares."""
 
     rule: int
     matcher: Matcher
     indexes: tuple[tuple[int, int], ...]
     stores: Callable[[], list[PortStore]]
-    delay: Micros
+    delay: DelayOf
     once: int | None = None
 
 
@@ -112,7 +111,8 @@ def isolate_rules(
             continue
         own_start = start._replace(rows=single.matcher.rows) if isinstance(start, EnteringBinding) else start
         stores = single.stores()
-        now = anchor_of(start)[0] + single.delay
+        time, _, values = anchor_of(start)
+        now = time + (single.delay(time, values) or 0)
         for store, events in zip(stores, state.stores, strict=True):
             for event in events:
                 if event[0] <= now:  # a store shared by several pages may have later events

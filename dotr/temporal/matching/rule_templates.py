@@ -22,7 +22,7 @@ from dotr.model.rules import Absent, Aggregate, Between, Choose, Clause, Mode, R
 from dotr.model.terms import Label, Term, Variable
 from dotr.model.time import Micros
 from dotr.model.traverse import conjuncts, parameters_of, transform
-from dotr.temporal.layout.retention import roles, scope_of
+from dotr.temporal.layout.retention import anchor_delay, roles, scope_of
 from dotr.temporal.layout.stages import BindingStream
 from dotr.temporal.matching.rule_search import fold_constants, searchable_comparison
 
@@ -37,7 +37,8 @@ class PositionalRole:
     """A role in normal form.
 
     `port` numbers the source of its events; `first_of_source` is the first place with the same
-    source. With a `delay` (µs, of an anchor), the match takes place that much after the event.
+    source. With a `delay` (µs, of an anchor), the match takes place that much after the event, or by
+    the value of `delayed_by`, at most that much (`AnchorDelay`).
     """
 
     port: int
@@ -45,6 +46,7 @@ class PositionalRole:
     attributes: tuple[Variable, ...]
     constraints: tuple[Expression, ...]
     delay: Micros = 0
+    delayed_by: Expression | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -269,7 +271,7 @@ def normal_form(
             constraints.append(normal(constraint, {}, is_column))
             if compared is not None:
                 domains[-1] = compared.domain
-        return PositionalRole(ports[place], same, role.source.attributes, tuple(constraints), role.delay)
+        return PositionalRole(ports[place], same, role.source.attributes, tuple(constraints), *anchor_delay(role))
 
     def normal_clause(place: int, clause: Clause) -> PositionalClause:
         match scope_of(clause):

@@ -5,7 +5,7 @@ Before: `?n = count(*) of …`, and no `?n` anywhere. After: the same rules, and
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence
 
 from dotr.errors.diagnostics import Diagnostic
 from dotr.evaluation.expressions import condition
@@ -184,7 +184,7 @@ def _begins_behind(role: RoleDraft, anchor: RoleDraft) -> bool:
     return role.interval.low == 0 and not role.interval.low_closed
 
 
-def _comes_once(anchor: RoleDraft, equated: Set[Variable], rules_by_event: Mapping[Label, Sequence[RuleDraft]]) -> bool:
+def _comes_once(anchor: RoleDraft, equated: set[Variable], rules_by_event: Mapping[Label, Sequence[RuleDraft]]) -> bool:
     """True if two anchors of one moment differ in an attribute that an exclusion equates."""
     if anchor.origin is RoleOrigin.EVENT:
         rules = rules_by_event.get(anchor.source_label.text)

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Final, assert_never
 
 from dotr.errors.diagnostics import Diagnostic, did_you_mean
+from dotr.evaluation.expressions import evaluator
 from dotr.languages.codes import RuleCode
 from dotr.languages.rules.program import ProgramDraft, RoleDraft, RoleOrigin, RuleDraft, warning
 from dotr.languages.rules.resolution.attributes import did_you_mean_variable
@@ -21,14 +22,15 @@ from dotr.languages.rules.syntax import (
     TicksSyntax,
     Word,
 )
-from dotr.model.algebra import Var
+from dotr.model.algebra import Expression, Var
 from dotr.model.places import Span
 from dotr.model.templates import Template, leaves
 from dotr.model.terms import XSD, Label, Prefixes, Variable
 from dotr.model.time import Interval, Micros, Unit
-from dotr.model.traverse import free_variables
+from dotr.model.traverse import free_variables, parameters_of
 from dotr.syntax import scan
 from dotr.syntax.quantities import InvalidDuration, duration_of, lexical_duration
+from dotr.temporal.matching.matcher.emitter import delay_micros
 
 FUNCTIONS = ("count", "sum", "avg", "min", "max")
 
@@ -134,7 +136,7 @@ _LONG_ABOVE: Final[Micros] = 30 * Unit.DAY.value
 
 def resolve_windows(program: ProgramDraft) -> ProgramDraft:
     """Give every role its interval, period or delay, and every `once` its pause; reports D226, D301
-    to D304, D310 and D312."""
+    to D304, D228, D310 and D312."""
     problems: list[Diagnostic] = []
     rules = tuple(replace(rule, roles=_roles(rule, problems), pause=_pause(rule, problems)) for rule in program.rules)
     return replace(program, rules=rules).with_problems(problems)
@@ -158,13 +160,23 @@ def _with_timer(anchor: RoleDraft, rule: RuleDraft, problems: list[Diagnostic]) 
             micros = duration_micros(delay.length, rule.prefixes)
             if micros == 0:
                 hint = "Write how long to wait, or leave `delayed by` out."
+                if delay.value is not None:
+                    hint = "Write the greatest delay that the data may ask for: it bounds what is kept."
                 problems.append(Diagnostic(RuleCode.NO_TIMER, "a delay of no length", delay.length.span, hint))
+            elif delay.value is not None and _is_never_a_delay(anchor.delayed_by, micros):
+                hint = "A delay is a number of seconds, or a duration without months, from 0 to what stands behind `at most`."
+                problems.append(Diagnostic(RuleCode.NO_DELAY, "this value is never a delay", delay.value, hint))
             if micros > _LONG_ABOVE:
                 problems.append(_long_warning(micros, "delay", "every event of the anchor until then", delay.length.span))
             return replace(anchor, delay=micros)
     except _InvalidDuration as error:
         problems.append(error.diagnostic)
     return anchor
+
+
+def _is_never_a_delay(value: Expression | None, most: Micros) -> bool:
+    """True for a constant that is no delay."""
+    return value is not None and not parameters_of([value]) and delay_micros(evaluator(value, ())(), most) is None
 
 
 def _pause(rule: RuleDraft, problems: list[Diagnostic]) -> Micros | None:

@@ -13,7 +13,7 @@ from typing import TypeAlias, TypeVar, assert_never
 
 from dotr.languages.rules.program import ProgramDraft, RoleDraft, RoleOrigin, RuleDraft
 from dotr.languages.rules.syntax import AbsentSyntax, AggregateSyntax, BetweenSyntax, ChooseSyntax, ClauseSyntax, WindowSyntax
-from dotr.model.algebra import Expression
+from dotr.model.algebra import Attribute, Expression, Var
 from dotr.model.rule_places import RolePlaces, RulePlaces
 from dotr.model.rules import (
     Absent,
@@ -32,7 +32,7 @@ from dotr.model.rules import (
     Window,
 )
 from dotr.model.terms import Label, Variable
-from dotr.model.traverse import free_variables
+from dotr.model.traverse import free_variables, transform
 
 _Part = TypeVar("_Part")
 _EventAttributes = Mapping[Label, tuple[Variable, ...]]
@@ -127,7 +127,9 @@ class _RoleEmitter:
     hidden: Mapping[Label, set[Variable]]
 
     def role(self, role: RoleDraft) -> Role:
-        return Role(role.label.text, role.source_label.text, self._source(role), _constraints(role), role.label.span, role.delay)
+        label, by = role.label.text, role.delayed_by
+        own = None if by is None else transform(by, lambda part: Var(part.name) if isinstance(part, Attribute) else part)
+        return Role(label, role.source_label.text, self._source(role), _constraints(role), role.label.span, role.delay, own)
 
     def _source(self, role: RoleDraft) -> Source:
         match role.origin:

@@ -299,8 +299,7 @@ class RuleMatcherEmitter(CandidateEmitter):
     def anchor_event(self) -> None:
         """Appends the assignment of the anchor's parts, its constraints, and its count."""
         self.line("t0, o0, v0 = e0")
-        if self.template.anchor.delay:
-            self.line(f"now = t0 + {self.template.anchor.delay}")
+        self.assign_now()
         self.anchor(self.template.anchor)
         self.count_anchor()
 
