@@ -119,10 +119,12 @@ class AnchorOrder(NamedTuple):
     """Position of an anchor in the order of evaluation.
 
     - `due`: its time plus the delay of the anchor, in µs since 1970.
+    - `time`: its time, in µs since 1970.
     - `number`: its place among the events of its time.
     """
 
     due: Micros
+    time: Micros
     number: int
 
 

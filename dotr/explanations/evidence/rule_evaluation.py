@@ -32,7 +32,7 @@ from dotr.explanations.evidence.evaluations import (
     outcome_of,
     term_in,
 )
-from dotr.explanations.replay.history import History, RecordedEvent
+from dotr.explanations.replay.history import History, RecordedEvent, anchor_delay_of
 from dotr.explanations.replay.recording import UnfilteredSource
 from dotr.model.algebra import Attribute, Exists, Expression, TimeOf, Var
 from dotr.model.places import Span
@@ -40,7 +40,7 @@ from dotr.model.rule_places import RulePlaces
 from dotr.model.rules import Absent, Aggregate, Between, Choose, Clause, FactSource, Mode, Role, Rule, Window
 from dotr.model.terms import Term, Variable
 from dotr.model.time import Clock, Micros
-from dotr.model.traverse import conjuncts
+from dotr.model.traverse import conjuncts, parameters_of, transform
 from dotr.temporal.layout.retention import scope_of
 
 ALL: Final = 1 << 62
@@ -78,12 +78,23 @@ class RuleEvaluator:
 
     def order_of(self, anchor: RecordedEvent) -> AnchorOrder:
         """The position of an anchor in the order in which the rule evaluates its anchors."""
-        return AnchorOrder(anchor.time + self.rule.anchor.delay, anchor.number)
+        return AnchorOrder(self.stands_at(anchor), anchor.time, anchor.number)
+
+    def stands_at(self, anchor: RecordedEvent) -> Micros:
+        """The time (µs since 1970) at which an anchor is evaluated; without a delay its own."""
+        return anchor.time + (anchor_delay_of(self.rule.anchor, anchor, self.clock) or 0)
 
     def own_conditions(self, anchor: RecordedEvent) -> tuple[ConditionOutcome, ...]:
-        """The outcome of the anchor's own constraints."""
-        start = Binding({self.rule.anchor.label: anchor})
-        return self._outcomes(0, self.rule.anchor, anchor, start)
+        """The outcome of the anchor's own constraints; and an error for a value that is no
+        delay."""
+        role = self.rule.anchor
+        start = Binding({role.label: anchor})
+        outcomes = self._outcomes(0, role, anchor, start)
+        if role.delayed_by is None or anchor_delay_of(role, anchor, self.clock) is not None:
+            return outcomes
+        value = transform(role.delayed_by, lambda part: Attribute(role.label, part.name) if isinstance(part, Var) else part)
+        operands = tuple([(part, self._bound_term(part, start)) for part in parameters_of([value])])
+        return (*outcomes, ConditionOutcome(value, None, operands))
 
     def evaluate(self, anchor: RecordedEvent, reach: int = 1, most: int = ALL) -> AnchorEvaluation:
         """Evaluate the rule at an event of the anchor's stream.
@@ -227,8 +238,8 @@ class RuleEvaluator:
                 assert_never(scope)
 
     def _reference_time(self, label: str, binding: Binding) -> Micros:
-        anchor = self.rule.anchor
-        return binding.events[label].time + (anchor.delay if label == anchor.label else 0)
+        event = binding.events[label]
+        return self.stands_at(event) if label == self.rule.anchor.label else event.time
 
     def _candidate(
         self,

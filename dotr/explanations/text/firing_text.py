@@ -87,7 +87,8 @@ class FiringWriter:
         source = rule.anchor.source
         parts = [self._attributes(self._attributes_of(rule, 0, event)), self._outcomes(reason.anchor.conditions)]
         if rule.anchor.delay:
-            parts.append(f"stands at {self._time(event.time + rule.anchor.delay)}, {duration_text(rule.anchor.delay)} later")
+            time = reason.firing.time
+            parts.append(f"stands at {self._time(time)}, {duration_text(time - event.time)} later")
         if isinstance(source, FactSource) and source.period is not None:
             parts.append(f"every {duration_text(source.period)}")
         if label in rule.consuming:

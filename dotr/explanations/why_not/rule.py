@@ -231,7 +231,7 @@ class _Inquiry:
         question, rule = self._question, self._rule
         survey = Survey(self._recorder, self._evaluator, question.requested, self._explainer.explain, question.every)
         late = LateSearch(self._evaluator, self._recorder, question.requested)
-        instants = RequestedInstants(question.requested, rule.anchor.delay)
+        instants = RequestedInstants(question.requested, rule.anchor.least_delay, rule.anchor.delay)
 
         def reject(rejected: RejectedElement) -> None:
             late.note(rejected)
@@ -342,20 +342,21 @@ class RequestedInstants:
 
     Args:
         requested: the requested anchors.
-        delay: the delay of the anchor in µs.
+        least, delay: the least and the greatest delay of the anchor in µs.
 
     Attributes:
         number: the number of requested instants so far.
 
-    >>> instants = RequestedInstants(RequestedAnchors(61_000_000, 61_000_000), delay=0)
+    >>> instants = RequestedInstants(RequestedAnchors(61_000_000, 61_000_000), 0, 0)
     >>> instants.note(60_000_000)
     >>> instants.note(120_000_000)
     >>> instants.remarks(Clock())
     ('There is no instant at 61: the nearest are 60 and 120.',)
     """
 
-    def __init__(self, requested: RequestedAnchors, delay: Micros) -> None:
+    def __init__(self, requested: RequestedAnchors, least: Micros, delay: Micros) -> None:
         self._requested = requested
+        self._least = least
         self._delay = delay
         self._before: Micros | None = None
         self._after: Micros | None = None
@@ -366,7 +367,8 @@ class RequestedInstants:
     def note(self, time: Micros) -> None:
         """Record an instant, by its time in µs since 1970."""
         requested = self._requested
-        if requested.first <= time <= requested.last or requested.first <= time + self._delay <= requested.last:
+        delayed = requested.first <= time + self._delay and time + self._least <= requested.last
+        if requested.first <= time <= requested.last or delayed:
             self.number += 1
         elif time < requested.first:
             self._before = time

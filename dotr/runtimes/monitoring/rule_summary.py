@@ -30,8 +30,9 @@ def unit_lines(program: CompiledProgram, totals: Totals, config: str, *, every: 
 
 
 def rule_lines(program: CompiledProgram, totals: Totals, config: str, *, every: bool) -> list[str]:
-    """Lines about rules without an event, or of which `once` has held firings back, in the order of
-    the rules: at most ten, and the number of others without an event.
+    """Lines about rules without an event, with firings that `once` has held back, or with values
+    that are no delay, in the order of the rules: at most ten, and the number of others without an
+    event.
 
     Args:
         totals: those of the run; on Spark, of all runs from the checkpoint's beginning.
@@ -66,8 +67,8 @@ def _label_lines(program: CompiledProgram, totals: Totals, config: str, *, every
 
 
 def _is_told(counts: RuleCounts) -> bool:
-    """True for a rule without an event, or with firings held back or with unbound keys."""
-    return not counts.events or counts.held_back > 0 or counts.unbound_keys > 0
+    """True for a rule without an event, or with more to tell than events."""
+    return not counts.events or bool(_further(counts))
 
 
 def _verb(count: int) -> str:
@@ -81,27 +82,32 @@ def _counts(totals: Totals, rule: Rule) -> RuleCounts:
 def _line(rule: Rule, counts: RuleCounts, missing_terms: _MissingTerms | None, config: str) -> str:
     """The line about a rule."""
     if counts.events:
-        return f"Rule {rule.name}: {count_text(counts.anchors, 'anchor')}, {count_text(counts.events, 'event')}{_held_back(counts)}."
+        return f"Rule {rule.name}: {count_text(counts.anchors, 'anchor')}, {count_text(counts.events, 'event')}{_further(counts)}."
     command = f" dotr why-not {shlex.quote(config)} --rule {rule.name}"
-    if not counts.anchors and missing_terms is not None:
+    if not counts.anchors and not counts.delay_errors and missing_terms is not None:
         missing = missing_terms.sentence(rule)
         if missing or not rule.anchor.constraints:
             return f"Rule {rule.name} never fired: its anchor {rule.anchor.origin} has no {_kind(rule.anchor.source)}.{missing or command}"
     steps = step_names(rule.clauses, has_condition=rule.condition is not None)
     stopped = f", 0 after {steps[min(counts.furthest, len(steps) - 1)]}" if counts.anchors and steps else ""
-    return f"Rule {rule.name} never fired: {count_text(counts.anchors, 'anchor')}{stopped}.{command}"
+    return f"Rule {rule.name} never fired: {count_text(counts.anchors, 'anchor')}{stopped}{_further(counts)}.{command}"
 
 
-def _held_back(counts: RuleCounts) -> str:
-    """The number of firings that `once` has held back, and of unbound keys, for a line.
+def _further(counts: RuleCounts) -> str:
+    """The numbers of firings that `once` has held back, of those with an unbound key, and of values
+    that are no delay, for a line.
 
-    >>> _held_back(RuleCounts(held_back=2, unbound_keys=1)), _held_back(RuleCounts())
-    (', 2 firings held back by once (1 with an unbound key)', '')
+    >>> _further(RuleCounts(held_back=2, unbound_keys=1)), _further(RuleCounts(delay_errors=1)), _further(RuleCounts())
+    (', 2 firings held back by once, 1 firing with an unbound key', ', 1 event whose delay is an error', '')
     """
-    unbound = f"{counts.unbound_keys:,} with an unbound key" if counts.unbound_keys else ""
-    if not counts.held_back:
-        return f", {unbound} of once" if unbound else ""
-    return f", {count_text(counts.held_back, 'firing')} held back by once" + (f" ({unbound})" if unbound else "")
+    parts = []
+    if counts.held_back:
+        parts.append(f"{count_text(counts.held_back, 'firing')} held back by once")
+    if counts.unbound_keys:
+        parts.append(f"{count_text(counts.unbound_keys, 'firing')} with an unbound key")
+    if counts.delay_errors:
+        parts.append(f"{count_text(counts.delay_errors, 'event')} whose delay is an error")
+    return "".join(f", {part}" for part in parts)
 
 
 def _kind(source: Source) -> str:

@@ -17,7 +17,7 @@ from dotr.model.algebra import Attribute, Call, Expression, Extend, Filter, Grou
 from dotr.model.event_order import equated_pair
 from dotr.model.graphs import least_fixpoint
 from dotr.model.terms import Label, Variable
-from dotr.model.traverse import conjuncts, transform
+from dotr.model.traverse import conjuncts, parameters_of, transform
 from dotr.syntax import scan
 from dotr.syntax.scan import one_line
 
@@ -82,7 +82,7 @@ def _is_in_window(bound: RoleDraft, role: RoleDraft) -> bool:
         return False
     least, greatest = role.interval.bounds
     if role.scope.reference.text == bound.label.text:
-        return least <= bound.delay <= greatest
+        return least <= bound.delay <= greatest and (bound.delayed_by is None or least == 0)
     if not isinstance(bound.scope, WindowSyntax) or bound.interval is None or bound.scope.reference.text != role.scope.reference.text:
         return False
     nearest, farthest = bound.interval.bounds
@@ -195,6 +195,8 @@ def _comes_once(anchor: RoleDraft, equated: set[Variable], rules_by_event: Mappi
     if anchor.query is None:
         return False
     select = anchor.query.select
+    if anchor.delayed_by is not None and any(isinstance(part, TimeOf) for part in parameters_of([anchor.delayed_by])):
+        return False
     is_single = select.distinct or isinstance(_inner(select.pattern), Group)
     return is_single and equated.issuperset(select.projection)
 

@@ -185,17 +185,19 @@ def encode_totals(totals: Totals) -> bytes:
     if totals.fallbacks or totals.rules or totals.terms:
         counts.append(totals.fallbacks)
     if totals.rules or totals.terms:
-        rules = {name: [each.anchors, each.events, each.furthest, *_held(each)] for name, each in totals.rules.items()}
+        rules = {name: [each.anchors, each.events, each.furthest, *_further(each)] for name, each in totals.rules.items()}
         counts += [rules, sorted(totals.terms)]
     return _json_bytes(counts)  # without fallbacks, rules and terms in the form of earlier releases
 
 
-def _held(counts: RuleCounts) -> tuple[int, ...]:
-    return (counts.held_back, counts.unbound_keys) if counts.held_back or counts.unbound_keys else ()
+def _further(counts: RuleCounts) -> tuple[int, ...]:
+    """The counts of what few rules have; empty where all are 0."""
+    further = counts.held_back, counts.unbound_keys, counts.delay_errors
+    return further if any(further) else ()
 
 
-def _rule_counts(anchors: int, events: int, furthest: int, held_back: int = 0, unbound_keys: int = 0) -> RuleCounts:
-    return RuleCounts(anchors, events, furthest, held_back=held_back, unbound_keys=unbound_keys)
+def _rule_counts(anchors: int, events: int, furthest: int, *further: int) -> RuleCounts:
+    return RuleCounts(anchors, events, furthest, (), 0, *further)
 
 
 def decode_totals(payload: bytes) -> Totals:
