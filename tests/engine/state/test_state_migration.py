@@ -78,6 +78,14 @@ with Run.?room = Now.?room, Run.?n = Before.?n + 1"""
 START = "rule Start define Run = [ [] :run ?n ] from Reading as Now [ FILTER(?v > 6) ] with Run.?room = Now.?room, Run.?n = 1"
 LATER = "rule Later define Later = [ :x :of ?room ] from Reading as R [ FILTER(?v > {}) ] delayed by 3 s with Later.?room = R.?room"
 
+SELDOM = """rule Seldom define Seldom = [ [] :at ?room ; :v ?v ] from Reading as R [ FILTER(?v > {}) ]
+with Seldom.?room = R.?room, Seldom.?v = R.?v once in 5 s per ?room"""
+LONE = """rule Lone define Lone = [ [] :at ?room ] from Reading as Now
+and last 2 Reading as Old [ FILTER(?room = Now.?room && ?v > {}) ] within 9 s from Now
+with Lone.?room = Now.?room, Lone.?old = Old.?v consuming Old once in 2 s per ?old"""
+BY_VALUE = """rule ByValue define ByValue = [ [] :quiet ?room ] from Reading as R delayed by R.?v at most {} s
+and not Reading as Next [ FILTER(?room = R.?room) ] within [0, 5 s) from R with ByValue.?room = R.?room, ByValue.?since = time(R)"""
+
 RULES: dict[str, list[str]] = {
     "Jump": [jump(2, 9), jump(2, 5), jump(0, 9)],
     "Leap": [jump(1, 8, "Leap"), jump(5, 8, "Leap")],
@@ -89,6 +97,9 @@ RULES: dict[str, list[str]] = {
     "Start": [START],
     "Run": [run(3), run(4)],
     "Later": [LATER.format(3), LATER.format(5)],
+    "Seldom": [SELDOM.format(2), SELDOM.format(0)],
+    "Lone": [LONE.format(2), LONE.format(0)],
+    "ByValue": [BY_VALUE.format(8), BY_VALUE.format(5)],
 }
 
 
