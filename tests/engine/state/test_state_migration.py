@@ -332,3 +332,33 @@ def test_run_from_stored_checkpoint_equals_an_uninterrupted_run(story: Story) ->
     rest = [(f.time, f.rule, [list(triple) for triple in f.graph or ()]) for f in firings if f.time > CUT]
     for path in story.kept:
         assert rest == read(path, story).after
+
+
+@pytest.mark.parametrize(
+    ("once", "fires_at"),
+    [
+        ("once in 9 s per ?room", [10]),  # the firing at 1 is kept, and holds back until 10
+        ("once in 4 s per ?room", [5, 10]),
+        ("once in 9 s", [2]),  # other keys: no firing is kept
+        ("", [2, 5, 10]),
+    ],
+)
+def test_change_of_once_keeps_the_rest_of_the_state(once: str, fires_at: list[int]) -> None:
+    """The reading at 0 is kept, whatever becomes of `once`."""
+    text = """rule Seldom define Seldom = [ [] :at ?room ] from Reading as R
+and last Reading as Old [ FILTER(?room = R.?room) ] within 10 s from R with Seldom.?room = R.?room, Seldom.?old = Old.?v """
+    before, after = program([text + "once in 5 s per ?room"]), program([text + once])
+    rows = [
+        (time, [(f"_:{time}", "<http://e/room>", "<http://e/r>"), (f"_:{time}", "<http://e/value>", f'"{time}"')])
+        for time in (0, 1, 2, 5, 10)
+    ]
+    elements = [Element(time * S, tuple(triples)) for time, triples in rows]  # type: ignore[arg-type]
+    clock = Clock(before.spec.unit)
+    run = Batched(before, clock, 2)
+    assert [firing.time for firing in run.batch(elements[:2], 1 * S)] == [1 * S]
+    run, _, fates = continued(run, state_schema(before), after, 1 * S)
+    assert fates == {"Seldom": StateFate.KEPT}
+    fired = [firing for firing in run.batch(elements[2:], LAST_MICRO) if firing.rule == "Seldom"]
+    assert [firing.time // S for firing in fired] == fires_at
+    before_it = max(time for time in (0, 1, 2, 5) if time < fires_at[0])
+    assert fired[0].attributes[0] == ("old", f'"{before_it}"')
