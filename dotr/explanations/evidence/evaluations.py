@@ -36,6 +36,7 @@ class ConditionOutcome:
         operands: its variables, attributes and times with their terms, in the order of appearance.
         sides: of `A || B`, the outcome of each side; otherwise empty.
         span: its place in the rule file; None: unknown.
+        is_delay: it is the value of `delayed by`, which is no delay.
     """
 
     expression: Expression
@@ -43,6 +44,7 @@ class ConditionOutcome:
     operands: tuple[tuple[Expression, Term | None], ...]
     sides: tuple[ConditionOutcome, ...] = ()
     span: Span | None = None
+    is_delay: bool = False
 
 
 @lru_cache(maxsize=4096)

@@ -94,7 +94,7 @@ class RuleEvaluator:
             return outcomes
         value = transform(role.delayed_by, lambda part: Attribute(role.label, part.name) if isinstance(part, Var) else part)
         operands = tuple([(part, self._bound_term(part, start)) for part in parameters_of([value])])
-        return (*outcomes, ConditionOutcome(value, None, operands))
+        return (*outcomes, ConditionOutcome(value, None, operands, is_delay=True))
 
     def evaluate(self, anchor: RecordedEvent, reach: int = 1, most: int = ALL) -> AnchorEvaluation:
         """Evaluate the rule at an event of the anchor's stream.

@@ -14,7 +14,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import Final, NamedTuple, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from dotr.evaluation.codegen import define
 from dotr.evaluation.codegen.printer import printed
@@ -28,10 +28,9 @@ from dotr.temporal.matching.key_index import EventRun, ExtremumRun, SkipRun
 from dotr.temporal.matching.rule_search import ConstantTable, RowFinder
 from dotr.temporal.matching.sums import DistinctRun, SumRun
 
-IndexKey: TypeAlias = str | int | tuple[str | int | None, ...] | None
+IndexKey: TypeAlias = str | int | tuple[str | int, ...] | None
 """The key of a run: one equality key, a tuple of several, or None for an index without
-equalities. With a constant table, the last part is the number of a row of the table. In a
-`FiringIndex` it has terms."""
+equalities. With a constant table, the last part is the number of a row of the table."""
 
 KeyIndex: TypeAlias = dict[IndexKey, list[StoredEvent]]
 
@@ -206,29 +205,6 @@ def _insertion(n: int, spec: IndexSpec, condition: str, tests: Sequence[CodeNode
     return [*values, IfElse([(" and ".join(conditions), insert)])] if conditions else [*values, *insert]
 
 
-class FiringIndex(dict[IndexKey, list[StoredEvent]]):
-    """The last firing that a rule with `once` has not held back, by its keys; `log` is that of the
-    store."""
-
-    __slots__ = ("log",)
-
-    def __init__(self, log: deque[StoredEvent]) -> None:
-        super().__init__()
-        self.log = log
-
-    def fire(self, time: Micros, keys: AttributeValues) -> None:
-        """Note a firing at a time (µs), not before any noted one."""
-        self[keys] = event = [(time, 0, keys)]
-        self.log += event
-
-
-def insert_firings(indexes: Sequence[KeyIndex], firings: Sequence[StoredEvent], horizon: Micros) -> None:
-    """Insert firings into the only index of the store of a rule with `once`."""
-    (index,) = indexes
-    for each in firings:
-        index[each[2]] = [each]
-
-
 class PortStore:
     """The stored events of one port and the runs of its indexes.
 
@@ -324,19 +300,54 @@ class PortStore:
         return len(self.log)
 
 
-def firing_store(pause: Micros) -> PortStore:
-    """A new store of the firings that hold others of a rule back for a pause (µs).
+class FiringStore(PortStore):
+    """The firings that hold others of a rule back for a pause (µs), for the rule's `once`.
 
-    >>> store = firing_store(60)
-    >>> (index,) = store.indexes
+    The only index has the time of the last one of each key. A key is the term where there is one
+    alone, else the tuple of terms; a rule inserts into index and log by itself.
+
+    >>> store = FiringStore(60)
     >>> store.add([(5, 0, ("<e:a>",))])
-    >>> index.fire(70, ("<e:b>",))  # type: ignore[attr-defined]
-    >>> list(store), list(index)
-    ([(5, 0, ('<e:a>',)), (70, 0, ('<e:b>',))], [('<e:a>',), ('<e:b>',)])
+    >>> store.add([(60, 0, ("<e:b>",))])
+    >>> store.expire(80)
+    >>> list(store), store.indexes
+    ([(60, 0, ('<e:b>',))], ({'<e:a>': 5, '<e:b>': 60},))
     """
-    store = PortStore(pause, 0, insert_firings)
-    store.indexes = (FiringIndex(store.log),)
-    return store
+
+    __slots__ = ()
+
+    def __init__(self, pause: Micros) -> None:
+        super().__init__(pause, 0, _insert_firings)
+        self.indexes = (FiringIndex(self.log),)
+
+    def expire(self, now: Micros, coming: int = 0) -> None:
+        horizon, log, (times,) = now - self.retention, self.log, self.indexes
+        while log and log[0][0] < horizon:
+            log.popleft()
+            self.expired += 1
+        if not log:
+            times.clear()
+            self.expired = 0
+        elif self.expired > TRIM + len(log):
+            for key in [key for key, time in times.items() if time < horizon]:  # type: ignore[operator]
+                del times[key]
+            self.expired = 0
+
+
+class FiringIndex(dict[Any, Any]):
+    """The time (µs) of the last firing of each key; `note` appends to the log of the store."""
+
+    __slots__ = ("note",)
+
+    def __init__(self, log: deque[StoredEvent]) -> None:
+        super().__init__()
+        self.note = log.append
+
+
+def _insert_firings(indexes: Sequence[KeyIndex], firings: Sequence[StoredEvent], horizon: Micros) -> None:
+    times: dict[Any, Any] = indexes[0]
+    for time, _, keys in firings:
+        times[keys[0] if len(keys) == 1 else keys] = time
 
 
 class BorrowedStore(PortStore):

@@ -25,7 +25,7 @@ from dotr.model.time import Clock, Micros
 from dotr.temporal.layout.layers import Layer, PlacedRule, Port
 from dotr.temporal.layout.retention import AnchorDelay, anchor_delay
 from dotr.temporal.layout.stages import HeldFirings
-from dotr.temporal.matching.event_store import EventTest, IndexSpec, InsertEvents, PortStore, compile_insert, firing_store
+from dotr.temporal.matching.event_store import EventTest, FiringStore, IndexSpec, InsertEvents, PortStore, compile_insert
 from dotr.temporal.matching.events import (
     FLUSH_SIZE,
     DelayOf,
@@ -105,7 +105,7 @@ class _CompiledPort:
 
     def store(self) -> PortStore:
         """A new store of the port's events."""
-        return firing_store(self.retention) if self.holds_firings else PortStore(self.retention, len(self.insertion.specs), self.insert)
+        return FiringStore(self.retention) if self.holds_firings else PortStore(self.retention, len(self.insertion.specs), self.insert)
 
 
 class _DelayByValue(NamedTuple):

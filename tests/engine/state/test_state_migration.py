@@ -352,7 +352,7 @@ and last Reading as Old [ FILTER(?room = R.?room) ] within 10 s from R with Seld
         (time, [(f"_:{time}", "<http://e/room>", "<http://e/r>"), (f"_:{time}", "<http://e/value>", f'"{time}"')])
         for time in (0, 1, 2, 5, 10)
     ]
-    elements = [Element(time * S, tuple(triples)) for time, triples in rows]  # type: ignore[arg-type]
+    elements = [Element(time * S, tuple(triples)) for time, triples in rows]
     clock = Clock(before.spec.unit)
     run = Batched(before, clock, 2)
     assert [firing.time for firing in run.batch(elements[:2], 1 * S)] == [1 * S]

@@ -34,7 +34,7 @@ from dotr.evaluation.limits import Limits
 from dotr.model.algebra import Attribute, Call, Expression, TimeOf, Var
 from dotr.model.rules import Mode
 from dotr.model.terms import Term
-from dotr.model.time import Clock, Micros
+from dotr.model.time import LAST_MICRO, Clock, Micros
 from dotr.model.traverse import conjuncts, parameters_of
 from dotr.temporal.matching.event_store import IndexSpec, KeyIndex, Measure
 from dotr.temporal.matching.events import EnteringBinding, Match, SearchStart, StoredEvent
@@ -156,6 +156,7 @@ class RuleMatcherEmitter(CandidateEmitter):
         self.globals |= {
             "bisect": bisect_left,
             "key": equality_key,
+            "never": -LAST_MICRO << 1,
             "equal": _EQUAL,
             "every": range(1, sys.maxsize),
             "Exceeded": AnchorLimitExceeded,
@@ -257,6 +258,8 @@ class RuleMatcherEmitter(CandidateEmitter):
             first = len(self.template.places)
             place = self.bind_global({number: first + n for n, number in enumerate(self.numbers)})
             self.line(f"firings = indexes[{place}[row[0]]]")
+            if not self.fires_later:
+                self.line("note = firings.note")
 
     def bind_counts(self) -> None:
         """Assigns `m<place>`, the rows of which no binding has passed the clause yet; or `after`,
@@ -666,33 +669,43 @@ class RuleMatcherEmitter(CandidateEmitter):
         For `once in 60 s per ?r`, with ?r as the first attribute, where an anchor fires once:
 
             values = (v0[0],)
-            keys = (values[0],)
-            if keys[0] is None: counter.unbound_keys[row[0]] += 1
-            last = firings.get(keys)
-            if last is not None and last[0][0] > t0 - 60000000:
+            keys = values[0]
+            if keys is None: counter.unbound_keys[row[0]] += 1
+            if firings.get(keys, never) > t0 - 60000000:
                 counter.held_back[row[0]] += 1
                 continue
-            firings.fire(t0, keys)
+            firings[keys] = t0
+            note((t0, 0, (keys,)))
         """
         self.line(f"values = {values}")
-        self.line(f"keys = ({''.join([f'values[{key}], ' for key in once.keys])})")
-        later, row = self.fires_later, "row[0]"
+        is_single, is_whole = len(once.keys) == 1, once.keys == tuple(range(len(self.template.values)))
+        several = "values" if is_whole else f"({''.join([f'values[{key}], ' for key in once.keys])})"
+        self.line(f"keys = {f'values[{once.keys[0]}]' if is_single else several}")
+        later, row, at = self.fires_later, "row[0]", self.match_time(0)
         if once.keys:
-            count = "held_now.append((counter.unbound_keys, row[0]))" if later else f"counter.unbound_keys[{row}] += 1"
-            self.line(f"if None in keys: {count}")
-        self.line("last = firings.get(keys)")
-        at = self.match_time(0)
-        is_held = f"last is not None and last[0][0] > {at} - {max(once.pause, 1)}"
-        with self.block(f"if {f'({row}, keys) in fired_now or ({is_held})' if later else is_held}:"):
-            self.line("held_now.append((counter.held_back, row[0]))" if later else f"counter.held_back[{row}] += 1")
+            count = f"held_now.append((counter.unbound_keys, {row}))" if later else f"counter.unbound_keys[{row}] += 1"
+            self.line(f"if {'keys is None' if is_single else 'None in keys'}: {count}")
+        is_held = f"firings.get(keys, never) > {at} - {max(once.pause, 1)}"
+        with self.block(f"if {f'({row}, keys) in fired_now or {is_held}' if later else is_held}:"):
+            self.line(f"held_now.append((counter.held_back, {row}))" if later else f"counter.held_back[{row}] += 1")
             self.line("continue")
-        self.line(f"fired_now[{row}, keys] = firings" if later else f"firings.fire({at}, keys)")
+        if later:
+            self.line(f"fired_now[{row}, keys] = firings")
+        else:
+            self.note_firing("note", is_single=is_single)
+
+    def note_firing(self, note: str, *, is_single: bool) -> None:
+        """Appends the note of a firing in the index and the log of its store."""
+        at = self.match_time(0)
+        self.line(f"firings[keys] = {at}")
+        self.line(f"{note}(({at}, 0, {'(keys,)' if is_single else 'keys'}))")
 
     def note_firings(self) -> None:
         """Appends the notes of an anchor's firings, and of those held back."""
-        if self.fires_later:
+        once = self.template.once
+        if once is not None and self.fires_later:
             with self.block("for (_, keys), firings in fired_now.items():"):
-                self.line(f"firings.fire({self.match_time(0)}, keys)")
+                self.note_firing("firings.note", is_single=len(once.keys) == 1)
             self.line("for counts, number in held_now: counts[number] += 1")
 
     def values_of_match(self) -> str:
