@@ -90,8 +90,8 @@ class RoleDraft:
     - `scope`, `interval`: the window of a clause; None for the anchor. `between` has no interval.
     - `query`: the role's own query, or the shared query that it reads.
     - `filters`: the conjuncts of the FILTERs behind its label.
-    - `period`: of ticks, in µs; `delay`: of the anchor, in µs, the greatest where `delayed_by` is its
-      expression.
+    - `period`: of ticks, in µs; `delay`: of the anchor, in µs, the greatest one where it has an
+      expression, `delayed_by`.
     """
 
     use: RoleUse

@@ -124,7 +124,7 @@ class MatchBuffer:
 # Events that wait for the delay of their anchors.
 
 
-class WaitingAnchors(deque[StoredEvent]):
+class AnchorQueue(deque[StoredEvent]):
     """The events that wait for a constant delay (µs), in the order of time and ties."""
 
     def __init__(self, delay: Micros) -> None:
@@ -161,7 +161,7 @@ DelayOf: TypeAlias = Callable[[Micros, AttributeValues], Micros | None]
 """The delay (µs) of an event by its time (µs) and its values; None: the value is no delay."""
 
 
-class WaitingByValue(WaitingAnchors):
+class QueueByValue(AnchorQueue):
     """The events that wait for delays of their own, with a heap by the times at which they are due.
 
     Invariant: iterated in the order of time and ties, as they arrived, also after a restart. An

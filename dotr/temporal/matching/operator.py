@@ -28,14 +28,14 @@ from dotr.temporal.layout.stages import HeldFirings
 from dotr.temporal.matching.event_store import EventTest, FiringStore, IndexSpec, InsertEvents, PortStore, compile_insert
 from dotr.temporal.matching.events import (
     FLUSH_SIZE,
+    AnchorQueue,
     DelayOf,
     EmitMatches,
     Match,
     MatchBuffer,
+    QueueByValue,
     SearchStart,
     StoredEvent,
-    WaitingAnchors,
-    WaitingByValue,
     anchor_of,
 )
 from dotr.temporal.matching.lone_facts import MANY_FACTS, LoneFactFailed, LoneGroup, PortInsertion, TakeFact, compile_lone_fact
@@ -257,11 +257,11 @@ class Operator:
         indexes = [[stores[port].indexes[index] for port, index in group.indexes] for group in self._groups]
         return State(stores, [set() for _ in range(self._consumed_sets)], indexes, self._queues(), self.counter())
 
-    def _queues(self) -> list[WaitingAnchors]:
+    def _queues(self) -> list[AnchorQueue]:
         """The empty queues of delayed anchors."""
         by_value = self._delays_by_value
         return [
-            WaitingByValue(delay.most, by_value[number].delay_of) if number in by_value else WaitingAnchors(delay.most)
+            QueueByValue(delay.most, by_value[number].delay_of) if number in by_value else AnchorQueue(delay.most)
             for (_, delay), number in self._delays.items()
         ]
 

@@ -86,7 +86,7 @@ class GroupCounter:
         unreached: for each clause but the last step of the rule, the rows with a binding that
             satisfies the clause before it and no binding that satisfies this clause. The set of
             place 1 initially has all rows.
-        held_back, unbound_keys, delay_errors: those of `RuleCounts` by the number of the rule, of rules with `once`.
+        held_back, unbound_keys, delay_errors: those of `RuleCounts`, by the number of the rule.
         after: if counted, the bindings left after each step of the only row; the last number is
             that of the bindings at which `if` raises an error.
 

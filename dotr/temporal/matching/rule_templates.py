@@ -37,8 +37,8 @@ class PositionalRole:
     """A role in normal form.
 
     `port` numbers the source of its events; `first_of_source` is the first place with the same
-    source. With a `delay` (µs, of an anchor), the match takes place that much after the event, or by
-    the value of `delayed_by`, at most that much (`AnchorDelay`).
+    source. With a `delay` (µs, of an anchor), the match takes place that much after the event, or
+    by the value of `delayed_by`, at most that much (`AnchorDelay`).
     """
 
     port: int

@@ -13,7 +13,7 @@ from dotr.errors.diagnostics import DotrError
 from dotr.model.event_order import AttributeValues
 from dotr.model.time import Micros
 from dotr.temporal.matching.event_store import KeyIndex, PortStore
-from dotr.temporal.matching.events import Match, StoredEvent, WaitingAnchors
+from dotr.temporal.matching.events import AnchorQueue, Match, StoredEvent
 from dotr.temporal.matching.matcher.compile import ConsumedEvents
 from dotr.temporal.matching.rule_counts import LayerCounter
 
@@ -95,7 +95,7 @@ class State:
         stores: Sequence[PortStore],
         consumed: Sequence[ConsumedEvents],
         indexes: Sequence[Sequence[KeyIndex]],
-        waiting: Sequence[WaitingAnchors] = (),
+        waiting: Sequence[AnchorQueue] = (),
         counter: LayerCounter | None = None,
     ) -> None:
         self.stores = tuple(stores)
