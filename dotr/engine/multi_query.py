@@ -98,7 +98,10 @@ def share_queries(rules: Sequence[Rule]) -> tuple[Rule, ...]:
             constraints = (split.movable if common.moves_filters else ()) + role.constraints
             if names:
                 constraints = _all_renamed(constraints, names.get(role.label, {}), visible_names)
-            return replace(role, source=common.source, constraints=constraints)
+            by = role.delayed_by
+            if by is not None and role.label in names:
+                by = _renamed(by, names[role.label], {})
+            return replace(role, source=common.source, constraints=constraints, delayed_by=by)
 
         def clause_of(clause: Clause) -> Clause:
             changed = replace(clause, role=role_of(clause.role))

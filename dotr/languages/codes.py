@@ -37,6 +37,9 @@ class RuleCode(StrEnum):
     NEVER_BOUND = "D219"  # warning
     UNUSED_QUERY = "D220"  # warning
     UNUSED_AGGREGATE = "D221"  # warning
+    NO_PAUSE = "D226"
+    UNKNOWN_KEY = "D227"
+    NO_DELAY = "D228"
     NO_STANDING_EVENT = "D230"
     CAPITAL_BEFORE = "D231"  # warning
     ELAPSED_ARGUMENTS = "D235"
@@ -65,6 +68,7 @@ class RuleCode(StrEnum):
     CROSS_PRODUCT = "D319"  # warning
     NEVER_AS_TYPED = "D320"  # warning of `dotr check`, which reads the data
     UNTIED = "D321"  # warning
+    FIRES_TWICE = "D322"  # warning
     NOT_ALSO = "D324"  # warning
     EVERY_EVENT_KEPT = "D325"  # warning
     UNREAD_INTERNAL = "D331"  # warning of programs with their outputs

@@ -58,6 +58,8 @@ class Role:
       before.
     - `delay`: in µs, of an anchor. In the match the event has its own time plus the delay; `TimeOf`
       refers to its own time.
+    - `delayed_by`: the delay as an expression over the anchor (`Var(v)`, `TimeOf(label)`), whose
+      value is from 0 to `delay`; None: the delay is a constant.
     """
 
     label: Label
@@ -66,6 +68,12 @@ class Role:
     constraints: tuple[Expression, ...]
     span: Span
     delay: Micros = 0
+    delayed_by: Expression | None = None
+
+    @property
+    def least_delay(self) -> Micros:
+        """The least delay (µs) of an anchor."""
+        return self.delay if self.delayed_by is None else 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,6 +154,18 @@ class Assignment:
 
 
 @dataclass(frozen=True, slots=True)
+class Once:
+    """`once in D per ?x, …`: a firing is held back less than D after one with an equal key.
+
+    - `pause`: D in µs.
+    - `keys`: attributes of the composite event, each once, sorted.
+    """
+
+    pause: Micros
+    keys: tuple[Variable, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Rule:
     """A temporal rule: anchor, clauses in binding order, condition, and the event it defines.
 
@@ -163,6 +183,7 @@ class Rule:
     consuming: tuple[Label, ...]
     span: Span
     internal: bool = False
+    once: Once | None = None
 
 
 @dataclass(frozen=True, slots=True)

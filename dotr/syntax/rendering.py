@@ -11,7 +11,7 @@ from dotr.errors.diagnostics import did_you_mean
 from dotr.evaluation.expressions import without_lengths
 from dotr.evaluation.expressions.functions import ELAPSED, SECONDS
 from dotr.model.algebra import Attribute, Call, Const, Exists, Expression, TimeOf, Var, is_chain
-from dotr.model.rules import Absent, Aggregate, Between, Choose, Clause, Window
+from dotr.model.rules import Absent, Aggregate, Between, Choose, Clause, Once, Window
 from dotr.model.terms import RDF_TYPE, WELL_KNOWN, XSD, Label, Prefixes, Term, Triple, Variable, is_triple, rename_blanks, triple_parts
 from dotr.model.time import EVER, Micros, Unit
 from dotr.model.traverse import transform
@@ -267,6 +267,15 @@ def _call(function: str, arguments: list[str], prefixes: Prefixes) -> str:
     if function in ("IN", "NOT IN"):
         return f"{arguments[0]} {function} ({', '.join(arguments[1:])})"
     return f"{term_text(function, prefixes)}({', '.join(arguments)})"
+
+
+def once_text(once: Once) -> str:
+    """`once` of a rule in its syntax.
+
+    >>> once_text(Once(3_600_000_000, ("host",))), once_text(Once(0, ()))
+    ('once in 1 h per ?host', 'once in 0')
+    """
+    return f"once in {duration_text(once.pause)}" + (f" per {', '.join(f'?{key}' for key in once.keys)}" if once.keys else "")
 
 
 def step_names(clauses: Sequence[Clause], *, has_condition: bool) -> list[str]:

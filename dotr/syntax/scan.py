@@ -52,7 +52,15 @@ TOKEN: Final = re.compile(
     re.VERBOSE | re.DOTALL,
 )
 
+ONCE: Final = r"(?i:once)(?!\w)(?=(?:[\s\ufeff]+|#[^\n]*)*(?:(?i:in|per|rule|define|query|prefix)(?!\w)|;|\Z))"
+"""The word `once` behind a rule's clauses: what follows it makes it a keyword."""
+
+AT_MOST: Final = r"(?i:at)(?!\w)(?=(?:[\s\ufeff]+|#[^\n]*)+(?i:most)(?!\w))"
+"""The word `at` of `at most`, behind the expression of a delay."""
+
 _STATEMENT_START: Final = re.compile(STATEMENT_START)
+_AT_MOST: Final = re.compile(AT_MOST)
+_ONCE: Final = re.compile(ONCE)
 _CLOSING: Final = {"[": "]", "(": ")", "{": "}"}
 _EXPRESSION_ENDS: Final = frozenset({"rule", "define", "query", "prefix", "from", "and", "within", "between", "of", "with", "consuming"})
 
@@ -133,10 +141,14 @@ def end_of_expression(document: Document, start: int, codes: ScanCodes) -> int:
             position = end_of_bracket(document, token.start(), codes)
         elif kind == "quote":
             raise _unclosed_string(document, token.start(), codes.string)
-        elif kind == "close" or token[0] in ",;" or (kind == "word" and token[0].lower() in _EXPRESSION_ENDS):
+        elif kind == "close" or token[0] in ",;" or (kind == "word" and _ends_expression(token)):
             break
         end = position
     return end
+
+
+def _ends_expression(word: re.Match[str]) -> bool:
+    return word[0].lower() in _EXPRESSION_ENDS or any(each.match(word.string, word.start()) for each in (_ONCE, _AT_MOST))
 
 
 def plain_variable(span: Span, name: str) -> Span:

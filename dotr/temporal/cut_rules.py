@@ -54,12 +54,19 @@ class StageOperator(Operator):
         return found
 
     def _step_by_depth(
-        self, state: State, time: Micros, arrivals: Arrivals, present: dict[int, list[StoredEvent]], buffer: MatchBuffer
+        self,
+        state: State,
+        time: Micros,
+        arrivals: Arrivals,
+        present: dict[int, list[StoredEvent]],
+        buffer: MatchBuffer,
+        *,
+        ended: bool,
     ) -> None:
         for port in self._binding_ports:
             if port in arrivals:
                 present[port] = [(time, ordinal, values) for ordinal, values in arrivals[port]]
-        super()._step_by_depth(state, time, arrivals, present, buffer)
+        super()._step_by_depth(state, time, arrivals, present, buffer, ended=ended)
 
     def _run_group(
         self, group: CompiledGroup, anchors: Sequence[SearchStart], remaining: Iterator[SearchStart], state: State, buffer: MatchBuffer

@@ -160,11 +160,8 @@ class StageTwo:
     def rule_counts(self, counter: LayerCounter) -> dict[str, RuleCounts]:
         """The counts by the name of the rule, of rules with an anchor, an event, a partial match
         or an error."""
-        return {
-            name: counts
-            for name, counts in counter.counts(self._names).items()
-            if counts.anchors or counts.events or counts.furthest or counts.errors
-        }
+        counted = counter.counts(self._names).items()
+        return {name: each for name, each in counted if each.anchors or each.events or each.furthest or each.errors or each.delay_errors}
 
     def next_due(self, state: State) -> Micros | None:
         """The time of the next delayed anchor; None: there is none."""

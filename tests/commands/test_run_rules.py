@@ -265,3 +265,20 @@ def test_head_is_refused_on_spark(folder: Path, capsys: pytest.CaptureFixture[st
         pytest.skip("without Java the run goes on in process")
     assert main(["run", "bms.yaml", "--engine", "spark", "--head", "3"]) == 2
     assert "S115 --head stops a run in process only" in capsys.readouterr().err
+
+
+def test_a_run_tells_what_once_has_held_back_and_which_delays_are_errors(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write(
+        """
+query Temp = [ SELECT ?room ?v WHERE { ?r b:value ?v OPTIONAL { ?r b:of ?room } } ]
+rule Page define Page = [ dotr_id a b:Page ] from Temp with Page.?room = Temp.?room once in 10 min per ?room
+rule Late define Late = [ dotr_id a b:Late ] from Temp delayed by Temp.?v at most 1 min
+rule Never define Never = [ dotr_id a b:Never ] from Temp [ FILTER(?v > 99) ] delayed by Temp.?v at most 1 min
+""",
+        ["[] b:value 20 ; b:of b:room .", "[] b:value 27 ; b:of b:room .", "[] b:value 30 .", "[] b:value 100 .", "[] b:value 'warm' ."],
+    )
+    assert summary_lines(capsys)[1:] == [
+        "Rule Page: 5 anchors, 2 events, 3 firings held back by once, 3 firings with an unbound key.",
+        "Rule Late: 3 anchors, 3 events, 2 events whose delay is an error.",
+        "Rule Never never fired: 0 anchors, 1 event whose delay is an error. dotr why-not bms.yaml --rule Never",
+    ]

@@ -405,3 +405,50 @@ def test_a_fact_beside_the_anchor_is_no_anchor(project: Project) -> None:
         "Leak: 1 anchor, 0 after Hot",
         "  Gas at 60, room :lab, ppm 400: nothing for Hot in [-60, 60)",
     ]
+
+
+ONCE = """
+rule Page define Page = [ dotr_id a :Page ; :room ?room ]
+from Temp [ FILTER(?v > 75) ] with Page.?room = Temp.?room once in 1 min per ?room
+
+rule Alarm define Alarm = [ dotr_id a :Alarm ] from Temp [ FILTER(?v > 75) ] once in 0
+
+rule Cooled define Cooled = [ dotr_id a :Cooled ; :room ?room ]
+from Temp [ FILTER(?v > 0) ] delayed by Temp.?v at most 1 min
+and not Gas [ FILTER(?room = Temp.?room) ] within [0, 1 min] from Temp
+with Cooled.?room = Temp.?room
+"""
+
+
+def test_firing_that_once_holds_back(project: Project) -> None:
+    write_project(project, [temp(0, 80), temp(30, 90), temp(60, 99), temp(70, 99, ":attic")], ONCE)
+    assert why_not(project, "Page", code=0) == [
+        "Page: 4 anchors, 1 held back by once, 3 events",
+        "  Temp at 30, room :lab, v 90: held back by Page at 0 (?room :lab), until 60.",
+    ]
+    assert why_not(project, "Page", "--at", "60", code=0)[0] == "Page: 1 anchor, 1 event"
+
+
+def test_firing_that_another_one_of_its_moment_holds_back(project: Project) -> None:
+    write_project(project, [temp(5, 80), temp(5, 90)], ONCE)
+    assert why_not(project, "Alarm", code=0) == [
+        "Alarm: 2 anchors, 1 held back by once, 1 event",
+        "  Temp at 5, room :lab, v 90: held back by Alarm at 5, at the same moment.",
+    ]
+
+
+def test_anchor_that_is_delayed_by_a_value(project: Project) -> None:
+    """The gas at 20 is in the minute before 0 + 30, and in that before 21 + 50."""
+    write_project(project, [temp(0, 30), gas(20, 5), temp(21, 50), temp(22, "'warm'"), gas(200, 5)], ONCE)
+    assert why_not(project, "Cooled")[:2] == [
+        "Cooled: 2 anchors, 0 after not Gas",
+        "  Temp at 21, room :lab, v 50, stands at 71: refused by 1 in [11, 71]",
+    ]
+
+
+def test_value_that_is_no_delay_is_no_anchor(project: Project) -> None:
+    write_project(project, [temp(0, 61), gas(200, 5)], ONCE)
+    assert why_not(project, "Cooled") == [
+        "Cooled: 0 anchors (of 1 Temp)",
+        "  Temp at 0, room :lab, v 61, stands at 0: Temp.?v is no delay of at most 1 min (61)",
+    ]

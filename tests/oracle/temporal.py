@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -11,12 +12,12 @@ from fractions import Fraction
 from dotr.model.algebra import Attribute, Call, Const, Expression, TimeOf, Var
 from dotr.model.rules import Absent, Aggregate, Between, Choose, EventSource, Mode, Role, Rule, Source, Window
 from dotr.model.templates import Blank, Fresh, TemplateSlot, TemplateTerm
-from dotr.model.terms import TRUE, Label, Term, Triple, Variable
+from dotr.model.terms import TRUE, XSD, Label, Term, Triple, Variable, literal_parts
 from dotr.model.time import Clock, Micros
 from tests.oracle.algebra import aggregate_terms, quantile, spread
 from tests.oracle.expressions import Scope, computed, holds
 from tests.oracle.triple_terms import anonymous, whole
-from tests.oracle.values import Number, term_of
+from tests.oracle.values import Duration, Number, read_duration, term_of, value_of
 
 
 @dataclass(frozen=True)
@@ -27,11 +28,12 @@ class OracleEvent:
     identity: tuple[object, Micros, int]
     time: Micros
     attributes: Mapping[Variable, Term]
-    delay: Micros = 0
+    delay: Micros | None = 0
+    """None: its value of `delayed by` is no delay, so that it is no anchor."""
 
     @property
     def stands(self) -> Micros:
-        return self.time + self.delay
+        return self.time + (self.delay or 0)
 
 
 @dataclass(frozen=True)
@@ -78,6 +80,7 @@ class Counts:
     after: Counter[int] = field(default_factory=Counter)
     events: int = 0
     errors: Counter[int] = field(default_factory=Counter)
+    held_back: int = 0
 
 
 @dataclass
@@ -90,6 +93,8 @@ class History:
     happened: dict[Source | Label, list[OracleEvent]] = field(default_factory=dict)
     numbers: dict[Source | Label, int] = field(default_factory=dict)
     consumed: set[tuple[str, Label, tuple[object, Micros, int]]] = field(default_factory=set)
+    firings: dict[tuple[str, tuple[Term | None, ...]], Micros] = field(default_factory=dict)
+    """The time of the last firing of a rule with `once` that was not held back, by its keys."""
     decided_by_names: bool = False
     fired: int = 0
     matches: int = 100_000
@@ -107,11 +112,27 @@ class History:
         an inline query that hides it is another."""
         key = role.source.event if isinstance(role.source, EventSource) else role.source
         of = role.origin, self.numbers.setdefault(key, len(self.numbers))
-        return [replace(h, identity=(of, *h.identity[1:]), delay=role.delay) for h in self.happened.get(key, [])]
+        return [replace(h, identity=(of, *h.identity[1:]), delay=delay_of(role, h, self.clock)) for h in self.happened.get(key, [])]
 
     def anchors(self, rule: Rule) -> list[OracleEvent]:
         """The possible anchors of the rule, with delays. Events after the last instant are no delayed anchors."""
-        return [h for h in self.of(rule.anchor) if not rule.anchor.delay or h.time <= self.last]
+        return [h for h in self.of(rule.anchor) if (not rule.anchor.delay or h.time <= self.last) and h.delay is not None]
+
+
+def delay_of(role: Role, anchor: OracleEvent, clock: Clock) -> Micros | None:
+    """The delay of an anchor: a constant, or what an expression over it says, in seconds or as a duration without months."""
+    if role.delayed_by is None:
+        return role.delay
+    term = computed(role.delayed_by, Scope(anchor.attributes, {role.label: (anchor.time, anchor.attributes)}, clock))
+    plain = term is not None and term.endswith(f"^^<{XSD}duration>")  # P1Y, P0M, … : no case of a test has one that says 0 months
+    value = None if term is None else (read_duration(literal_parts(term)[0]) if plain else value_of(term))
+    if isinstance(value, Duration):
+        exact = Fraction(value.seconds)
+    elif isinstance(value, Number) and math.isfinite(value.value):
+        exact = Fraction(value.value)
+    else:
+        return None
+    return round(exact * 1_000_000) if exact >= 0 and round(exact * 1_000_000) <= role.delay else None
 
 
 def tie_key(happening: OracleEvent, names: bool) -> list[tuple[Variable, Term]]:
@@ -132,7 +153,7 @@ def fire(rule: Rule, now: Micros, history: History) -> list[Output]:
     outputs = []
     counts = history.counts.setdefault(rule.name, Counts())
     anchors = sorted((h for h in history.anchors(rule) if h.stands == now), key=position)
-    if rule.consuming and any(same_but_for_names(a, b) for a in anchors for b in anchors):
+    if (rule.consuming or rule.once) and any(same_but_for_names(a, b) for a in anchors for b in anchors):
         history.decided_by_names = True
     for anchor in anchors:
         start = Binding({}, {}, {})
@@ -163,6 +184,10 @@ def fire(rule: Rule, now: Micros, history: History) -> list[Output]:
             counts.after[len(rule.clauses)] += len(complete)
             errors[len(rule.clauses) + 1] += sum(is_error([rule.condition], scope(b, history)) for b in bindings)
         counts.errors += errors
+        if rule.once is not None:
+            every = len(complete)
+            complete = [b for b in complete if goes_off(rule, b, now, history)]
+            counts.held_back += every - len(complete)
         counts.events += len(complete)
         outputs += [output(rule, now, b, history) for b in complete]
         # Consumption takes effect only now. Consuming the anchor has no effect: each anchor is seen once.
@@ -170,6 +195,19 @@ def fire(rule: Rule, now: Micros, history: History) -> list[Output]:
             for label in rule.consuming:
                 history.consumed |= {(rule.name, label, h.identity) for h in binding.used.get(label, ())}
     return outputs
+
+
+def goes_off(rule: Rule, binding: Binding, now: Micros, history: History) -> bool:
+    """True if `once` does not hold a firing back: none of equal keys was at this moment or less than the pause before."""
+    assert rule.once is not None
+    inner = scope(binding, history)
+    values = {a.variable: computed(a.expression, inner) for a in rule.assignments}
+    keys = rule.name, tuple(values[key] for key in rule.once.keys)
+    before = history.firings.get(keys)
+    if before is not None and (before == now or now - before < rule.once.pause):
+        return False
+    history.firings[keys] = now
+    return True
 
 
 def scope(binding: Binding, history: History) -> Scope:
@@ -225,7 +263,10 @@ def extend(rule: Rule, clause: Choose | Absent | Aggregate, binding: Binding, hi
         role = clause.role
         taken = set() if clause.also else {h.identity for h in binding.events.values()}
         found = [h for h in candidates(rule, role, clause.window, binding, history) if h.identity not in taken]
-        for event in chosen(clause, found, history):
+        some = chosen(clause, found, history)
+        if rule.once and any(same_but_for_names(a, b) for a in some for b in some):
+            history.decided_by_names = True
+        for event in some:
             events, used = {**binding.events, role.label: event}, {**binding.used, role.label: (event,)}
             yield replace(binding, events=events, used=used)
     elif isinstance(clause, Absent):
@@ -378,7 +419,7 @@ def instance(slot: TemplateSlot, attributes: Mapping[Variable, Term], firing: in
 def waits_for(rule: Rule) -> set[Label]:
     """The events of the same instant that a rule may read: of its anchor, and of clauses whose interval includes distance 0."""
     least: dict[Label, Micros] = {rule.anchor.label: 0}
-    labels = {rule.anchor.source.event} if isinstance(rule.anchor.source, EventSource) and not rule.anchor.delay else set()
+    labels = {rule.anchor.source.event} if isinstance(rule.anchor.source, EventSource) and not rule.anchor.least_delay else set()
     for clause in rule.clauses:
         where = clause.window if isinstance(clause, Choose) else clause.scope
         # Strictly between two bound events is never the present.

@@ -156,7 +156,7 @@ def anchor(draw: st.DrawFn, words: Words, readable: Readable) -> tuple[str, Even
     if readable.instant:
         found = event(draw, words, "L0", Bound(), readable, past=False, anchor=True)
         return found.text, found
-    kind = pick(draw, ("plain", "plain", "plain", "plain", "every", "every for", "delayed", "delayed"))
+    kind = pick(draw, ("plain", "plain", "plain", "plain", "every", "every for", "delayed", "delayed", "by value"))
     halves = seconds(draw, 1, 4)
     if kind == "every":
         return f"{words('every')} {duration(draw, halves)} {words('as')} L0", Event("", "L0", ())
@@ -166,6 +166,10 @@ def anchor(draw: st.DrawFn, words: Words, readable: Readable) -> tuple[str, Even
             "", "L0", query.projected
         )
     found = event(draw, words, "L0", Bound(), readable, past=kind == "delayed", anchor=True)
+    if kind == "by value":
+        own = [f"{found.label}.?{v}" for v in found.attributes] or ["0.5"]
+        value = pick(draw, [*own, *own, f"{own[0]} * 0.4", f"COALESCE({own[0]} / 2, 1)", f"IF(time({found.label}) = {own[0]}, 0, 1.5)"])
+        return f"{found.text} {words('delayed by')} {value} {words('at most')} {duration(draw, seconds(draw, 1, 6))}", found
     return found.text + (f" {words('delayed by')} {duration(draw, halves)}" if kind == "delayed" else ""), found
 
 
@@ -305,4 +309,8 @@ def rules(draw: st.DrawFn, name: str, event: str, readable: Readable, own: tuple
     documentation = pick(draw, ("", "", ' "What it is for."', " '''It's [ \n # for'''"))
     head = f"{words('rule')} {name}{documentation}{words.end}" if name else ""
     define = f"{words('define')} {event} = [ {template(draw, event, own)} ]{words.end}"
+    if draw(st.integers(0, 3)) == 3:
+        keys = draw(st.lists(st.sampled_from(own), unique=True)) if own else []
+        per = f" {words('per')} {', '.join(f'?{key}' for key in keys)}" if keys else ""
+        lines.append(f"{words('once')} {words('in')} {duration(draw, pick(draw, [0, 4, 8, 2]))}{per}")
     return head + define + words.end.join(lines) + pick(draw, ("\n", " ;\n"))

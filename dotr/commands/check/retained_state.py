@@ -20,7 +20,7 @@ from dotr.languages.declarations import declared_prefixes
 from dotr.model.rules import Between, Clause, Rule, Window
 from dotr.model.terms import Label, Prefixes, Variable
 from dotr.model.time import EVER, Micros
-from dotr.syntax.rendering import bound_text
+from dotr.syntax.rendering import bound_text, once_text
 from dotr.temporal.layout.retention import longest_chain, lookbacks, scope_of, standing
 from dotr.temporal.layout.units import StreamUnit
 
@@ -88,8 +88,10 @@ def _longest(label: Label, bounds: Iterable[RetentionBound]) -> RetentionBound:
 def _bounds_of(rule: Rule) -> Iterator[tuple[Label, RetentionBound]]:
     """Bounds of one rule, by label of the query or event."""
     if rule.anchor.delay:
-        delay = f"delayed by {bound_text(rule.anchor.delay)}"
+        delay = f"delayed by {'' if rule.anchor.delayed_by is None else 'at most '}{bound_text(rule.anchor.delay)}"
         yield rule.anchor.origin, RetentionBound(rule.anchor.origin, rule.anchor.delay, (delay,), (rule.name,))
+    if rule.once is not None and rule.once.pause:
+        yield f"once of {rule.name}", RetentionBound(f"once of {rule.name}", rule.once.pause, (once_text(rule.once),), (rule.name,))
     for clause, reach in zip(rule.clauses, lookbacks(rule)[1:], strict=True):
         links, needed = tuple(map(link_text, longest_chain(rule, clause))), standing(rule, clause)
         keys = None if needed is None or reach.far < EVER.high else needed.keys

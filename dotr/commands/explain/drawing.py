@@ -96,6 +96,8 @@ def _rest(rule: RuleExplanation) -> Iterator[str]:
     for step in rule.steps:
         if step.consumed:
             yield f"consuming {step.label}"
+    if rule.once:
+        yield rule.once
     if rule.stages:
         for number, stage in enumerate(rule.stages, 1):
             yield f"stage {number}: {', '.join(stage.labels)} {stage.partition}; layer {stage.placement}"

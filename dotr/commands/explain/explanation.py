@@ -15,12 +15,22 @@ from dotr.explanations.descriptions import DescribedProgram, DrawnUnit, Paragrap
 from dotr.instant.datalog.dependencies import relevant_rules
 from dotr.instant.queries import QueryPlan, canonical, plan
 from dotr.languages.registry import RuleLanguage
-from dotr.model.algebra import Select
+from dotr.model.algebra import Attribute, Select, Var
 from dotr.model.rules import Absent, Aggregate, Choose, Clause, FactSource, Mode, Role, Rule, Window
 from dotr.model.terms import Label, Term
 from dotr.model.time import EVER, Micros
+from dotr.model.traverse import transform
 from dotr.syntax.datalog import parse_datalog
-from dotr.syntax.rendering import bound_text, constraint_text, duration_text, expression_text, predicate_text, scope_text, term_text
+from dotr.syntax.rendering import (
+    bound_text,
+    constraint_text,
+    duration_text,
+    expression_text,
+    once_text,
+    predicate_text,
+    scope_text,
+    term_text,
+)
 from dotr.temporal.layout.layers import Layer, PlacedRule
 from dotr.temporal.layout.retention import longest_chain, lookbacks, roles, scope_of, standing
 from dotr.temporal.layout.units import ProgramUnit
@@ -97,6 +107,7 @@ class RuleExplanation:
     same_template: tuple[str, ...]
     stages: tuple[StageExplanation, ...] = ()
     internal: bool = False
+    once: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,6 +230,7 @@ class _Explainer:
             self.same_template[rule.name],
             () if placed.stage.is_whole else tuple(self.stage(each) for _, each in self.stages[rule.name]),
             rule.internal,
+            "" if rule.once is None else once_text(rule.once),
         )
 
     def stage(self, placed: PlacedRule) -> StageExplanation:
@@ -263,7 +275,20 @@ class _Explainer:
         constraints = tuple(constraint_text(constraint, aggregates, self.prefixes) for constraint in role.constraints)
         scope = "" if clause is None else scope_text(scope_of(clause))
         consumed = _consumed(clause) if role.label in rule.consuming else ""
-        return ClauseExplanation(_selection(clause), role.label, source, scope, _timer(role), constraints, answer, state, consumed)
+        return ClauseExplanation(_selection(clause), role.label, source, scope, self.timer(role), constraints, answer, state, consumed)
+
+    def timer(self, role: Role) -> str:
+        """Text of an anchor's timer; empty without one."""
+        if role.delay:
+            by = duration_text(role.delay)
+            if role.delayed_by is not None:
+                value = transform(role.delayed_by, lambda part: Attribute(role.label, part.name) if isinstance(part, Var) else part)
+                by = f"{expression_text(value, self.prefixes)} at most {by}"
+            return f"delayed by {by}: looked at that much after it held"
+        if isinstance(role.source, FactSource) and role.source.period is not None:
+            each = "" if _is_clock(role.source) else ", a tick for each answer"
+            return f"every {duration_text(role.source.period)}{each}"
+        return ""
 
     def state(self, rule: Rule, position: int) -> str:
         """State of a role: stored attributes, retention, and the rule that needs a longer one."""
@@ -271,7 +296,8 @@ class _Explainer:
         layer, port = next((layer, port) for layer, placed in self.stages[rule.name] for own, port in placed.roles if own is role)
         attributes = ", ".join(f"?{name}" for name in role.source.attributes) or "no attributes"
         if not position:
-            return f"{attributes}: wait {duration_text(rule.anchor.delay)}" if rule.anchor.delay else ""
+            most = "" if rule.anchor.delayed_by is None else "at most "
+            return f"{attributes}: wait {most}{duration_text(rule.anchor.delay)}" if rule.anchor.delay else ""
         own, needed = lookbacks(rule)[position].far, standing(rule, rule.clauses[position - 1])
         links = longest_chain(rule, rule.clauses[position - 1])
         way = f" ({', '.join(map(link_text, links))})" if len(links) > 1 else ""
@@ -322,16 +348,6 @@ def _selection(clause: Clause | None) -> str:
         case Aggregate(variable, function, distinct, attribute, fraction=fraction):
             argument = f"{'distinct ' if distinct else ''}{'*' if attribute is None else f'?{attribute}'}"
             return f"?{variable} = {function}({argument if fraction is None else f'{fraction}, {argument}'}) of"
-
-
-def _timer(role: Role) -> str:
-    """Text of an anchor's timer; empty without one."""
-    if role.delay:
-        return f"delayed by {duration_text(role.delay)}: looked at that much after it held"
-    if isinstance(role.source, FactSource) and role.source.period is not None:
-        each = "" if _is_clock(role.source) else ", a tick for each answer"
-        return f"every {duration_text(role.source.period)}{each}"
-    return ""
 
 
 def _consumed(clause: Clause | None) -> str:

@@ -104,6 +104,8 @@ def _rule(rule: RuleExplanation) -> Iterator[str]:
     for step in rule.steps:
         if step.consumed:
             yield f"  consuming  {step.label}: {step.consumed}"
+    if rule.once:
+        yield f"  {'once':<10} {rule.once.removeprefix('once ')}"
     if rule.stages:
         yield f"  partition  in {len(rule.stages)} stages, from each of which bindings go to the next"
         for number, stage in enumerate(rule.stages, 1):
@@ -120,7 +122,9 @@ def _rule(rule: RuleExplanation) -> Iterator[str]:
     stateful_steps = [step for step in rule.steps if step.state]
     for step in stateful_steps:
         yield f"  state      {step.label}: {step.state}"
-    if not stateful_steps:
+    if rule.once:
+        yield f"  state      {rule.event}: one time for each key, kept for {rule.once.removeprefix('once in ').partition(' per ')[0]}"
+    elif not stateful_steps:
         yield "  state      none"
 
 

@@ -146,6 +146,8 @@ def _add_events(state: State, events: Iterable[tuple[int, StoredEvent]], consume
             state.waiting[log - stores].append(event)
     for number, time, ordinal, _ in consumed:
         set.add(state.consumed[number], (time, ordinal))
+    for waiting, oldest in zip(state.waiting, manifest.oldest[stores:], strict=False):
+        waiting.drop_fired(oldest, manifest.passed)
     state.passed = manifest.passed
 
 
@@ -161,9 +163,6 @@ def _catch_up(pages: PagedState, before: Manifest, manifest: Manifest, entries: 
     state = pages.single
     _add_events(state, events, consumed, manifest)
     state.expire(manifest.closed + 1)
-    for waiting, oldest in zip(state.waiting, manifest.oldest[len(state.stores) :], strict=False):
-        while waiting and (oldest is None or waiting[0][0] < oldest):
-            waiting.popleft()
 
 
 def write_bucket(context: BucketContext, bucket: LoadedBucket, closed: Micros, entries: SegmentMap) -> WriteResult:
@@ -227,5 +226,5 @@ def _oldest_needed(layer: Layer, pages: PagedState, closed: Micros) -> list[Micr
     """The oldest time still needed of each store, of each queue, and of the consumed events."""
     oldest: list[Micros | None] = [None if retention is None else closed + 1 - retention for retention in layer.retention]
     if pages.page_count == 1:
-        oldest += [waiting[0][0] if waiting else None for waiting in pages.single.waiting]
+        oldest += [waiting.oldest() for waiting in pages.single.waiting]
     return [*oldest, closed + 1 - layer.whole_retention]

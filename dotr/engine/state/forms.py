@@ -73,6 +73,7 @@ FORMS: Final[Mapping[type, WrittenForm]] = dict(
             consuming="consuming",
             span="span",
             internal=OMITTED,
+            once=OMITTED,  # beside the digest: `RuleState.once`
         ),
         _form(
             rules.Role,
@@ -83,6 +84,7 @@ FORMS: Final[Mapping[type, WrittenForm]] = dict(
             constraints="constraints",
             span="span",
             delay=Unless("delay", 0),
+            delayed_by=Unless("delayed_by", None),
         ),
         _form(rules.EventSource, "EventSource", event="event", attributes="attributes"),
         _form(rules.Window, "Window", interval="interval", reference="reference"),

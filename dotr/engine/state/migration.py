@@ -204,7 +204,8 @@ def _verdict(state: RuleState | StateOfUnit, before: StateSchema, after: StateSc
 def _is_moved(old: RuleState | StateOfUnit, now: RuleState | StateOfUnit, before: StateSchema, after: StateSchema) -> bool:
     """True if the state is in another layer, or under another key."""
     if isinstance(old, RuleState) and isinstance(now, RuleState):
-        keys = [[schema.keys[layer][port] for layer, port in rule.places] for schema, rule in ((before, old), (after, now))]
+        shared = min(len(old.places), len(now.places))  # `once` may have been added or left out
+        keys = [[schema.keys[layer][port] for layer, port in rule.places[:shared]] for schema, rule in ((before, old), (after, now))]
         layers = [[layer for layer, _ in rule.places] for rule in (old, now)]
         return layers[0] != layers[1] or keys[0] != keys[1]
     if isinstance(old, StateOfUnit) and isinstance(now, StateOfUnit):
@@ -260,6 +261,7 @@ class StateMigrator:
         for rule in after.rules:
             if rule.name in old_rules:
                 self._find_places(old_rules[rule.name], rule, places[rule.name], roles(written[rule.name]))
+                self._find_firings(old_rules[rule.name], rule)
 
     def _find_places(self, old: RuleState, rule: RuleState, placed: PlacedRule, written: Sequence[Role]) -> None:
         """Note the old and the new places of an unchanged rule's state."""
@@ -273,6 +275,14 @@ class StateMigrator:
                 self._sources[new_layer, new_port].add((old_layer, old_port))
             elif old.queue is not None and rule.queue is not None:
                 self._queues[old_layer, old.queue][new_layer, rule.queue] = _Target(new_layer, rule.queue, new_port, test)
+
+    def _find_firings(self, old: RuleState, rule: RuleState) -> None:
+        """Note the old and the new place of the firings of a rule whose `once` has the keys of
+        before."""
+        if rule.once is not None and old.once == rule.once:
+            (old_layer, old_port), (new_layer, new_port) = old.places[-1], rule.places[-1]
+            self._stores[old_layer, old_port][new_layer, new_port] = _Target(new_layer, new_port, new_port, None)
+            self._sources[new_layer, new_port].add((old_layer, old_port))
 
     @cached_property
     def _context(self) -> UnitContext:

@@ -313,6 +313,7 @@ def restore_moved(state: State, written: bytes) -> State:
         consumed.update(pairs)
     for waiting, blocks in zip(state.waiting, moved.waiting, strict=True):
         waiting.extend(_events(blocks))
+        waiting.drop_fired(waiting.oldest(), moved.passed)
     state.passed = moved.passed
     return state
 

@@ -30,6 +30,7 @@ from dotr.model.rules import EventSource, FactSource, Rule
 from dotr.model.time import Micros
 from dotr.model.units import FedGraphs, InstantTriples, IntervalEvents, MadeGraphs, UnitStream
 from dotr.temporal.layout.layers import Layer, Layout, PlacedRule, Port
+from dotr.temporal.layout.retention import anchor_delay
 from dotr.temporal.layout.stages import BindingStream
 from dotr.temporal.layout.units import ProgramUnit, labels_made, readings
 
@@ -49,6 +50,7 @@ class RuleState:
     of consumed events, and queue of its delayed anchors. `digest` is the digest of the rule's text,
     `reads` names the rules that it reads from, and `since` is its start amid the stream (µs).
     `layers` are those of the roles, where they differ: consumed events and queue are in the first.
+    `once` has the keys of the rule's `once`, whose firings are at the last port; None: it has none.
     """
 
     name: str
@@ -60,6 +62,7 @@ class RuleState:
     queue: int | None
     since: Micros | None
     layers: tuple[int, ...] = ()
+    once: tuple[str, ...] | None = None
 
     @property
     def places(self) -> tuple[tuple[int, int], ...]:
@@ -76,6 +79,7 @@ class RuleState:
             "consumed": self.first_consumed,
             "queue": self.queue,
             "since": self.since,
+            **({} if self.once is None else {"once": self.once}),
         }
 
     @staticmethod
@@ -93,6 +97,7 @@ class RuleState:
             first_consumed=data["consumed"],
             queue=data["queue"],
             since=data["since"],
+            once=None if data.get("once") is None else tuple(data["once"]),
         )
 
 
@@ -220,8 +225,10 @@ def state_schema(program: CompiledProgram, layout: Layout | None = None, knowled
         of_rule.sort(key=lambda each: each[1].stage.number)
         (layer, placed, consumed), *_ = of_rule
         places = [(here.number, port) for here, stage, _ in of_rule for _, port in stage.roles]
+        once = written[name].once
+        places += [(here.number, stage.once) for here, stage, _ in of_rule if stage.once is not None]
         layers = tuple(number for number, _ in places)
-        queue = layer.queues[placed.ports[0], placed.delay] if placed.delay else None
+        queue = layer.queues[placed.ports[0], anchor_delay(placed.rule.anchor)] if placed.delay else None
         rule_states.append(
             RuleState(
                 name,
@@ -233,6 +240,7 @@ def state_schema(program: CompiledProgram, layout: Layout | None = None, knowled
                 queue,
                 layer.ports[placed.ports[0]].since,
                 layers if len(set(layers)) > 1 else (),
+                None if once is None else once.keys,
             )
         )
     keys = tuple(tuple(map(_written_key, layer.ports)) for layer in layout.layers)

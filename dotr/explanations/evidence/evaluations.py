@@ -36,6 +36,7 @@ class ConditionOutcome:
         operands: its variables, attributes and times with their terms, in the order of appearance.
         sides: of `A || B`, the outcome of each side; otherwise empty.
         span: its place in the rule file; None: unknown.
+        is_delay: it is the value of `delayed by`, which is no delay.
     """
 
     expression: Expression
@@ -43,6 +44,7 @@ class ConditionOutcome:
     operands: tuple[tuple[Expression, Term | None], ...]
     sides: tuple[ConditionOutcome, ...] = ()
     span: Span | None = None
+    is_delay: bool = False
 
 
 @lru_cache(maxsize=4096)
@@ -119,10 +121,12 @@ class AnchorOrder(NamedTuple):
     """Position of an anchor in the order of evaluation.
 
     - `due`: its time plus the delay of the anchor, in µs since 1970.
+    - `time`: its time, in µs since 1970.
     - `number`: its place among the events of its time.
     """
 
     due: Micros
+    time: Micros
     number: int
 
 
@@ -130,11 +134,27 @@ EventKey: TypeAlias = tuple[Micros, int]
 """The time (µs since 1970) and the number of an event within its stream."""
 
 
+FiringKeys: TypeAlias = tuple[Term | None, ...]
+"""The values of the keys of `once`, in the order of their names."""
+
+
 class ConsumedEvents:
-    """Events consumed by the firings of one rule, by label, with the anchor of the first firing."""
+    """Events consumed by the firings of one rule, by label, with the anchor of the first firing;
+    and the anchors of its firings by the keys of its `once`."""
 
     def __init__(self) -> None:
         self._by_label: dict[Label, dict[EventKey, AnchorOrder]] = {}
+        self._firings: dict[FiringKeys, dict[AnchorOrder, None]] = {}
+
+    def note_firing(self, keys: FiringKeys, order: AnchorOrder) -> None:
+        """Record a firing of an anchor that `once` has not held back."""
+        self._firings.setdefault(keys, {})[order] = None
+
+    def holding_back(self, keys: FiringKeys, anchor: AnchorOrder, pause: Micros) -> AnchorOrder | None:
+        """The last anchor before `anchor` whose firing with these keys holds others back for the
+        pause (µs); None: there is none."""
+        last = max((each for each in self._firings.get(keys, ()) if each < anchor), default=None)
+        return last if last is not None and anchor.due - last.due < max(pause, 1) else None
 
     def add(self, label: Label, event: RecordedEvent, by: AnchorOrder) -> None:
         """Record that the firing of an anchor consumes an event."""
@@ -149,7 +169,11 @@ class ConsumedEvents:
         return by if by is not None and by < anchor else None
 
     def discard_before(self, before: Micros) -> None:
-        """Remove the events before a time (µs since 1970)."""
+        """Remove the events and firings before a time (µs since 1970)."""
+        for keys, orders in list(self._firings.items()):
+            self._firings[keys] = {each: None for each in orders if each.due >= before}
+            if not self._firings[keys]:
+                del self._firings[keys]
         for used in self._by_label.values():
             for key in [key for key in used if key[0] < before]:
                 del used[key]
@@ -265,6 +289,15 @@ class FinalCondition:
 
 
 @dataclass(frozen=True)
+class HeldBack:
+    """A binding that `once` holds back, its keys, and the anchor whose firing does it."""
+
+    binding: Binding
+    keys: FiringKeys
+    by: AnchorOrder
+
+
+@dataclass(frozen=True)
 class AnchorEvaluation:
     """A rule at one anchor.
 
@@ -276,6 +309,7 @@ class AnchorEvaluation:
         clauses: for each clause its evaluation for each binding of the clauses before it.
         final: for each binding of all clauses the outcome of `if`.
         bindings: the bindings with which the rule fires.
+        held: those that `once` holds back.
     """
 
     anchor: RecordedEvent
@@ -284,6 +318,7 @@ class AnchorEvaluation:
     clauses: tuple[tuple[ClauseEvaluation, ...], ...]
     final: tuple[FinalCondition, ...]
     bindings: tuple[Binding, ...]
+    held: tuple[HeldBack, ...] = ()
 
     @property
     def is_anchor(self) -> bool:
@@ -298,7 +333,8 @@ class AnchorEvaluation:
     @property
     def reached(self) -> Sequence[int]:
         """The number of bindings after each clause, and last the number after `if`."""
-        return [*(sum(len(each.bindings) for each in evaluations) for evaluations in self.clauses), len(self.bindings)]
+        complete = len(self.bindings) + len(self.held)
+        return [*(sum(len(each.bindings) for each in evaluations) for evaluations in self.clauses), complete]
 
     @property
     def passed(self) -> int:

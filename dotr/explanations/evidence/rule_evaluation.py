@@ -25,10 +25,13 @@ from dotr.explanations.evidence.evaluations import (
     ConditionOutcome,
     ConsumedEvents,
     FinalCondition,
+    FiringKeys,
+    HeldBack,
     TermOf,
     outcome_of,
+    term_in,
 )
-from dotr.explanations.replay.history import History, RecordedEvent
+from dotr.explanations.replay.history import History, RecordedEvent, anchor_delay_of
 from dotr.explanations.replay.recording import UnfilteredSource
 from dotr.model.algebra import Attribute, Exists, Expression, TimeOf, Var
 from dotr.model.places import Span
@@ -36,7 +39,7 @@ from dotr.model.rule_places import RulePlaces
 from dotr.model.rules import Absent, Aggregate, Between, Choose, Clause, FactSource, Mode, Role, Rule, Window
 from dotr.model.terms import Term, Variable
 from dotr.model.time import Clock, Micros
-from dotr.model.traverse import conjuncts
+from dotr.model.traverse import conjuncts, parameters_of, transform
 from dotr.temporal.layout.retention import scope_of
 from dotr.temporal.matching.sums import aggregate_terms
 
@@ -75,12 +78,23 @@ class RuleEvaluator:
 
     def order_of(self, anchor: RecordedEvent) -> AnchorOrder:
         """The position of an anchor in the order in which the rule evaluates its anchors."""
-        return AnchorOrder(anchor.time + self.rule.anchor.delay, anchor.number)
+        return AnchorOrder(self.stands_at(anchor), anchor.time, anchor.number)
+
+    def stands_at(self, anchor: RecordedEvent) -> Micros:
+        """The time (µs since 1970) at which an anchor is evaluated; without a delay its own."""
+        return anchor.time + (anchor_delay_of(self.rule.anchor, anchor, self.clock) or 0)
 
     def own_conditions(self, anchor: RecordedEvent) -> tuple[ConditionOutcome, ...]:
-        """The outcome of the anchor's own constraints."""
-        start = Binding({self.rule.anchor.label: anchor})
-        return self._outcomes(0, self.rule.anchor, anchor, start)
+        """The outcome of the anchor's own constraints; and an error for a value that is no
+        delay."""
+        role = self.rule.anchor
+        start = Binding({role.label: anchor})
+        outcomes = self._outcomes(0, role, anchor, start)
+        if role.delayed_by is None or anchor_delay_of(role, anchor, self.clock) is not None:
+            return outcomes
+        value = transform(role.delayed_by, lambda part: Attribute(role.label, part.name) if isinstance(part, Var) else part)
+        operands = tuple([(part, self._bound_term(part, start)) for part in parameters_of([value])])
+        return (*outcomes, ConditionOutcome(value, None, operands, is_delay=True))
 
     def evaluate(self, anchor: RecordedEvent, reach: int = 1, most: int = ALL) -> AnchorEvaluation:
         """Evaluate the rule at an event of the anchor's stream.
@@ -103,11 +117,30 @@ class RuleEvaluator:
             clauses.append(evaluations)
             bindings = [after for each in evaluations for after in each.bindings][-most:]
         final = tuple([self._final(binding) for binding in bindings])
-        return AnchorEvaluation(anchor, order, own, tuple(clauses), final, tuple([each.binding for each in final if each.holds]))
+        complete = tuple([each.binding for each in final if each.holds])
+        if rule.once is None:
+            return AnchorEvaluation(anchor, order, own, tuple(clauses), final, complete)
+        held, fired = [], dict[FiringKeys, Binding]()
+        for binding in complete:
+            keys = self.firing_keys(binding)
+            by = order if keys in fired else self.consumed.holding_back(keys, order, rule.once.pause)
+            if by is None:
+                fired[keys] = binding
+            else:
+                held.append(HeldBack(binding, keys, by))
+        return AnchorEvaluation(anchor, order, own, tuple(clauses), final, tuple(fired.values()), tuple(held))
+
+    def firing_keys(self, binding: Binding) -> FiringKeys:
+        """The values of the keys of `once`."""
+        assigned = {each.variable: each.expression for each in self.rule.assignments}
+        keys = self.rule.once.keys if self.rule.once is not None else ()
+        return tuple([term_in(assigned[key], self.terms_of(binding)) for key in keys])
 
     def consume(self, evaluation: AnchorEvaluation) -> None:
-        """Record the events that the firings of an anchor consume."""
+        """Record the events that the firings of an anchor consume, and what they hold back."""
         for binding in evaluation.bindings:
+            if self.rule.once is not None:
+                self.consumed.note_firing(self.firing_keys(binding), evaluation.order)
             for label in self.rule.consuming:
                 if label != self.rule.anchor.label:
                     for event in binding.used.get(label, ()):
@@ -205,8 +238,8 @@ class RuleEvaluator:
                 assert_never(scope)
 
     def _reference_time(self, label: str, binding: Binding) -> Micros:
-        anchor = self.rule.anchor
-        return binding.events[label].time + (anchor.delay if label == anchor.label else 0)
+        event = binding.events[label]
+        return self.stands_at(event) if label == self.rule.anchor.label else event.time
 
     def _candidate(
         self,

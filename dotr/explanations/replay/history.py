@@ -9,13 +9,17 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 from dotr.model.event_order import AttributeValues, tie_key
-from dotr.model.rules import EventSource, FactSource, Source
+from dotr.model.rules import EventSource, FactSource, Role, Source
 from dotr.model.terms import Term, Variable
-from dotr.model.time import Micros
+from dotr.model.time import Clock, Micros
 from dotr.temporal.layout.layers import Stream
+from dotr.temporal.layout.retention import AnchorDelay, anchor_delay
+from dotr.temporal.matching.events import DelayOf
+from dotr.temporal.matching.matcher.emitter import compile_delay
 
 
 class RecordedEvent(NamedTuple):
@@ -162,3 +166,16 @@ class History:
                     for key in [key for key in each.ordinals if key[0] < before]:
                         del each.ordinals[key]
                 del each.times[:end], each.events[:end]
+
+
+def anchor_delay_of(anchor: Role, event: RecordedEvent, clock: Clock) -> Micros | None:
+    """The delay (µs) of an event as an anchor; None: its value of `delayed by` is no delay."""
+    if anchor.delayed_by is None:
+        return anchor.delay
+    delay_of = _compiled_delay(anchor_delay(anchor), tuple(event.names), clock)
+    return delay_of(event.time, event.values)
+
+
+@lru_cache(maxsize=64)
+def _compiled_delay(delay: AnchorDelay, names: tuple[Variable, ...], clock: Clock) -> DelayOf:
+    return compile_delay(delay, names, clock)

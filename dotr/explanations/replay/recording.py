@@ -17,7 +17,7 @@ from dotr.engine.program import CompiledProgram
 from dotr.engine.replay import RejectedElement, Replay
 from dotr.engine.spec import Inconsistent
 from dotr.engine.static_answers import StaticAnswers
-from dotr.explanations.replay.history import History, RecordedEvent
+from dotr.explanations.replay.history import History, RecordedEvent, anchor_delay_of
 from dotr.explanations.replay.recorded_layer import RecordedLayer, RecordedPlace, history_of, place_of_member, places_of
 from dotr.instant.stage_one import StageOne
 from dotr.model.algebra import Expression, Filter, Group
@@ -278,6 +278,7 @@ class _RecordingLayer(RecordedLayer):
         self._keeps_firings = keeps_firings
         self._makes_graphs = any(isinstance(each, MadeGraphs) for each in above)
         self._done = done
+        self._replay_clock = recorder.replay.clock
         self._rule = rule
         self._anchors = recorder.history.stream_of(rule.anchor.source)
         self._number = next((number for number, each in enumerate(self.rules) if each.name == rule.name), None)
@@ -305,10 +306,7 @@ class _RecordingLayer(RecordedLayer):
             return
         if ended:
             self._ended_at = min(self._ended_at, time)
-        since = time - self._rule.anchor.delay
-        if since != time and since >= self._ended_at:
-            return
-        events = self.history.between(self._anchors, since, since)
+        events = self._due(time)
         if not events:
             return
         firings = [self._firing(time, each) for each in self.matches if each[0] == self._number]
@@ -317,6 +315,18 @@ class _RecordingLayer(RecordedLayer):
         self._counted = anchors, bindings
         *after, errors = [now - then for now, then in zip(bindings, before, strict=True)]
         self._done(Step(time, events, firings, anchors - anchors_before, after, errors))
+
+    def _due(self, time: Micros) -> Sequence[RecordedEvent]:
+        """The events of the anchor's stream that are due at a time, after their delay; one whose
+        value is no delay counts at its own time."""
+        anchor = self._rule.anchor
+        since = time - anchor.least_delay
+        first = time - anchor.delay
+        if anchor.delayed_by is None:
+            return () if since != time and since >= self._ended_at else self.history.between(self._anchors, since, since)
+        found = self.history.between(self._anchors, first, min(since, self._ended_at - 1))
+        delays = [(each, anchor_delay_of(anchor, each, self._replay_clock)) for each in found]
+        return [each for each, delay in delays if each.time + (delay or 0) == time]
 
     def _counts(self, state: State) -> tuple[int, tuple[int, ...]]:
         """The numbers so far of the rule's anchors, of bindings after each clause and `if`, of

@@ -149,9 +149,12 @@ class EventWriter:
     def constraint(self, outcome: ConditionOutcome) -> ConditionText:
         """The outcome of a constraint on a candidate: `?v > 75 is false (75)`."""
         place = place_text(outcome.span)
-        if outcome.holds is None:
+        if outcome.holds is None and not outcome.is_delay:
             return ConditionText(self._error(outcome), None, place)
         values = ", ".join(self.term(term) for _, term in outcome.operands)
+        if outcome.is_delay:
+            most = duration_text(self.rule.anchor.delay)
+            return ConditionText(f"{self.expression(outcome.expression)} is no delay of at most {most} ({values})", None, place)
         word = " is false" if outcome.holds is False else ""
         return ConditionText(f"{self.expression(outcome.expression)}{word}" + (f" ({values})" if values else ""), outcome.holds, place)
 

@@ -18,7 +18,7 @@ from dotr.explanations.text.tree import JsonValue, ReasonKind, WhyTree
 from dotr.model.rules import Absent, Aggregate, Between, Choose, FactSource, Mode, Rule, Window
 from dotr.model.terms import Label, Term, Variable
 from dotr.model.time import EVER, Micros
-from dotr.syntax.rendering import duration_text, scope_text
+from dotr.syntax.rendering import duration_text, once_text, scope_text
 from dotr.temporal.layout.retention import scope_of
 
 _MOST_REASONS: Final = 3
@@ -54,6 +54,11 @@ class FiringWriter:
         if reason.conditions:
             text = ", ".join(outcome_text(each, self.reasons.terms) for each in reason.conditions)
             children.append(WhyTree(ReasonKind.CONDITION, f"if {text}"))
+        if rule.once is not None:
+            keys = [f"?{key} {self._key(firing.attributes.get(key))}" for key in rule.once.keys]
+            pause = f"in the {duration_text(rule.once.pause)} before" if rule.once.pause else "before at this moment"
+            same = f" with {', '.join(keys)}" if keys else ""
+            children.append(WhyTree(ReasonKind.CONDITION, f"{once_text(rule.once)}: no firing{same} {pause}"))
         attributes = event_attributes(firing)
         fields: dict[str, JsonValue] = {
             "event": rule.event,
@@ -75,13 +80,17 @@ class FiringWriter:
 
     # --- anchor and clauses ---
 
+    def _key(self, term: Term | None) -> str:
+        return "unbound" if term is None else self.reasons.terms.text(term)
+
     def _anchor(self, reason: FiringReason) -> WhyTree:
         rule, label = reason.firing.rule, reason.firing.rule.anchor.label
         event = reason.firing.events[label]
         source = rule.anchor.source
         parts = [self._attributes(self._attributes_of(rule, 0, event)), self._outcomes(reason.anchor.conditions)]
         if rule.anchor.delay:
-            parts.append(f"stands at {self._time(event.time + rule.anchor.delay)}, {duration_text(rule.anchor.delay)} later")
+            time = reason.firing.time
+            parts.append(f"stands at {self._time(time)}, {duration_text(time - event.time)} later")
         if isinstance(source, FactSource) and source.period is not None:
             parts.append(f"every {duration_text(source.period)}")
         if label in rule.consuming:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from dotr.explanations.evidence.evaluations import AnchorEvaluation, Binding, CandidateEvaluation, ClauseEvaluation
+from dotr.explanations.evidence.evaluations import AnchorEvaluation, Binding, CandidateEvaluation, ClauseEvaluation, HeldBack
 from dotr.explanations.evidence.rule_evaluation import RuleEvaluator
 from dotr.explanations.text.event_text import ConditionText, EventText, EventWriter, distance_text
 from dotr.explanations.text.narrative import Narrative, NarrativePart, sentences
@@ -37,7 +37,7 @@ class AnchorExplanation:
         due: the time at which a delayed anchor is due, as the output writes times; None: it is not
             delayed.
         bound: events of earlier clauses to which the stopping clause refers.
-        stopped_by: the stopping clause: a label, `not L`, `if`; empty for the anchor's own
+        stopped_by: the stopping clause: a label, `not L`, `if`, `once`; empty for the anchor's own
             constraints.
         reason: a sentence on the stopping clause.
         conditions: the conditions of `if`, or of the anchor, that fail.
@@ -102,6 +102,8 @@ class AnchorExplainer:
         passed = evaluation.passed
         if passed == len(evaluation.clauses):
             return self._final_condition(evaluation)
+        if evaluation.held:
+            return self._held_back(evaluation, evaluation.held[0])
         return self._clause(evaluation, passed + 1)
 
     def _anchor(self, evaluation: AnchorEvaluation) -> tuple[EventText, str | int | None]:
@@ -116,6 +118,21 @@ class AnchorExplainer:
         conditions = tuple([self.writer.constraint(each) for each in failing])
         change = Changes(self.evaluator, self.writer).of_anchor(evaluation.anchor, failing[0]) if len(failing) == 1 else ""
         return AnchorExplanation(event, due, reason="; ".join(each.text for each in conditions), conditions=conditions, change=change)
+
+    # --- once ---
+
+    def _held_back(self, evaluation: AnchorEvaluation, held: HeldBack) -> AnchorExplanation:
+        """An anchor of which each firing is held back; `held` is the first."""
+        event, due = self._anchor(evaluation)
+        rule, once, writer = self.evaluator.rule, self.evaluator.rule.once, self.writer
+        assert once is not None
+        values = ", ".join(
+            f"?{key} {'unbound' if term is None else writer.term(term)}" for key, term in zip(once.keys, held.keys, strict=True)
+        )
+        at, until = writer.time(held.by.due), writer.time(held.by.due + once.pause)
+        firing = f"{rule.event} at {at}" + (f" ({values})" if values else "")
+        reason = f"held back by {firing}" + (f", until {until}." if once.pause else ", at the same moment.")
+        return AnchorExplanation(event, due, (), "once", reason)
 
     # --- if ---
 

@@ -96,7 +96,7 @@ class LateSearch:
         assert isinstance(stream, int)
         facts = close_instant(self._recorder.program, time, [rejected.triples]).facts.facts.get(stream, ())
         events = [RecordedEvent(stream, time, _AFTER_ALL + number, anchor.source.attributes, values) for number, values in enumerate(facts)]
-        found = [each for each in events if self._requested.includes(each, time + anchor.delay)]
+        found = [each for each in events if self._requested.includes(each, self._evaluator.stands_at(each))]
         return [each for each in found if all(outcome.holds is True for outcome in self._evaluator.own_conditions(each))]
 
 
@@ -142,13 +142,14 @@ def waiting_anchors(replay: Replay, evaluator: RuleEvaluator, requested: Request
     if not delay or last is None or replay.ended:
         return None
     waiting = [
-        each
+        due
         for each in evaluator.anchors(last - delay + 1, LAST_MICRO)
-        if requested.includes(each, each.time + delay) and not failing(evaluator.own_conditions(each))
+        for due in [evaluator.stands_at(each)]
+        if due > last and requested.includes(each, due) and not failing(evaluator.own_conditions(each))
     ]
     if not waiting:
         return None
-    until = format_time(waiting[0].time + delay, replay.clock)
+    until = format_time(min(waiting), replay.clock)
     return WaitingAnchors(len(waiting), until, closed_text(replay.progress(), replay.clock))
 
 

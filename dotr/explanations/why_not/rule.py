@@ -64,6 +64,7 @@ class Funnel:
         steps: for each clause, and for `if`, its name and the number of bindings after it.
         errors: the number of bindings at which `if` errs.
         events: the number of firings.
+        held_back: the number of firings that `once` holds back.
     """
 
     rule: str
@@ -71,6 +72,7 @@ class Funnel:
     steps: tuple[tuple[str, int], ...]
     errors: int
     events: int
+    held_back: int = 0
 
     def __str__(self) -> str:
         """Return the text up to the first step that leaves nothing.
@@ -79,6 +81,8 @@ class Funnel:
         Leak: 2 anchors, 1 after Hot, 1 event
         >>> print(Funnel("Rise", 2, (("Before", 1), ("if", 0)), 1, 0))
         Rise: 2 anchors, 1 after Before, 0 after if (1 error)
+        >>> print(Funnel("Page", 2, (), 0, 1, 1))
+        Page: 2 anchors, 1 held back by once, 1 event
         """
         parts = [f"{self.rule}: {counted(self.anchors, 'anchor')}"]
         if not self.anchors:
@@ -88,13 +92,15 @@ class Funnel:
             parts.append(f"{number:,} after {name}{errors}")
             if not number:
                 return ", ".join(parts)
-        return ", ".join([*parts, counted(self.events, "event")])
+        held = [f"{self.held_back:,} held back by once"] if self.held_back else []
+        return ", ".join([*parts, *held, counted(self.events, "event")])
 
     @property
     def parts(self) -> Mapping[str, NarrativePart]:
         """The parts of the funnel for JSON."""
         steps: list[NarrativePart] = [{"after": name, "bindings": number} for name, number in self.steps]
-        return {"anchors": self.anchors, "steps": steps, "errors": self.errors, "events": self.events}
+        held: Mapping[str, NarrativePart] = {"held_back": self.held_back} if self.held_back else {}
+        return {"anchors": self.anchors, "steps": steps, "errors": self.errors, "events": self.events, **held}
 
 
 @dataclass(frozen=True)
@@ -225,7 +231,7 @@ class _Inquiry:
         question, rule = self._question, self._rule
         survey = Survey(self._recorder, self._evaluator, question.requested, self._explainer.explain, question.every)
         late = LateSearch(self._evaluator, self._recorder, question.requested)
-        instants = RequestedInstants(question.requested, rule.anchor.delay)
+        instants = RequestedInstants(question.requested, rule.anchor.least_delay, rule.anchor.delay)
 
         def reject(rejected: RejectedElement) -> None:
             late.note(rejected)
@@ -233,7 +239,9 @@ class _Inquiry:
 
         survey.run(reject, instants.note)
         names = step_names(rule.clauses, has_condition=rule.condition is not None)
-        funnel = Funnel(rule.name, survey.anchors, tuple(zip(names, survey.after, strict=True)), survey.errors, survey.events)
+        complete = survey.after[-1] if survey.after else survey.anchors
+        held_back = complete - survey.events if rule.once is not None and not self._recorder.failed else 0
+        funnel = Funnel(rule.name, survey.anchors, tuple(zip(names, survey.after, strict=True)), survey.errors, survey.events, held_back)
         found = _RuleFindings(funnel, tuple(survey.explained), survey.facts, rule.anchor.origin)
         waiting = waiting_anchors(self._replay, self._evaluator, question.requested)
         found = replace(found, waiting=waiting, late=late.result(), unit=self._unit(survey))
@@ -334,20 +342,21 @@ class RequestedInstants:
 
     Args:
         requested: the requested anchors.
-        delay: the delay of the anchor in µs.
+        least, delay: the least and the greatest delay of the anchor in µs.
 
     Attributes:
         number: the number of requested instants so far.
 
-    >>> instants = RequestedInstants(RequestedAnchors(61_000_000, 61_000_000), delay=0)
+    >>> instants = RequestedInstants(RequestedAnchors(61_000_000, 61_000_000), 0, 0)
     >>> instants.note(60_000_000)
     >>> instants.note(120_000_000)
     >>> instants.remarks(Clock())
     ('There is no instant at 61: the nearest are 60 and 120.',)
     """
 
-    def __init__(self, requested: RequestedAnchors, delay: Micros) -> None:
+    def __init__(self, requested: RequestedAnchors, least: Micros, delay: Micros) -> None:
         self._requested = requested
+        self._least = least
         self._delay = delay
         self._before: Micros | None = None
         self._after: Micros | None = None
@@ -358,7 +367,8 @@ class RequestedInstants:
     def note(self, time: Micros) -> None:
         """Record an instant, by its time in µs since 1970."""
         requested = self._requested
-        if requested.first <= time <= requested.last or requested.first <= time + self._delay <= requested.last:
+        delayed = requested.first <= time + self._delay and time + self._least <= requested.last
+        if requested.first <= time <= requested.last or delayed:
             self.number += 1
         elif time < requested.first:
             self._before = time

@@ -197,10 +197,10 @@ class Survey(Generic[_Explained]):
     def _note_consumed(self, step: Step, consumes_aggregated: bool) -> None:
         evaluator = self.evaluator
         rule = evaluator.rule
-        if not rule.consuming or not step.firings:
+        if not step.firings or not (rule.consuming or rule.once is not None):
             return
         label = rule.anchor.label
-        if consumes_aggregated:
+        if consumes_aggregated or rule.once is not None:
             for anchor in sorted({firing.events[label] for firing in step.firings}, key=lambda each: each.number):
                 evaluator.consume(evaluator.evaluate(anchor))
             return
@@ -242,6 +242,8 @@ class Survey(Generic[_Explained]):
         if not self.every:
             self._explain_furthest()
         reach = max(each.far for each in lookbacks(rule)) + rule.anchor.delay
+        if rule.once is not None:
+            reach = max(reach, rule.once.pause)
         before = min(history.middle(), now - reach)
         history.discard_before(before)
         self.evaluator.consumed.discard_before(before)

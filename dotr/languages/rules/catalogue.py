@@ -216,6 +216,27 @@ RULES: tuple[ErrorCode, ...] = (
         InFiles((("example.rspql", _HOT + "REGISTER RSTREAM More AS SELECT ?x FROM WINDOW ON <Hot> [NOW] { ?x ?p ?y }\n"),)),
     ),
     _rule(
+        "D226",
+        "Once without a duration",
+        "`once` holds a firing back for a while after one with equal keys, and the while is part of it.",
+        "For once a moment write `once in 0 per ?host`, for an hour `once in 1 h per ?host`. *Never again* is a negation of the rule's own "
+        "event: `and not Page as Earlier [ FILTER(?host = Trouble.?host) ] before Trouble`.",
+    ),
+    _rule(
+        "D227",
+        "An unknown key of once",
+        "A key of `once` is an attribute of the rule's event: a variable that `with` assigns. Each is named once.",
+        "Correct the name, or assign it: `with Page.?host = Trouble.?host`.",
+    ),
+    _rule(
+        "D228",
+        "A constant that is no delay",
+        "A delay by a value is a number of seconds, an xsd:dayTimeDuration, or an xsd:duration without years and months, from 0 to the "
+        "bound behind `at most`. Another value is no anchor. Of data this is an error of the rule at that anchor, which is counted; of a "
+        "constant it is one at every anchor.",
+        "Correct the value or the bound. A constant delay has no `at most`: `delayed by 5 min`.",
+    ),
+    _rule(
         "D230",
         "`before` where older events may be needed",
         "`before R` is a window of any length, (0, ∞), and keeps the newest event of each key alone. That is enough for `last` without a "
@@ -362,6 +383,15 @@ RULES: tuple[ErrorCode, ...] = (
         "the clause compares with a constant. D502 and D510 are left out where this warning is given.",
         "Add the equality, such as `FILTER(?room = Smoke.?room)`. If every event is intended, write above the rule: "
         "`# dotr: allow D321 (smoke anywhere closes the house)`.",
+    ),
+    _rule(
+        "D322",
+        "Two anchors of one moment both fire",
+        "The clause excludes earlier events, in a window that begins at `(0`, so that the rule fires once. Two anchors of one moment do "
+        "not see each other, nor what the other makes: both fire. The warning is not given where the anchors of a moment certainly differ "
+        "in an attribute that the clause equates (a query that is DISTINCT or grouped, the event of a rule with `once`), for ticks without "
+        "`for`, nor for the rule's own event where another rule defines it, too.",
+        "Add `once in 0 per ?host`, or write `once in 5 min per ?host` in place of the clause.",
     ),
     _rule(
         "D324",

@@ -30,6 +30,7 @@ from dotr.languages.rules.syntax import (
     Inline,
     IntervalSyntax,
     Lexical,
+    OnceSyntax,
     PrefixSyntax,
     Quantities,
     QuerySyntax,
@@ -43,6 +44,7 @@ from dotr.languages.rules.terminals import (
     FRACTION_EXPECTED,
     Bracketed,
     Broken,
+    DelayExpression,
     End,
     EndMark,
     Escaped,
@@ -129,6 +131,7 @@ class Grammar:
             + pp.Opt(condition, default=None)
             + _as_tuple(pp.Opt(assignments))
             + _as_tuple(pp.Opt(consuming))
+            + pp.Opt(self._once(), default=None)
             + pp.Opt(self._mark(";"))
             + EndMark(self.furthest, "", "an end")
             + pp.FollowedBy(End(self.furthest, "", "the end") | following)
@@ -137,11 +140,17 @@ class Grammar:
 
     def _rule_syntax(self, t: Sequence[_Parsed]) -> RuleSyntax:
         (keyword, name, documentation), define, internal, event, template, (anchor, delay), clauses, *rest, end = t
-        condition, assignments, consuming = rest
+        condition, assignments, consuming, once = rest
         start = (keyword or define).span.start
         span = Span(self.furthest.document, start, end)
         text = documentation.text if documentation is not None else ""
-        return RuleSyntax(name, text, event, template, anchor, delay, clauses, condition, assignments, consuming, span, internal)
+        return RuleSyntax(name, text, event, template, anchor, delay, clauses, condition, assignments, consuming, span, internal, once)
+
+    def _once(self) -> pp.ParserElement:
+        keyword = Terminal(self.furthest, scan.ONCE, "'once'")
+        pause = pp.Opt(self._keyword("in") + self._duration("per"), default=None)
+        keys = _as_tuple(pp.Opt(self._keyword("per") + self._separated(self._variable)))
+        return _with_action(keyword + pause + keys, lambda t: OnceSyntax(*t))
 
     def _separated(self, item: pp.ParserElement) -> pp.ParserElement:
         return item + pp.ZeroOrMore(self._mark(",") + item)
@@ -159,7 +168,10 @@ class Grammar:
         duration = self._duration()
         answers = pp.Opt(self._keyword("for") + self._text, default=None)
         ticks = self._keyword("every", keep=True) + duration + answers + self._keyword("as") + self._label
-        delay = _with_action(self._keyword("delayed", keep=True) + self._keyword("by") + duration, lambda t: DelaySyntax(*t))
+        at = Terminal(self.furthest, scan.AT_MOST, "'at'", keep=False)
+        value = DelayExpression(self.furthest, "", "an expression") + at + self._keyword("most") + duration
+        length = _with_action(value, lambda t: [t[1], t[0]]) | duration
+        delay = _with_action(self._keyword("delayed", keep=True) + self._keyword("by") + length, lambda t: DelaySyntax(*t))
         return _with_action(ticks, lambda t: [(TicksSyntax(*t), None)]) | _with_action(
             self._event() + pp.Opt(delay, default=None), lambda t: [tuple(t)]
         )
@@ -213,10 +225,12 @@ class Grammar:
         span = Span(self.furthest.document, open_.span.start, close.span.end)
         return IntervalSyntax(low, high, open_.text == "[", close.text == "]", span)
 
-    def _duration(self) -> pp.ParserElement:
+    def _duration(self, follower: str = "") -> pp.ParserElement:
+        """A duration; `follower`: the word that may come next, which is no unit."""
         number = r"(?:\d+(?:\.\d+)?|\.\d+)"
         amount = self._terminal(number + r"(?!\.?\d)", "a duration")
-        unit = self._terminal(_NOT_RESERVED + r"[^\W\d_]+\.?", "a unit of time")
+        other = rf"(?!(?i:{follower})(?!\w))" if follower else ""
+        unit = self._terminal(_NOT_RESERVED + other + r"[^\W\d_]+\.?", "a unit of time")
         datatype = self._terminal(r"\^\^(?:<[^<>\"{}|^`\x00-\x20]*>|[\w.-]*:\w+)", "'^^xsd:duration'")
         quantities = _with_action(pp.OneOrMore(amount + unit), self._quantities)
         zero = _with_action(self._terminal(r"0+(?:\.0+)?(?![\w.])", "a duration"), lambda t: Quantities(((t[0], None),), t[0].span))

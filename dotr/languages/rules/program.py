@@ -90,7 +90,8 @@ class RoleDraft:
     - `scope`, `interval`: the window of a clause; None for the anchor. `between` has no interval.
     - `query`: the role's own query, or the shared query that it reads.
     - `filters`: the conjuncts of the FILTERs behind its label.
-    - `period`: of ticks, in µs; `delay`: of the anchor, in µs.
+    - `period`: of ticks, in µs; `delay`: of the anchor, in µs, the greatest one where it has an
+      expression, `delayed_by`.
     """
 
     use: RoleUse
@@ -104,6 +105,7 @@ class RoleDraft:
     interval: Interval | None = None
     period: Micros | None = None
     delay: Micros = 0
+    delayed_by: Expression | None = None
 
     @property
     def label(self) -> Word:
@@ -123,7 +125,8 @@ class RoleDraft:
 
 @dataclass(frozen=True, slots=True)
 class RuleDraft:
-    """Draft of a rule; `roles`: the anchor, then the clauses in the order written."""
+    """Draft of a rule; `roles`: the anchor, then the clauses in the order written; `pause`: of
+    `once`, in µs."""
 
     syntax: RuleSyntax
     roles: tuple[RoleDraft, ...]
@@ -132,6 +135,7 @@ class RuleDraft:
     condition: Expression | None = None
     condition_places: Mapping[Expression, Span] = field(default_factory=dict)
     expressions: tuple[Expression | None, ...] = ()
+    pause: Micros | None = None
 
     @property
     def name(self) -> Word:
@@ -146,7 +150,8 @@ class RuleDraft:
     @property
     def references(self) -> tuple[Reference, ...]:
         """Every `M.?v` and `time(M)` of the rule."""
-        texts = [*filter(None, [self.syntax.condition]), *(a.expression for a in self.syntax.assignments)]
+        delay = self.syntax.delay.value if self.syntax.delay is not None else None
+        texts = [*filter(None, [self.syntax.condition, delay]), *(a.expression for a in self.syntax.assignments)]
         return tuple(r for role in self.roles for r in role.references) + tuple(r for text in texts for r in scan_references(text))
 
     @property

@@ -85,10 +85,11 @@ EventSyntax: TypeAlias = Inline | ByLabel | TicksSyntax
 
 @dataclass(frozen=True, slots=True)
 class DelaySyntax:
-    """`delayed by LENGTH`."""
+    """`delayed by LENGTH`, or `delayed by VALUE at most LENGTH`."""
 
     keyword: Word
     length: DurationSyntax
+    value: Span | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,8 +170,17 @@ class AssignmentSyntax:
 
 
 @dataclass(frozen=True, slots=True)
+class OnceSyntax:
+    """`once in PAUSE per ?KEY, …`; a missing pause is `None` and is reported by pass 8."""
+
+    keyword: Word
+    pause: DurationSyntax | None
+    keys: tuple[Word, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class RuleSyntax:
-    """`rule NAME "…" define EVENT = [TEMPLATE] from ANCHOR and … if … with … consuming …`.
+    """`rule NAME "…" define EVENT = [TEMPLATE] from ANCHOR and … if … with … consuming … once …`.
 
     `internal`: the word of `define internal EVENT`.
     """
@@ -187,6 +197,7 @@ class RuleSyntax:
     consuming: tuple[Word, ...]
     span: Span
     internal: Word | None = None
+    once: OnceSyntax | None = None
 
 
 @dataclass(frozen=True, slots=True)

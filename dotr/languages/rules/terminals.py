@@ -26,6 +26,9 @@ _STATEMENT_START: Final = re.compile(
 )
 _EVENT: Final = re.compile(r"\bdefine\s+(?:internal\s+(?!=))?(\w+)", re.IGNORECASE)
 _LABEL: Final = re.compile(r"\b(?i:query|define)\s+(?:(?i:internal)\s+(?!=))?(\w+)")
+_ANCHOR: Final = re.compile(r"\b(?i:from)\s+(\w+)(?=(?:\s+(?i:delayed)|\s*\[|\s*=))")
+_ATTRIBUTE: Final = re.compile(r"\w+\s*\.\s*[?$]\w+")
+_AT_MOST: Final = re.compile(scan.AT_MOST)
 _CODES: Final = scan.ScanCodes(RuleCode.UNCLOSED_BRACKET, RuleCode.UNCLOSED_STRING)
 
 
@@ -125,6 +128,11 @@ class FurthestFailure:
                 return f"Write the event's label first: {events[-1]}.?{word[1:]}."
             case ["a variable"] if word[0].isalpha():
                 return f"A variable begins with a question mark: ?{word}."
+            case ["a duration", *_] if before == "by" and (word.startswith(("?", "$")) or word[0].isalpha()):
+                labels = _ANCHOR.findall(self.document.text, 0, self.offset)
+                written = _ATTRIBUTE.match(self.document.text, self.offset)
+                value = written[0] if written else f"{labels[-1] if labels else 'L'}.?{word[1:] if word[0] in '?$' else 'v'}"
+                return f"Write a delay of the data with its greatest value: delayed by {value} at most 1 h."
             case ["a duration", *_] if word in ("-", "+"):
                 return "A length of time has no sign. Windows look back: within 5 min from …"
             case _ if number and did_you_mean(before, ["every"]):
@@ -235,6 +243,20 @@ class ExpressionTerminal(Terminal):
             self.fail(instring, start, diagnosed=refused.diagnostics[0])
         if end == start:
             self.fail(instring, start)
+        return end, [Span(self.furthest.document, start, end)]
+
+
+class DelayExpression(ExpressionTerminal):
+    """SPARQL expression before `at most`; a mismatch is not recorded, since a constant may follow."""
+
+    def parseImpl(self, instring: str, loc: int, do_actions: bool = True) -> tuple[int, Any]:
+        start = _skip_blanks(instring, loc)
+        try:
+            end = scan.end_of_expression(self.furthest.document, start, _CODES)
+        except Refused:
+            end = start
+        if end == start or not _AT_MOST.match(instring, _skip_blanks(instring, end)):
+            raise pp.ParseException(instring, start, self.description, self)
         return end, [Span(self.furthest.document, start, end)]
 
 

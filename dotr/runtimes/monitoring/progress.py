@@ -128,6 +128,8 @@ def _labels(layer: Layer) -> tuple[str, ...]:
     for placed in layer.rules:
         for role, port in placed.roles:
             origins[port].add(role.origin)
+        if placed.once is not None:
+            origins[placed.once].add(f"once of {placed.rule.name}")
         if placed.stage.enters is not None:
             origins[placed.ports[0]].add(f"bindings of {placed.rule.name}")
     for unit in layer.units:

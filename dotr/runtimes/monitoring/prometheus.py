@@ -69,6 +69,10 @@ class RunCollector(Collector):
         anchors: Samples = {(name,): counts.anchors for name, counts in rules.items()}
         events: Samples = {(name,): counts.events for name, counts in rules.items()}
         errors: Samples = {(name, figures.step(name, place)): n for name, counts in rules.items() for place, n in counts.errors.items()}
+        for name, counts in rules.items():
+            if counts.delay_errors:
+                errors[name, "delayed by"] = counts.delay_errors
+        held: Samples = {(name,): counts.held_back for name, counts in rules.items()}
         contradictions, fallbacks = totals.inconsistent, totals.fallbacks
         families = [
             family("dotr_run_seconds", "Seconds since the run started.", round(figures.seconds, 3)),
@@ -79,6 +83,7 @@ class RunCollector(Collector):
             family("dotr_rule_anchors_total", "Events that satisfy the constraints of a rule's anchor.", anchors, "rule"),
             family("dotr_rule_events_total", "Events that a rule has written.", events, "rule"),
             family("dotr_rule_errors_total", "Bindings of a rule that end at an error of a condition.", errors, "rule", "clause"),
+            family("dotr_rule_held_back_total", "Firings that `once` of a rule has held back.", held, "rule"),
             family("dotr_dead_letters_total", "Dead letters by reason.", rejected, "reason"),
             family("dotr_dropped_triples_total", "Output triples that could not be written.", totals.dropped),
             family("dotr_inconsistent_instants_total", "Instants that contradict themselves or the background.", contradictions),

@@ -32,8 +32,9 @@ def unit_lines(program: CompiledProgram, totals: Totals, config: str, *, every: 
 
 
 def rule_lines(program: CompiledProgram, totals: Totals, config: str, *, every: bool, clock: Clock) -> list[str]:
-    """Lines about rules without an event, or with errors of conditions, in the order of the rules:
-    at most ten, and the number of the others.
+    """Lines about rules without an event, with errors of conditions, with firings that `once` has
+    held back, or with values that are no delay, in the order of the rules: at most ten, and the
+    number of others without an event.
 
     Args:
         totals: those of the run; on Spark, of all runs from the checkpoint's beginning.
@@ -41,13 +42,13 @@ def rule_lines(program: CompiledProgram, totals: Totals, config: str, *, every: 
         every: True for a line about every rule, with or without events.
         clock: the format of the pipeline's times.
     """
-    silent = [rule for rule in program.rules.rules if not _counts(totals, rule).events]
-    failing = [rule for rule in program.rules.rules if _counts(totals, rule).events and _counts(totals, rule).errors]
-    rules = program.rules.rules if every else [*silent[:MOST_LINES], *failing[: max(0, MOST_LINES - len(silent))]]
-    missing_terms = _MissingTerms(program, totals) if any(not _counts(totals, rule).anchors for rule in rules) else None
-    lines = [_line(rule, _counts(totals, rule), missing_terms, config, clock) for rule in rules]
-    if not every and len(silent) > MOST_LINES:
-        lines.append(f"{len(silent) - MOST_LINES} more {_verb(len(silent) - MOST_LINES)} never fired: --rules shows every rule.")
+    rules = program.rules.rules if every else [rule for rule in program.rules.rules if _is_told(_counts(totals, rule))]
+    shown = rules if every else sorted(rules, key=lambda rule: bool(_counts(totals, rule).events))[:MOST_LINES]
+    missing_terms = _MissingTerms(program, totals) if any(not _counts(totals, rule).anchors for rule in shown) else None
+    lines = [_line(rule, _counts(totals, rule), missing_terms, config, clock) for rule in shown]
+    silent = sum(not _counts(totals, rule).events for rule in rules if rule not in shown)
+    if silent:
+        lines.append(f"{silent} more {_verb(silent)} never fired: --rules shows every rule.")
     return lines
 
 
@@ -65,6 +66,11 @@ def _label_lines(program: CompiledProgram, totals: Totals, config: str, *, every
     if len(labels) > len(shown):
         lines.append(f"{len(labels) - len(shown)} more labels never came: --rules shows every one.")
     return lines
+
+
+def _is_told(counts: RuleCounts) -> bool:
+    """True for a rule without an event, or with more to tell than events."""
+    return not counts.events or bool(_further(counts))
 
 
 def _verb(count: int) -> str:
@@ -87,13 +93,31 @@ def _line(rule: Rule, counts: RuleCounts, missing_terms: _MissingTerms | None, c
         command = f"{command} --at {time}"
     if counts.events:
         told = f"; {errors}.{command}" if errors else "."
-        return f"Rule {rule.name}: {count_text(counts.anchors, 'anchor')}, {count_text(counts.events, 'event')}{told}"
-    if not counts.anchors and missing_terms is not None:
+        return f"Rule {rule.name}: {count_text(counts.anchors, 'anchor')}, {count_text(counts.events, 'event')}{_further(counts)}{told}"
+    if not counts.anchors and not counts.delay_errors and missing_terms is not None:
         missing = missing_terms.sentence(rule)
         if missing or not rule.anchor.constraints:
             return f"Rule {rule.name} never fired: its anchor {rule.anchor.origin} has no {_kind(rule.anchor.source)}.{missing or command}"
     stopped = f", 0 after {steps[min(counts.furthest, len(steps) - 1)]}" if counts.anchors and steps else ""
-    return f"Rule {rule.name} never fired: {count_text(counts.anchors, 'anchor')}{stopped}{f', {errors}' if errors else ''}.{command}"
+    errors = f", {errors}" if errors else ""
+    return f"Rule {rule.name} never fired: {count_text(counts.anchors, 'anchor')}{stopped}{errors}{_further(counts)}.{command}"
+
+
+def _further(counts: RuleCounts) -> str:
+    """The numbers of firings that `once` has held back, of those with an unbound key, and of values
+    that are no delay, for a line.
+
+    >>> _further(RuleCounts(held_back=2, unbound_keys=1)), _further(RuleCounts(delay_errors=1)), _further(RuleCounts())
+    (', 2 firings held back by once, 1 firing with an unbound key', ', 1 event whose delay is an error', '')
+    """
+    parts = []
+    if counts.held_back:
+        parts.append(f"{count_text(counts.held_back, 'firing')} held back by once")
+    if counts.unbound_keys:
+        parts.append(f"{count_text(counts.unbound_keys, 'firing')} with an unbound key")
+    if counts.delay_errors:
+        parts.append(f"{count_text(counts.delay_errors, 'event')} whose delay is an error")
+    return "".join(f", {part}" for part in parts)
 
 
 def _kind(source: Source) -> str:

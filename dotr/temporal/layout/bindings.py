@@ -18,7 +18,7 @@ from dotr.model.templates import Blank, Fresh, leaves
 from dotr.model.terms import Label
 from dotr.model.traverse import conjuncts, parameters_of, transform
 from dotr.temporal.layout.placement import Placement
-from dotr.temporal.layout.retention import roles, scope_of
+from dotr.temporal.layout.retention import anchor_delay, roles, scope_of
 from dotr.temporal.layout.stages import (
     AggregatedValue,
     AliveRules,
@@ -134,7 +134,7 @@ def rule_shape(rule: Rule) -> Hashable:
     results = {clause.variable: str(place) for place, clause in enumerate(rule.clauses, 1) if isinstance(clause, Aggregate)}
     assigned = sorted(rule.assignments, key=lambda assignment: assignment.variable)
     return (
-        (_role(rule.anchor, places), rule.anchor.delay),
+        (_role(rule.anchor, places), anchor_delay(rule.anchor)),
         tuple([_clause(clause, places) for clause in rule.clauses]),
         () if rule.condition is None else _conjuncts(rule.condition, places, results),
         tuple([_expression(each.expression, places, results) for each in assigned]),

@@ -18,6 +18,7 @@ from typing import TypeAlias
 from dotr.model.rules import EventSource
 from dotr.model.terms import Label
 from dotr.temporal.layout.layers import Layout
+from dotr.temporal.layout.retention import anchor_delay
 from dotr.temporal.layout.units import labels_made, readings
 
 
@@ -51,7 +52,7 @@ def feeders(layout: Layout) -> Mapping[str, tuple[Feeder, ...]]:
                 if rule.rule.event != label or not rule.stage.is_first:
                     continue
                 if anchor.delay:
-                    yield DelayedAnchors(layer.number, layer.queues[rule.ports[0], anchor.delay])
+                    yield DelayedAnchors(layer.number, layer.queues[rule.ports[0], anchor_delay(anchor)])
                 elif isinstance(anchor.source, EventSource):
                     yield from of_label(anchor.source.event, visited)
 

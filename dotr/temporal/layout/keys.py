@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from types import MappingProxyType
 from typing import NamedTuple, TypeAlias
@@ -58,11 +58,13 @@ def partitioning(rule: Rule, preferred: Sequence[Variable] = ()) -> Partitioning
 
     Of several keys the result is the first in `preferred`, otherwise the first by name.
     """
-    if not rule.clauses and not preferred:
+    if not rule.clauses and not preferred and rule.once is None:
         return AnyPartition()
     keyed_by_name = keyed_partitions(rule)
     if keyed_by_name:
         return next((keyed_by_name[name] for name in preferred if name in keyed_by_name), keyed_by_name[min(keyed_by_name)])
+    if rule.once is not None and (len(keyed_partitions(replace(rule, once=None))) or not rule.clauses):
+        return SinglePartition(f"no key of its `once` is a copy of an attribute by which {rule.event} could be divided")
     untied = next((clause.role.label for clause in rule.clauses if not equated_pairs(clause.role.constraints)), "")
     return SinglePartition(
         f"no constraint equates an attribute of {untied} with one of a label bound before"
@@ -75,7 +77,8 @@ def keyed_partitions(rule: Rule) -> Mapping[Variable, KeyedPartitions]:
     """Every partitioning by a key, by the anchor's attribute in the key.
 
     Equalities of positive roles are transitive. A negation or aggregate binds no event, so its own
-    constraints must equate an attribute with a member of the key.
+    constraints must equate an attribute with a member of the key. Firings that `once` compares are
+    made in one partition if a key of `once` is a copy of the key.
     """
     positive = [clause.role for clause in rule.clauses if isinstance(clause, Choose)]
     others = [clause.role for clause in rule.clauses if not isinstance(clause, Choose)]
@@ -90,8 +93,18 @@ def keyed_partitions(rule: Rule) -> Mapping[Variable, KeyedPartitions]:
             equated = equated_pairs(role.constraints)
             chosen.update((role.label, own) for own in _first(own for own, other in equated if root((other.label, other.name)) == key))
         if len(chosen) == len(rule.clauses) + 1:
-            tied[name] = KeyedPartitions(MappingProxyType(chosen))
+            split = KeyedPartitions(MappingProxyType(chosen))
+            if rule.once is None or once_key(rule, split) is not None:
+                tied[name] = split
     return tied
+
+
+def once_key(rule: Rule, split: Partitioning) -> Variable | None:
+    """The first key of the rule's `once` that is a copy of the partition key; None: there is
+    none."""
+    if rule.once is None or not isinstance(split, KeyedPartitions):
+        return None
+    return min(carried_keys(rule, split).intersection(rule.once.keys), default=None)
 
 
 def equality_roots(rule: Rule) -> Callable[[LabelledVariable], LabelledVariable]:

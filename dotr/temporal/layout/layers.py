@@ -22,16 +22,17 @@ from dotr.model.terms import Label, Variable
 from dotr.model.time import EVER, Micros
 from dotr.model.units import FedGraphs, InstantTriples, IntervalEvents, MadeGraphs, UnitStream
 from dotr.temporal.layout.bindings import StagePorts, binding_streams, rule_shape
-from dotr.temporal.layout.keys import AnyPartition, Partitioning, SinglePartition, key_of
+from dotr.temporal.layout.keys import AnyPartition, Partitioning, SinglePartition, key_of, once_key
 from dotr.temporal.layout.placement import Placement, place_units
-from dotr.temporal.layout.retention import Standing, lookbacks, roles, standing
+from dotr.temporal.layout.retention import AnchorDelay, Standing, anchor_delay, lookbacks, roles, standing
 from dotr.temporal.layout.spread import ReadSpread
-from dotr.temporal.layout.stages import BindingStream, Stage
+from dotr.temporal.layout.stages import BindingStream, HeldFirings, Stage
 from dotr.temporal.layout.units import StreamUnit
 
-Stream: TypeAlias = int | Label | MadeGraphs | FedGraphs | InstantTriples | IntervalEvents | BindingStream
+Stream: TypeAlias = int | Label | MadeGraphs | FedGraphs | InstantTriples | IntervalEvents | BindingStream | HeldFirings
 """The number of a fact stream, the label of a composite event, a stream of graphs, triples of
-instants, events with their starts, or bindings between two stages of rules."""
+instants, events with their starts, bindings between two stages of rules, or a rule's firings that
+hold others back."""
 
 MadeStream: TypeAlias = Label | MadeGraphs | IntervalEvents | BindingStream
 """A stream that a unit makes."""
@@ -82,6 +83,7 @@ class PlacedRule:
     - `ports`: the port of its anchors, or of the bindings that enter a later stage
       (`BindingStream`); then those of the clauses of the stage.
     - `depth`: the events that it reads are made at lower depths of the layer, or in lower layers.
+    - `once`: the port of the firings that its `once` compares; None: the rule has none.
 
     A layer has at most one stage of a rule.
     """
@@ -90,6 +92,7 @@ class PlacedRule:
     stage: Stage
     ports: tuple[int, ...]
     depth: int
+    once: int | None = None
 
     @property
     def split(self) -> Partitioning:
@@ -185,16 +188,16 @@ class Layer:
     @property
     def graph_ports(self) -> frozenset[int]:
         """The ports at which graphs may arrive, whose rows differ in length."""
-        even = int | str | InstantTriples | BindingStream
+        even = int | str | InstantTriples | BindingStream | HeldFirings
         return frozenset(number for number, port in enumerate(self.ports) if not isinstance(port.stream, even))
 
     @property
-    def queues(self) -> dict[tuple[int, Micros], int]:
-        """The numbers of the queues of waiting events, by port and delay (µs)."""
-        found: dict[tuple[int, Micros], int] = {}
+    def queues(self) -> dict[tuple[int, AnchorDelay], int]:
+        """The numbers of the queues of waiting events, by port and delay."""
+        found: dict[tuple[int, AnchorDelay], int] = {}
         for placed in self.rules:
             if placed.delay:
-                found.setdefault((placed.ports[0], placed.delay), len(found))
+                found.setdefault((placed.ports[0], anchor_delay(placed.rule.anchor)), len(found))
         return found
 
     @property
@@ -340,7 +343,12 @@ def _lay_out(rules: Sequence[Rule], since: Mapping[str, Micros], units: Sequence
         if enters is not None:
             port = Port(enters, enters.key.name, False, enters.names, group=(dealt.get((placed.layer, name), 0), groups))
             read = (own.setdefault(port, len(own)), *read)
-        layers[placed.layer].append(PlacedRule(placed.rule, replace(stage, enters=enters, leaves=leaves), read, placed.depth))
+        once = None
+        if placed.rule.once is not None:
+            group = dealt.get((placed.layer, name), 0), groups
+            port = Port(HeldFirings(name), once_key(placed.rule, stage.split), False, placed.rule.once.keys, group=group)
+            once = own.setdefault(port, len(own))
+        layers[placed.layer].append(PlacedRule(placed.rule, replace(stage, enters=enters, leaves=leaves), read, placed.depth, once))
     routes: dict[Stream, list[tuple[int, int]]] = {}
     for number, own in enumerate(ports):
         for port, index in own.items():
@@ -385,6 +393,8 @@ def _retention(ports: int, rules: Sequence[PlacedRule]) -> tuple[Micros | None, 
         reaches = lookbacks(placed.rule)[placed.stage.first + 1 : placed.stage.end + 1]
         for port, reach in zip(placed.ports[1:], reaches, strict=True):
             retention[port] = max(retention.get(port, 0), reach.far)
+        if placed.once is not None and placed.rule.once is not None:
+            retention[placed.once] = placed.rule.once.pause
     return tuple(retention.get(port) for port in range(ports))
 
 

@@ -33,6 +33,7 @@ from dotr.temporal.layout.keys import (
     equality_roots,
     key_of,
     keyed_partitions,
+    once_key,
     partitioning,
 )
 from dotr.temporal.layout.retention import positive_roles
@@ -149,13 +150,14 @@ class _Placer:
         split = partitioning(rule, self._carried_by_makers(rule))
         if self._cut and isinstance(split, SinglePartition):
             consumed = sorted(set(rule.consuming) - {rule.anchor.label})
-            placed = self._consuming_stage(rule) if consumed else self._best_chain(rule)
+            placed = self._consuming_stage(rule) if consumed or rule.once is not None else self._best_chain(rule)
             if placed:
                 self._add(placed)
                 return
-            split = SinglePartition(
-                f"no attribute of {rule.anchor.label} is equated with one of every label that it consumes ({', '.join(consumed)})"
-            )
+            if consumed:
+                split = SinglePartition(
+                    f"no attribute of {rule.anchor.label} is equated with one of every label that it consumes ({', '.join(consumed)})"
+                )
         self._place_together(rules, {rule.name: whole_stage(rule, split)})
 
     def _place_together(self, rules: Sequence[Rule], stages: Mapping[str, Stage]) -> None:
@@ -197,8 +199,8 @@ class _Placer:
         return max((there.depth + 1 for maker in makers if (there := self.placements[maker.name][-1]).layer == layer), default=0)
 
     def _consuming_stage(self, rule: Rule) -> tuple[Placement, ...]:
-        """The one stage of a rule that consumes events, under the best key of the anchor and every
-        consumed clause; empty without such a key."""
+        """The one stage of a rule that consumes events or says `once`, under the best key of the anchor
+        and every consumed clause; empty without such a key."""
         carried = self._carried_by_makers(rule)
         options = []
         for name, stage in stages_under_one_key(rule, frozenset(rule.consuming)).items():
@@ -435,4 +437,5 @@ def stages_under_one_key(rule: Rule, tied: Collection[Label]) -> dict[Variable, 
     """
     keys, end = RuleKeys.of(rule), len(rule.clauses)
     stages = {name: keys.stage(0, 0, (rule.anchor.label, name), end) for name in rule.anchor.source.attributes}
-    return {name: stage for name, stage in stages.items() if not stage.replicated & set(tied)}
+    keyed = {name: stage for name, stage in stages.items() if not stage.replicated & set(tied)}
+    return keyed if rule.once is None else {name: stage for name, stage in keyed.items() if once_key(rule, stage.split) is not None}

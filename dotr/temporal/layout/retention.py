@@ -27,6 +27,20 @@ class Lookback(NamedTuple):
     far: Micros
 
 
+class AnchorDelay(NamedTuple):
+    """The delay of anchors: a constant `most` (µs); or the value of an expression over an event's
+    attributes (`Var`) and its time (`TimeOf` of no label), from 0 to `most`."""
+
+    most: Micros
+    value: Expression | None = None
+
+
+def anchor_delay(anchor: Role) -> AnchorDelay:
+    """The delay of an anchor, the same for rules with other labels."""
+    by = anchor.delayed_by
+    return AnchorDelay(anchor.delay, None if by is None else transform(by, lambda part: TimeOf("") if isinstance(part, TimeOf) else part))
+
+
 def roles(rule: Rule) -> tuple[Role, ...]:
     """The anchor's role, then the clauses' in the order written."""
     return (rule.anchor, *(clause.role for clause in rule.clauses))
@@ -60,7 +74,7 @@ def lookbacks(rule: Rule) -> Sequence[Lookback]:
                 lookback_of[clause.role.label] = Lookback(min(a.near, b.near) + 1, max(a.far, b.far) - 1)
             case other:
                 assert_never(other)
-    return (Lookback(rule.anchor.delay, rule.anchor.delay), *list(lookback_of.values())[1:])
+    return (Lookback(rule.anchor.least_delay, rule.anchor.delay), *list(lookback_of.values())[1:])
 
 
 def longest_chain(rule: Rule, clause: Clause) -> tuple[Clause, ...]:

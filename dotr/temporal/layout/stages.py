@@ -147,6 +147,14 @@ class BindingStream:
 
 
 @dataclass(frozen=True, slots=True)
+class HeldFirings:
+    """The firings of a rule with `once` that hold others back: the stream of a port at which
+    nothing arrives. A firing is stored by the rule itself, with its keys as attributes."""
+
+    rule: str
+
+
+@dataclass(frozen=True, slots=True)
 class Stage:
     """A sequence of consecutive clauses of a rule, which are evaluated in one bucket.
 
@@ -162,8 +170,8 @@ class Stage:
     - `leaves`: the bindings that leave it; None for a last stage, which matches leave.
 
     A rule that is not cut has one stage with all its clauses, which anchors enter and matches
-    leave. A consuming rule (one that consumes more than its anchor) and the rules of a recursive
-    component always have one stage.
+    leave. A consuming rule (one that consumes more than its anchor), a rule with `once`, and the
+    rules of a recursive component always have one stage.
     """
 
     number: int

@@ -14,7 +14,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import Final, NamedTuple, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from dotr.evaluation.codegen import define
 from dotr.evaluation.codegen.printer import printed
@@ -400,6 +400,56 @@ class StandingStore(PortStore):
             self.expired = 0
             self._insert(self.indexes, kept, now - self.retention)
         self.most = 2 * len(log) + SLACK
+
+
+class FiringStore(PortStore):
+    """The firings that hold others of a rule back for a pause (µs), for the rule's `once`.
+
+    The only index has the time of the last one of each key. A key is the term where there is one
+    alone, else the tuple of terms; a rule inserts into index and log by itself.
+
+    >>> store = FiringStore(60)
+    >>> store.add([(5, 0, ("<e:a>",))])
+    >>> store.add([(60, 0, ("<e:b>",))])
+    >>> store.expire(80)
+    >>> list(store), store.indexes
+    ([(60, 0, ('<e:b>',))], ({'<e:a>': 5, '<e:b>': 60},))
+    """
+
+    __slots__ = ()
+
+    def __init__(self, pause: Micros) -> None:
+        super().__init__(pause, 0, _insert_firings)
+        self.indexes = (FiringIndex(self.log),)
+
+    def expire(self, now: Micros, coming: int = 0) -> None:
+        horizon, log, (times,) = now - self.retention, self.log, self.indexes
+        while log and log[0][0] < horizon:
+            log.popleft()
+            self.expired += 1
+        if not log:
+            times.clear()
+            self.expired = 0
+        elif self.expired > TRIM + len(log):
+            for key in [key for key, time in times.items() if time < horizon]:  # type: ignore[operator]
+                del times[key]
+            self.expired = 0
+
+
+class FiringIndex(dict[Any, Any]):
+    """The time (µs) of the last firing of each key; `note` appends to the log of the store."""
+
+    __slots__ = ("note",)
+
+    def __init__(self, log: deque[StoredEvent]) -> None:
+        super().__init__()
+        self.note = log.append
+
+
+def _insert_firings(indexes: Sequence[KeyIndex], firings: Sequence[StoredEvent], horizon: Micros) -> None:
+    times: dict[Any, Any] = indexes[0]
+    for time, _, keys in firings:
+        times[keys[0] if len(keys) == 1 else keys] = time
 
 
 class BorrowedStore(PortStore):

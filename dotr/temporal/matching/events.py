@@ -6,8 +6,11 @@ named fields, and the garbage collector stops to look at it.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Final, NamedTuple, TypeAlias
+from heapq import heappop, heappush
+from operator import itemgetter
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from dotr.model.event_order import AttributeValues
 from dotr.model.terms import Label, Term
@@ -116,3 +119,100 @@ class MatchBuffer:
             yield anchor
             if len(matches) >= FLUSH_SIZE:
                 return
+
+
+# Events that wait for the delay of their anchors.
+
+
+class AnchorQueue(deque[StoredEvent]):
+    """The events that wait for a constant delay (µs), in the order of time and ties."""
+
+    def __init__(self, delay: Micros) -> None:
+        super().__init__()
+        self.delay = delay
+
+    def next_due(self) -> Micros | None:
+        """The time (µs) at which the next one is due; None: none waits."""
+        return self[0][0] + self.delay if self else None
+
+    def last_due(self) -> Micros | None:
+        """The time (µs) at which the last one is due; None: none waits."""
+        return self[-1][0] + self.delay if self else None
+
+    def pop_due(self, time: Micros) -> list[StoredEvent]:
+        """Removes and returns the events due at a time (µs)."""
+        due = []
+        while self and self[0][0] + self.delay == time:
+            due.append(self.popleft())
+        return due
+
+    def oldest(self) -> Micros | None:
+        """The time (µs) of the oldest event; None: none waits."""
+        return self[0][0] if self else None
+
+    def drop_fired(self, oldest: Micros | None, passed: Micros | None) -> None:
+        """Removes the events that have fired, where those from `oldest` (µs) on wait and all times
+        up to `passed` (µs) are over."""
+        while self and (oldest is None or self[0][0] < oldest):
+            self.popleft()
+
+
+DelayOf: TypeAlias = Callable[[Micros, AttributeValues], Micros | None]
+"""The delay (µs) of an event by its time (µs) and its values; None: the value is no delay."""
+
+
+class QueueByValue(AnchorQueue):
+    """The events that wait for delays of their own, with a heap by the times at which they are due.
+
+    Invariant: iterated in the order of time and ties, as they arrived, also after a restart. An
+    event whose value is no delay does not wait.
+    """
+
+    def __init__(self, delay: Micros, delay_of: DelayOf) -> None:
+        super().__init__(delay)
+        self._delay_of = delay_of
+        self._heap: list[tuple[Micros, int, StoredEvent]] = []
+        self._arrived = 0
+
+    def extend(self, events: Iterable[StoredEvent]) -> None:
+        """Adds events that arrive in the order of time and ties."""
+        for event in events:
+            self.append(event)
+
+    def append(self, event: StoredEvent) -> None:
+        """Adds an event, which is not earlier than those before."""
+        delay = self._delay_of(event[0], event[2])
+        if delay is not None:
+            self._arrived += 1
+            heappush(self._heap, (event[0] + delay, self._arrived, event))
+
+    def __iter__(self) -> Iterator[StoredEvent]:
+        return iter([event for _, _, event in sorted(self._heap, key=itemgetter(1))])
+
+    def __reversed__(self) -> Iterator[StoredEvent]:
+        return reversed(list(self))
+
+    def __len__(self) -> int:
+        return len(self._heap)
+
+    def __getitem__(self, place: Any) -> Any:
+        return list(self)[place]
+
+    def next_due(self) -> Micros | None:
+        return self._heap[0][0] if self._heap else None
+
+    def last_due(self) -> Micros | None:
+        return max([due for due, _, _ in self._heap], default=None)
+
+    def pop_due(self, time: Micros) -> list[StoredEvent]:
+        due = []
+        while self._heap and self._heap[0][0] == time:
+            due.append(heappop(self._heap)[2])
+        return due
+
+    def oldest(self) -> Micros | None:
+        return min([event[0] for _, _, event in self._heap], default=None)
+
+    def drop_fired(self, oldest: Micros | None, passed: Micros | None) -> None:
+        while passed is not None and self._heap and self._heap[0][0] <= passed:
+            heappop(self._heap)

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from operator import length_hint
 from types import MappingProxyType
-from typing import Final, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 from dotr.errors.fallbacks import FallbackKind, error_line, record_fallback, reraise_in_tests
 from dotr.evaluation.limits import LIMITS, LimitExceeded, Limits
@@ -23,14 +23,35 @@ from dotr.model.event_order import AttributeValues, tie_key
 from dotr.model.terms import Label, Variable
 from dotr.model.time import Clock, Micros
 from dotr.temporal.layout.layers import Layer, PlacedRule, Port, PortNeeds
-from dotr.temporal.layout.retention import Standing
-from dotr.temporal.matching.event_store import EventTest, IndexSpec, InsertEvents, NewestEvents, PortStore, StandingStore, compile_insert
-from dotr.temporal.matching.events import FLUSH_SIZE, EmitMatches, Match, MatchBuffer, SearchStart, StoredEvent, anchor_of
+from dotr.temporal.layout.retention import AnchorDelay, Standing, anchor_delay
+from dotr.temporal.layout.stages import HeldFirings
+from dotr.temporal.matching.event_store import (
+    EventTest,
+    FiringStore,
+    IndexSpec,
+    InsertEvents,
+    NewestEvents,
+    PortStore,
+    StandingStore,
+    compile_insert,
+)
+from dotr.temporal.matching.events import (
+    FLUSH_SIZE,
+    AnchorQueue,
+    DelayOf,
+    EmitMatches,
+    Match,
+    MatchBuffer,
+    QueueByValue,
+    SearchStart,
+    StoredEvent,
+    anchor_of,
+)
 from dotr.temporal.matching.lone_facts import MANY_FACTS, LoneFactFailed, LoneGroup, PortInsertion, TakeFact, compile_lone_fact
 from dotr.temporal.matching.matcher import compile_matcher
 from dotr.temporal.matching.matcher.candidates import AnchorLimitExceeded
 from dotr.temporal.matching.matcher.compile import FindMatches, Matcher
-from dotr.temporal.matching.matcher.emitter import event_condition, event_test, table_finder
+from dotr.temporal.matching.matcher.emitter import compile_delay, event_condition, event_test, table_finder
 from dotr.temporal.matching.rule_counts import LayerCounter
 from dotr.temporal.matching.rule_failures import LimitExcess, RuleFailure, SingleRule, isolate_rules, match_exactly
 from dotr.temporal.matching.rule_templates import NumberedRule, PositionalStage, RuleTemplate, group_rules
@@ -60,7 +81,8 @@ class CompiledGroup:
     - `number`: its place among the groups of the layer.
     - `find`: that of its matcher.
     - `anchor`: the port (below 0: the queue) of its anchors.
-    - `indexes`: the (port, index) of each clause.
+    - `indexes`: the (port, index) of each clause; then that of the firings of each rule, where the
+      rules say `once`.
     - `rules`: the numbers of its rules.
     - `unbuffered_anchors`: the number of anchors whose matches need no buffer.
     """
@@ -78,7 +100,7 @@ class CompiledGroup:
 class _CompiledPort:
     """A compiled port.
 
-    - `holds_facts`: its events are facts of stage one.
+    - `holds_facts`: its events are facts of stage one, or none arrive.
     - `is_stored`: a clause looks its events up.
     - `retention`: that of its events in µs.
     - `whole`, `newest`: those of `StandingStore`.
@@ -91,12 +113,24 @@ class _CompiledPort:
     insert: InsertEvents
     whole: Micros | None = None
     newest: tuple[NewestEvents, ...] = ()
+    holds_firings: bool = False
 
     def store(self) -> PortStore:
         """A new store of the port's events."""
+        if self.holds_firings:
+            return FiringStore(self.retention)
         if self.newest:
             return StandingStore(self.retention, len(self.insertion.specs), self.insert, self.whole, self.newest)
         return PortStore(self.retention, len(self.insertion.specs), self.insert)
+
+
+class _DelayByValue(NamedTuple):
+    """A queue whose delays are values of the events: the port, the delay of an event, and its rules
+    by number, each with the number of its group and the test whether an event is its anchor."""
+
+    port: int
+    delay_of: DelayOf
+    rules: Sequence[tuple[int, int, EventTest]]
 
 
 def _compile_port(port: Port, retention: Micros | None, needs: PortNeeds, specs: Sequence[IndexSpec], clock: Clock) -> _CompiledPort:
@@ -109,7 +143,9 @@ def _compile_port(port: Port, retention: Micros | None, needs: PortNeeds, specs:
     )
     insert = compile_insert(insertion.specs, insertion.tests, insertion.finders)
     newest = tuple([NewestEvents(*_needed_of_key(each, port.attributes, clock)) for each in needs.standing])
-    return _CompiledPort(isinstance(port.stream, int), bool(specs), retention or 0, insertion, insert, needs.whole, newest)
+    holds_firings = isinstance(port.stream, HeldFirings)
+    holds_facts = isinstance(port.stream, int) or holds_firings
+    return _CompiledPort(holds_facts, bool(specs), retention or 0, insertion, insert, needs.whole, newest, holds_firings)
 
 
 def _needed_of_key(standing: Standing, attributes: Sequence[Variable], clock: Clock) -> tuple[tuple[int, ...], EventTest | None, Micros]:
@@ -163,13 +199,14 @@ class Operator:
                     matcher,
                     matcher.find,
                     source,
-                    _indexes_of(rule_group.template, matcher, specs_of_port),
+                    (*_indexes_of(rule_group.template, matcher, specs_of_port), *self._firings_of(rule_group.numbers)),
                     rule_group.numbers,
                     matcher.unbuffered_anchors(FLUSH_SIZE),
                 )
                 self._anchored[depth].setdefault(source, []).append(group)
                 self._groups.append(group)
         self._ports = self._compiled_ports(specs_of_port)
+        self._delays_by_value = self._compiled_delays()
         self._lone_facts: dict[int, Callable[[State, PortStore], TakeFact] | None] = {}
         self._is_single_depth = depths == 1 and all(port.holds_facts for port in self._ports)
         self.lone_groups = self._lone_groups()
@@ -182,6 +219,27 @@ class Operator:
         ports = zip(layer.ports, layer.retention, layer.needs, specs_of_port, strict=True)
         return [_compile_port(port, retention, needs, list(specs), self._clock) for port, retention, needs, specs in ports]
 
+    def _compiled_delays(self) -> dict[int, _DelayByValue]:
+        """The queues whose delays are values of the events, by number."""
+        found: dict[int, _DelayByValue] = {}
+        for (port, delay), number in self._delays.items():
+            if delay.value is not None:
+                rules = [
+                    (rule, group.number, event_test(anchor.constraints, anchor.source.attributes, self._clock))
+                    for group in self._groups
+                    for rule in group.rules
+                    if group.anchor == -1 - number
+                    for anchor in (self.layer.rules[rule].rule.anchor,)
+                ]
+                found[number] = _DelayByValue(port, compile_delay(delay, self.layer.ports[port].attributes, self._clock), rules)
+        return found
+
+    def _firings_of(self, rules: Sequence[int]) -> Iterator[tuple[int, int]]:
+        """The (port, index) of the firings of each rule, where the rules say `once`."""
+        for number in rules:
+            if (port := self.layer.rules[number].once) is not None:
+                yield port, 0
+
     def _numbered(self, number: int) -> NumberedRule:
         return numbered_rule(number, self.layer, self._attributes[self.layer.rules[number].rule.event])
 
@@ -190,7 +248,8 @@ class Operator:
         anchor = template.anchor
         if template.stage is not None and template.stage.enters is not None:
             return template.stage.port
-        return -1 - self._delays[anchor.port, anchor.delay] if anchor.delay else anchor.port
+        delay = AnchorDelay(anchor.delay, anchor.delayed_by)
+        return -1 - self._delays[anchor.port, delay] if anchor.delay else anchor.port
 
     def _lone_groups(self) -> list[int]:
         """For each port the number of the only group that its facts anchor, or `NO_GROUP`, or
@@ -219,7 +278,15 @@ class Operator:
         owns."""
         stores = [borrowed[number] if number in borrowed else port.store() for number, port in enumerate(self._ports)]
         indexes = [[stores[port].indexes[index] for port, index in group.indexes] for group in self._groups]
-        return State(stores, [set() for _ in range(self._consumed_sets)], indexes, len(self._delays), self.counter())
+        return State(stores, [set() for _ in range(self._consumed_sets)], indexes, self._queues(), self.counter())
+
+    def _queues(self) -> list[AnchorQueue]:
+        """The empty queues of delayed anchors."""
+        by_value = self._delays_by_value
+        return [
+            QueueByValue(delay.most, by_value[number].delay_of) if number in by_value else AnchorQueue(delay.most)
+            for (_, delay), number in self._delays.items()
+        ]
 
     def counter(self) -> LayerCounter:
         """A new counter of the rules, all counts 0."""
@@ -231,8 +298,7 @@ class Operator:
 
     def next_due(self, state: State) -> Micros | None:
         """The time (µs) at which the next delayed anchor is due."""
-        times = [events[0][0] + delay for (_, delay), events in zip(self._delays, state.waiting, strict=True) if events]
-        return min(times) if times else None
+        return min([due for waiting in state.waiting if (due := waiting.next_due()) is not None], default=None)
 
     def step(
         self, state: State, time: Micros, arrivals: Arrivals, partition: int = 0, *, ended: bool = False, emit: EmitMatches | None = None
@@ -249,11 +315,9 @@ class Operator:
         matches: list[Match] = []
         base = (self.layer.number << 24 | partition) << 32
         if self._delays:
-            for ((_, delay), number), waiting in zip(self._delays.items(), state.waiting, strict=True):
-                if waiting and waiting[0][0] + delay == time:
-                    due = present[-1 - number] = [waiting.popleft()]
-                    while waiting and waiting[0][0] + delay == time:
-                        due.append(waiting.popleft())
+            for number, waiting in enumerate(state.waiting):
+                if waiting.next_due() == time:
+                    present[-1 - number] = waiting.pop_due(time)
         for port, events in arrivals.items():
             compiled = self._ports[port]
             if compiled.holds_facts:
@@ -265,6 +329,9 @@ class Operator:
                 present[port] = stored
                 if compiled.is_stored:
                     stores[port].add(stored)
+        if self._delays_by_value and not ended:
+            for port in list(present):
+                self._delay_by_value(state, port, time, present)
         state.countdown -= 1
         if not state.countdown:
             state.sweep(time)
@@ -286,11 +353,27 @@ class Operator:
                         self._resume(group, stored, remaining, before, error, state, buffer)
                         base = buffer.base
         else:
-            self._step_by_depth(state, time, arrivals, present, MatchBuffer(matches, base, emit, self._composite_labels))
+            buffer = MatchBuffer(matches, base, emit, self._composite_labels)
+            self._step_by_depth(state, time, arrivals, present, buffer, ended=ended)
         if self._delays and not ended:
-            for (port, _), waiting in zip(self._delays, state.waiting, strict=True):
-                waiting.extend(present.get(port, ()))
+            for ((port, _), number), waiting in zip(self._delays.items(), state.waiting, strict=True):
+                if number not in self._delays_by_value:
+                    waiting.extend(present.get(port, ()))
         return matches
+
+    def _delay_by_value(self, state: State, port: int, time: Micros, present: dict[int, list[StoredEvent]]) -> None:
+        """Lets the events of a port that are present wait for delays of their own; those without a
+        delay are due now, after those that have waited."""
+        for number, queue in self._delays_by_value.items():
+            if queue.port != port:
+                continue
+            waiting, events = state.waiting[number], present[port]
+            waiting.extend(events)
+            if waiting.next_due() == time:
+                present.setdefault(-1 - number, []).extend(waiting.pop_due(time))
+            for _, _, values in (event for event in events if queue.delay_of(event[0], event[2]) is None):
+                for rule, group, is_anchor in queue.rules:
+                    state.counter.groups[group].delay_errors[rule] += is_anchor(time, values)
 
     def take_facts(self, state: State) -> list[TakeFact | None]:
         """Sets and returns the lone-fact functions of a state by port; None where a port needs
@@ -378,7 +461,14 @@ class Operator:
                     state.waiting[number].extend(stored)
 
     def _step_by_depth(
-        self, state: State, time: Micros, arrivals: Arrivals, present: dict[int, list[StoredEvent]], buffer: MatchBuffer
+        self,
+        state: State,
+        time: Micros,
+        arrivals: Arrivals,
+        present: dict[int, list[StoredEvent]],
+        buffer: MatchBuffer,
+        *,
+        ended: bool,
     ) -> None:
         """Depth by depth: completes the events that the rules read, then evaluates the rules."""
         for depth, complete in enumerate(self._complete):
@@ -392,6 +482,8 @@ class Operator:
                     present[port] = stored
                     if self._ports[port].is_stored:
                         state.stores[port].add(stored)
+                    if self._delays_by_value and not ended:
+                        self._delay_by_value(state, port, time, present)
             if depth == len(self._anchored):
                 break
             for group in _anchored_groups(self._anchored[depth], present):
@@ -488,7 +580,10 @@ class Operator:
         specs_of_port: list[dict[IndexSpec, int]] = [{} for _ in self.layer.ports]
         indexes = _indexes_of(group.template, matcher, specs_of_port)
         ports = self._compiled_ports(specs_of_port)
-        return SingleRule(rule, matcher, indexes, lambda: [port.store() for port in ports], self.layer.rules[rule].rule.anchor.delay)
+        placed = self.layer.rules[rule]
+        anchor = placed.rule.anchor
+        delay_of = compile_delay(anchor_delay(anchor), anchor.source.attributes, self._clock)
+        return SingleRule(rule, matcher, indexes, lambda: [port.store() for port in ports], delay_of, placed.once)
 
 
 def _indexes_of(template: RuleTemplate, matcher: Matcher, specs_of_port: Sequence[dict[IndexSpec, int]]) -> tuple[tuple[int, int], ...]:

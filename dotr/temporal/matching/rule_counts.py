@@ -13,6 +13,7 @@ ns an event.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import accumulate
@@ -51,6 +52,9 @@ class RuleCounts:
             condition is an error: that of `if`, or of a candidate's constraints that name another
             event. A clause without such an error is left out.
         first_error: the least error (`FirstError`); None without errors.
+        held_back: firings that the rule's `once` has held back.
+        unbound_keys: firings, held back or not, of which a key of `once` is unbound.
+        delay_errors: events that would be anchors, but whose value of `delayed by` is no delay.
     """
 
     anchors: int = 0
@@ -59,24 +63,34 @@ class RuleCounts:
     after: tuple[int, ...] = ()
     errors: Mapping[int, int] = field(default_factory=dict)
     first_error: FirstError | None = None
+    held_back: int = 0
+    unbound_keys: int = 0
+    delay_errors: int = 0
 
     def __add__(self, other: RuleCounts) -> RuleCounts:
         """
         >>> RuleCounts(anchors=2, furthest=1, after=(1, 0)) + RuleCounts(anchors=3, events=1, furthest=2, after=(2, 1))
-        RuleCounts(anchors=5, events=1, furthest=2, after=(3, 1), errors={}, first_error=None)
+        RuleCounts(anchors=5, events=1, furthest=2, after=(3, 1), errors={}, first_error=None, held_back=0, unbound_keys=0, delay_errors=0)
         """
         after = tuple(map(add, self.after, other.after)) if self.after and other.after else self.after or other.after
-        furthest = max(self.furthest, other.furthest)
-        errors = {place: self.errors.get(place, 0) + other.errors.get(place, 0) for place in sorted({*self.errors, *other.errors})}
-        first = min((each for each in (self.first_error, other.first_error) if each is not None), default=None)
-        return RuleCounts(self.anchors + other.anchors, self.events + other.events, furthest, after, errors, first)
+        return RuleCounts(
+            self.anchors + other.anchors,
+            self.events + other.events,
+            max(self.furthest, other.furthest),
+            after,
+            {place: self.errors.get(place, 0) + other.errors.get(place, 0) for place in sorted({*self.errors, *other.errors})},
+            min((each for each in (self.first_error, other.first_error) if each is not None), default=None),
+            self.held_back + other.held_back,
+            self.unbound_keys + other.unbound_keys,
+            self.delay_errors + other.delay_errors,
+        )
 
 
 def added_counts(counts: Mapping[str, RuleCounts], other: Mapping[str, RuleCounts]) -> dict[str, RuleCounts]:
     """The sums of the counts of each rule, by its name.
 
     >>> added_counts({"A": RuleCounts(1)}, {"A": RuleCounts(2, 1), "B": RuleCounts(4)})["A"]
-    RuleCounts(anchors=3, events=1, furthest=0, after=(), errors={}, first_error=None)
+    RuleCounts(anchors=3, events=1, furthest=0, after=(), errors={}, first_error=None, held_back=0, unbound_keys=0, delay_errors=0)
     """
     return {**counts, **{name: counts[name] + count if name in counts else count for name, count in other.items()}}
 
@@ -119,11 +133,27 @@ class GroupCounter:
             place 1 initially has all rows.
         after: if counted, the bindings left after each step of the only row.
         errors: the errors of conditions that are not yet added up.
+        held_back, unbound_keys, delay_errors: those of `RuleCounts`, by the number of the rule.
 
     In a stage of rules, counts of clauses start after the `passed` clauses of the stages before.
     """
 
-    __slots__ = ("_counted", "_errors", "_passed", "_prefix", "_rules", "after", "anchors", "by_rule", "errors", "lengths", "unreached")
+    __slots__ = (
+        "_counted",
+        "_errors",
+        "_passed",
+        "_prefix",
+        "_rules",
+        "after",
+        "anchors",
+        "by_rule",
+        "delay_errors",
+        "errors",
+        "held_back",
+        "lengths",
+        "unbound_keys",
+        "unreached",
+    )
 
     def __init__(self, rules: Sequence[int], steps: int, *, prefix: bool | None = None, counted: bool = False, passed: int = 0) -> None:
         self._rules = rules
@@ -133,6 +163,9 @@ class GroupCounter:
         self.anchors = 0
         self.lengths = [0] * (len(rules) + 1) if prefix is not None else []
         self.by_rule = dict.fromkeys(rules, 0)
+        self.held_back: Counter[int] = Counter()
+        self.unbound_keys: Counter[int] = Counter()
+        self.delay_errors: Counter[int] = Counter()
         self.unreached: tuple[set[int], ...] = tuple(set() for _ in range(steps - 1))
         if passed < len(self.unreached):
             self.unreached[passed].update(rules)
@@ -155,6 +188,7 @@ class GroupCounter:
         """
         again = GroupCounter(self._rules, len(self.after), prefix=self._prefix, counted=self._counted, passed=self._passed)
         again.unreached, again.after, again.errors, again._errors = self.unreached, self.after, self.errors, self._errors
+        again.held_back, again.unbound_keys = self.held_back, self.unbound_keys
         return again
 
     def fail(self, rule: int, place: int, anchor: StoredEvent, *terms: Term | None) -> None:
@@ -204,6 +238,8 @@ class GroupCounter:
             self.by_rule[rule] += single.anchors
         self.errors += single.errors
         single.errors = []
+        self.held_back.update(single.held_back)
+        self.unbound_keys.update(single.unbound_keys)
 
     @property
     def has_anchors(self) -> bool:
@@ -225,7 +261,9 @@ class GroupCounter:
             furthest = next((place for place, unreached in enumerate(self.unreached) if rule in unreached), len(self.unreached))
             if furthest <= self._passed:
                 furthest = 0  # no binding has passed a clause of this stage; earlier stages count their own clauses
-            found[rule] = RuleCounts(anchors, 0, furthest, after) + self._errors.get(rule, RuleCounts())
+            further = self.held_back[rule], self.unbound_keys[rule], self.delay_errors[rule]
+            counts = RuleCounts(anchors, 0, furthest, after, {}, None, *further)
+            found[rule] = counts + self._errors.get(rule, RuleCounts())
         return found
 
 

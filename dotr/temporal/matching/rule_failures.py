@@ -14,9 +14,8 @@ from typing import NamedTuple
 
 from dotr.errors.fallbacks import error_line
 from dotr.evaluation.limits import BOUNDS, LimitExceeded
-from dotr.model.time import Micros
 from dotr.temporal.matching.event_store import KeyIndex, PortStore
-from dotr.temporal.matching.events import EnteringBinding, MatchBuffer, SearchStart, StoredEvent, anchor_of
+from dotr.temporal.matching.events import DelayOf, EnteringBinding, MatchBuffer, SearchStart, StoredEvent, anchor_of
 from dotr.temporal.matching.matcher.candidates import AnchorLimitExceeded
 from dotr.temporal.matching.matcher.compile import Matcher
 from dotr.temporal.matching.rule_counts import GroupCounter
@@ -52,13 +51,15 @@ class LimitExcess(NamedTuple):
 
 class SingleRule(NamedTuple):
     """A rule compiled by itself: its number, the (port, index) of each clause, a factory of its
-    ports' stores, and the delay (µs) of its anchors."""
+    ports' stores, the delay of its anchors, and the port of the firings that its `once`
+    compares."""
 
     rule: int
     matcher: Matcher
     indexes: tuple[tuple[int, int], ...]
     stores: Callable[[], list[PortStore]]
-    delay: Micros
+    delay: DelayOf
+    once: int | None = None
 
 
 def match_exactly(
@@ -113,12 +114,15 @@ def isolate_rules(
             continue
         own_start = start._replace(rows=single.matcher.rows) if isinstance(start, EnteringBinding) else start
         stores = single.stores()
-        now = anchor_of(start)[0] + single.delay
+        time, _, values = anchor_of(start)
+        now = time + (single.delay(time, values) or 0)
         for store, events in zip(stores, state.stores, strict=True):
             for event in events:
                 if event[0] <= now:  # a store shared by several pages may have later events
                     store.add([event])
         indexes = [stores[port].indexes[index] for port, index in single.indexes]
+        if single.once is not None:
+            indexes += state.stores[single.once].indexes
         mark, own = len(buffer.matches), single.matcher.counter()
         BOUNDS.restart()
         try:

@@ -22,7 +22,7 @@ from dotr.model.rules import Absent, Aggregate, Between, Choose, Clause, Mode, R
 from dotr.model.terms import Label, Term, Variable
 from dotr.model.time import Micros
 from dotr.model.traverse import conjuncts, parameters_of, transform
-from dotr.temporal.layout.retention import roles, scope_of
+from dotr.temporal.layout.retention import anchor_delay, roles, scope_of
 from dotr.temporal.layout.stages import BindingStream
 from dotr.temporal.matching.rule_search import fold_constants, searchable_comparison
 
@@ -37,7 +37,8 @@ class PositionalRole:
     """A role in normal form.
 
     `port` numbers the source of its events; `first_of_source` is the first place with the same
-    source. With a `delay` (µs, of an anchor), the match takes place that much after the event.
+    source. With a `delay` (µs, of an anchor), the match takes place that much after the event, or
+    by the value of `delayed_by`, at most that much (`AnchorDelay`).
     """
 
     port: int
@@ -45,6 +46,7 @@ class PositionalRole:
     attributes: tuple[Variable, ...]
     constraints: tuple[Expression, ...]
     delay: Micros = 0
+    delayed_by: Expression | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +125,15 @@ class PositionalStage:
 
 
 @dataclass(frozen=True, slots=True)
+class PositionalOnce:
+    """`once in D per …`: D in µs, and the positions of the keys among the composite event's
+    attributes."""
+
+    pause: Micros
+    keys: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class RuleTemplate:
     """A rule in normal form.
 
@@ -140,6 +151,7 @@ class RuleTemplate:
     """The ordered domain of each constant compared with an attribute: a column holds constants
     of one domain."""
     stage: PositionalStage | None = None
+    once: PositionalOnce | None = None
 
     @property
     def places(self) -> range:
@@ -262,7 +274,7 @@ def normal_form(
             constraints.append(normal(constraint, {}, is_column))
             if compared is not None:
                 domains[-1] = compared.domain
-        return PositionalRole(ports[place], same, role.source.attributes, tuple(constraints), role.delay)
+        return PositionalRole(ports[place], same, role.source.attributes, tuple(constraints), *anchor_delay(role))
 
     def normal_clause(place: int, clause: Clause) -> PositionalClause:
         match scope_of(clause):
@@ -288,7 +300,8 @@ def normal_form(
     assigned = {assignment.variable: assignment.expression for assignment in rule.assignments}
     values = tuple([normal(assigned[name], results) if name in assigned else None for name in attributes])
     consuming = tuple(sorted({place for label in rule.consuming if (place := int(places[label]))}))
-    return RuleTemplate(anchor, steps, condition, values, consuming, tuple(domains), stage), tuple(constants)
+    once = None if rule.once is None else PositionalOnce(rule.once.pause, tuple([attributes.index(key) for key in rule.once.keys]))
+    return RuleTemplate(anchor, steps, condition, values, consuming, tuple(domains), stage, once), tuple(constants)
 
 
 def _takes_all_constants(rule: Rule, clause: Clause) -> bool:
@@ -323,6 +336,7 @@ def _substitute(template: RuleTemplate, substitution: Mapping[Expression, Expres
         template.consuming,
         template.domains,
         template.stage,
+        template.once,
     )
 
 

@@ -6,7 +6,6 @@ The written form is versioned JSON in UTF-8. It holds terms and numbers, no code
 from __future__ import annotations
 
 import json
-from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
 
@@ -14,7 +13,7 @@ from dotr.errors.diagnostics import DotrError
 from dotr.model.event_order import AttributeValues
 from dotr.model.time import Micros
 from dotr.temporal.matching.event_store import KeyIndex, PortStore
-from dotr.temporal.matching.events import Match, StoredEvent
+from dotr.temporal.matching.events import AnchorQueue, Match, StoredEvent
 from dotr.temporal.matching.matcher.compile import ConsumedEvents
 from dotr.temporal.matching.rule_counts import LayerCounter
 
@@ -96,7 +95,7 @@ class State:
         stores: Sequence[PortStore],
         consumed: Sequence[ConsumedEvents],
         indexes: Sequence[Sequence[KeyIndex]],
-        delays: int = 0,
+        waiting: Sequence[AnchorQueue] = (),
         counter: LayerCounter | None = None,
     ) -> None:
         self.stores = tuple(stores)
@@ -104,7 +103,7 @@ class State:
         self.indexes = tuple(indexes)
         self.retention = max((store.whole for store in stores), default=0)
         self.countdown = SWEEP
-        self.waiting: tuple[deque[StoredEvent], ...] = tuple(deque() for _ in range(delays))
+        self.waiting = tuple(waiting)
         self.passed: Micros | None = None
         self.counter = counter or LayerCounter((), ())
         self.take_facts: list[Callable[[Micros, AttributeValues], Sequence[Match]] | None] | None = None
@@ -154,5 +153,6 @@ class State:
             used.update(pairs)
         for waiting, events in zip(self.waiting, data.waiting, strict=True):
             waiting.extend(events)
+            waiting.drop_fired(waiting.oldest(), data.passed)
         self.passed = data.passed
         return self

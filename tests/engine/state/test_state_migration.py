@@ -78,6 +78,14 @@ with Run.?room = Now.?room, Run.?n = Before.?n + 1"""
 START = "rule Start define Run = [ [] :run ?n ] from Reading as Now [ FILTER(?v > 6) ] with Run.?room = Now.?room, Run.?n = 1"
 LATER = "rule Later define Later = [ :x :of ?room ] from Reading as R [ FILTER(?v > {}) ] delayed by 3 s with Later.?room = R.?room"
 
+SELDOM = """rule Seldom define Seldom = [ [] :at ?room ; :v ?v ] from Reading as R [ FILTER(?v > {}) ]
+with Seldom.?room = R.?room, Seldom.?v = R.?v once in 5 s per ?room"""
+LONE = """rule Lone define Lone = [ [] :at ?room ] from Reading as Now
+and last 2 Reading as Old [ FILTER(?room = Now.?room && ?v > {}) ] within 9 s from Now
+with Lone.?room = Now.?room, Lone.?old = Old.?v consuming Old once in 2 s per ?old"""
+BY_VALUE = """rule ByValue define ByValue = [ [] :quiet ?room ] from Reading as R delayed by R.?v at most {} s
+and not Reading as Next [ FILTER(?room = R.?room) ] within [0, 5 s) from R with ByValue.?room = R.?room, ByValue.?since = time(R)"""
+
 RULES: dict[str, list[str]] = {
     "Jump": [jump(2, 9), jump(2, 5), jump(0, 9)],
     "Leap": [jump(1, 8, "Leap"), jump(5, 8, "Leap")],
@@ -89,6 +97,9 @@ RULES: dict[str, list[str]] = {
     "Start": [START],
     "Run": [run(3), run(4)],
     "Later": [LATER.format(3), LATER.format(5)],
+    "Seldom": [SELDOM.format(2), SELDOM.format(0)],
+    "Lone": [LONE.format(2), LONE.format(0)],
+    "ByValue": [BY_VALUE.format(8), BY_VALUE.format(5)],
 }
 
 
@@ -321,3 +332,33 @@ def test_run_from_stored_checkpoint_equals_an_uninterrupted_run(story: Story) ->
     rest = [(f.time, f.rule, [list(triple) for triple in f.graph or ()]) for f in firings if f.time > CUT]
     for path in story.kept:
         assert rest == read(path, story).after
+
+
+@pytest.mark.parametrize(
+    ("once", "fires_at"),
+    [
+        ("once in 9 s per ?room", [10]),  # the firing at 1 is kept, and holds back until 10
+        ("once in 4 s per ?room", [5, 10]),
+        ("once in 9 s", [2]),  # other keys: no firing is kept
+        ("", [2, 5, 10]),
+    ],
+)
+def test_change_of_once_keeps_the_rest_of_the_state(once: str, fires_at: list[int]) -> None:
+    """The reading at 0 is kept, whatever becomes of `once`."""
+    text = """rule Seldom define Seldom = [ [] :at ?room ] from Reading as R
+and last Reading as Old [ FILTER(?room = R.?room) ] within 10 s from R with Seldom.?room = R.?room, Seldom.?old = Old.?v """
+    before, after = program([text + "once in 5 s per ?room"]), program([text + once])
+    rows = [
+        (time, [(f"_:{time}", "<http://e/room>", "<http://e/r>"), (f"_:{time}", "<http://e/value>", f'"{time}"')])
+        for time in (0, 1, 2, 5, 10)
+    ]
+    elements = [Element(time * S, tuple(triples)) for time, triples in rows]
+    clock = Clock(before.spec.unit)
+    run = Batched(before, clock, 2)
+    assert [firing.time for firing in run.batch(elements[:2], 1 * S)] == [1 * S]
+    run, _, fates = continued(run, state_schema(before), after, 1 * S)
+    assert fates == {"Seldom": StateFate.KEPT}
+    fired = [firing for firing in run.batch(elements[2:], LAST_MICRO) if firing.rule == "Seldom"]
+    assert [firing.time // S for firing in fired] == fires_at
+    before_it = max(time for time in (0, 1, 2, 5) if time < fires_at[0])
+    assert fired[0].attributes[0] == ("old", f'"{before_it}"')

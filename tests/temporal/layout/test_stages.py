@@ -9,6 +9,7 @@ import pytest
 from dotr.model.rules import FactSource
 from dotr.temporal.layout.keys import AnyPartition, KeyedPartitions, SinglePartition
 from dotr.temporal.layout.layers import Layout, PlacedRule, Port, lay_out
+from dotr.temporal.layout.retention import AnchorDelay
 from dotr.temporal.layout.stages import AggregatedValue, AliveRules, BindingStream, BoundOrdinal, BoundTime, BoundValue, BranchSize
 from tests.temporal.layout.test_placement import SECOND, rule, rules
 
@@ -68,7 +69,7 @@ def test_clauses_under_two_keys_are_two_stages() -> None:
 
 def test_delayed_anchors_wait_in_the_first_stage() -> None:
     layout = cut(rule(TWO_KEYS.replace("from A and", "from A delayed by 3 s and", 1)))
-    assert [layer.queues for layer in layout.layers] == [{(0, 3 * SECOND): 0}, {}]
+    assert [layer.queues for layer in layout.layers] == [{(0, AnchorDelay(3 * SECOND)): 0}, {}]
     assert [layer.may_fire_without_events for layer in layout.layers] == [True, False]
 
 

@@ -20,7 +20,7 @@ from dotr.temporal.matching.event_store import (
     StandingStore,
     compile_insert,
 )
-from dotr.temporal.matching.events import StoredEvent
+from dotr.temporal.matching.events import AnchorQueue, StoredEvent
 from dotr.temporal.matching.key_index import EventRun, ExtremumRun, SkipRun
 from dotr.temporal.matching.state import STATE_VERSION, SWEEP, State, StateError
 from dotr.temporal.matching.sums import DistinctRun, SumRun
@@ -181,14 +181,14 @@ def test_short_run_is_not_trimmed() -> None:
 def full() -> State:
     kept, used = store(10, IndexSpec((0,))), {(3, 1), (2, 0)}
     kept.add([(3, 0, ("<ä>", None)), (3, 1, ('"b"', "<c>"))])
-    state = State([kept], [used], [], 1)
+    state = State([kept], [used], [], [AnchorQueue(0)])
     state.waiting[0].append((4, 2, (None,)))
     state.passed = 7
     return state
 
 
 def empty() -> State:
-    return State([store(10, IndexSpec((0,)))], [set()], [], 1)
+    return State([store(10, IndexSpec((0,)))], [set()], [], [AnchorQueue(0)])
 
 
 def test_written_state_is_restored() -> None:

@@ -5,7 +5,7 @@ Before: `?n = count(*) of …`, and no `?n` anywhere. After: the same rules, and
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TypeGuard
 
 from dotr.errors.diagnostics import Diagnostic
@@ -13,18 +13,20 @@ from dotr.evaluation.expressions import condition
 from dotr.languages.codes import RuleCode
 from dotr.languages.rules.lints.unsatisfiable import Conjunct, exclusive_comparisons, implies, is_constant, split
 from dotr.languages.rules.program import ProgramDraft, RoleDraft, RoleOrigin, RoleUse, RuleDraft, event_reads, warning
-from dotr.languages.rules.syntax import AggregateSyntax, BetweenSyntax, ChooseSyntax, TicksSyntax, WindowSyntax
-from dotr.model.algebra import Attribute, Call, Expression, Filter, Select, TimeOf, Var
+from dotr.languages.rules.syntax import AggregateSyntax, BetweenSyntax, ChooseSyntax, IntervalSyntax, TicksSyntax, WindowSyntax
+from dotr.model.algebra import Attribute, Call, Expression, Extend, Filter, Group, Pattern, Select, TimeOf, Var
+from dotr.model.event_order import equated_pair
 from dotr.model.graphs import least_fixpoint
 from dotr.model.places import Document, Span
 from dotr.model.rules import Mode
-from dotr.model.terms import Label
-from dotr.model.traverse import conjuncts, transform
+from dotr.model.terms import Label, Variable
+from dotr.model.traverse import conjuncts, parameters_of, transform
 from dotr.syntax import scan
+from dotr.syntax.scan import one_line
 
 
 def check_pointless(program: ProgramDraft) -> ProgramDraft:
-    """Report the warnings D220, D221, D315, D316, D318, D324 and D403."""
+    """Report the warnings D220, D221, D315, D316, D318, D322, D324 and D403."""
     return program.with_problems(_all_warnings(program)) if program.is_error_free else program
 
 
@@ -35,6 +37,7 @@ def _all_warnings(program: ProgramDraft) -> Iterator[Diagnostic]:
         yield from _between_itself(rule)
         yield from _passed_over(rule)
         yield from _always_true(rule)
+        yield from _fires_twice(rule, program.rules_by_event)
     yield from _unfounded(program)
     yield from _unused_queries(program)
 
@@ -83,7 +86,7 @@ def _is_in_window(bound: RoleDraft, role: RoleDraft) -> bool:
         return False
     least, greatest = role.interval.bounds
     if role.scope.reference.text == bound.label.text:
-        return least <= bound.delay <= greatest
+        return least <= bound.delay <= greatest and (bound.delayed_by is None or least == 0)
     if not isinstance(bound.scope, WindowSyntax) or bound.interval is None or bound.scope.reference.text != role.scope.reference.text:
         return False
     nearest, farthest = bound.interval.bounds
@@ -198,6 +201,71 @@ def _always_true(rule: RuleDraft) -> Iterator[Diagnostic]:
     conjunction = Conjunct(rule.condition, rule.syntax.condition)
     if any(is_constant(part.expression) and condition(part.expression, ())() for part in split(conjunction)):
         yield warning(RuleCode.ALWAYS_HOLDS, "this condition, or a part of it, always holds", conjunction.text, "Leave it out.")
+
+
+def _fires_twice(rule: RuleDraft, rules_by_event: Mapping[Label, Sequence[RuleDraft]]) -> Iterator[Diagnostic]:
+    """Negations that are to let a rule fire once, but pass two anchors of one moment: in a window
+    that begins at `(0` they exclude the rule's own event, or the label of its anchor.
+
+    `from Trouble and not Page as Before [ FILTER(?h = Trouble.?h) ] within (0, 5 min] from Trouble`
+    """
+    anchor, event = rule.roles[0], rule.syntax.event.text
+    if rule.syntax.once is not None or (isinstance(anchor.syntax, TicksSyntax) and anchor.syntax.text is None):
+        return
+    for role in rule.roles[1:]:
+        is_own = role.origin is RoleOrigin.EVENT and role.source_label.text == event
+        if role.use is not RoleUse.ABSENT or not (_is_of_one_source(anchor, role) or (is_own and len(rules_by_event[event]) == 1)):
+            continue
+        if not _begins_behind(role, anchor) or (not is_own and anchor.delay and _is_in_window(anchor, role)):
+            continue  # two delayed anchors of one moment exclude each other
+        conditions = _conditions(role) if is_own else [part for part in _conditions(role) if part not in _conditions(anchor)]
+        equated = {pair[1].name for pair in map(equated_pair, conditions) if pair is not None and pair[1].label == anchor.label.text}
+        if _comes_once(anchor, equated, rules_by_event):
+            continue
+        copies = {a.variable.text: e for a, e in zip(rule.syntax.assignments, rule.expressions, strict=True)}
+        keys = [
+            name
+            for name, value in copies.items()
+            if isinstance(value, Attribute) and value.label == anchor.label.text and value.name in equated
+        ]
+        per = f" per {', '.join(f'?{key}' for key in keys)}" if keys else " per …" if equated else ""
+        hint = f"Add `once in 0{per}`."
+        if is_own and role.interval is not None and isinstance(role.scope, WindowSyntax) and all(map(equated_pair, conditions)):
+            length = one_line(role.scope.extent.high.span if isinstance(role.scope.extent, IntervalSyntax) else role.scope.extent.span)
+            exactly = ", which fires again at exactly that distance" if role.interval.high_closed else ""
+            hint = f"Add `once in 0{per}`; or write `once in {length}{per}` in place of the clause{exactly}."
+        yield warning(RuleCode.FIRES_TWICE, f"two {anchor.source_label.text} of one moment both fire", role.label.span, hint)
+
+
+def _begins_behind(role: RoleDraft, anchor: RoleDraft) -> bool:
+    """True if the window of a clause begins at `(0` from the anchor."""
+    if not isinstance(role.scope, WindowSyntax) or role.interval is None or role.scope.reference.text != anchor.label.text:
+        return False
+    return role.interval.low == 0 and not role.interval.low_closed
+
+
+def _comes_once(anchor: RoleDraft, equated: set[Variable], rules_by_event: Mapping[Label, Sequence[RuleDraft]]) -> bool:
+    """True if two anchors of one moment differ in an attribute that an exclusion equates."""
+    if anchor.origin is RoleOrigin.EVENT:
+        rules = rules_by_event.get(anchor.source_label.text)
+        if rules is None:
+            return True  # of a unit of another language
+        once = rules[0].syntax.once
+        return len(rules) == 1 and once is not None and equated.issuperset(key.text for key in once.keys)
+    if anchor.query is None:
+        return False
+    select = anchor.query.select
+    if anchor.delayed_by is not None and any(isinstance(part, TimeOf) for part in parameters_of([anchor.delayed_by])):
+        return False
+    is_single = select.distinct or isinstance(_inner(select.pattern), Group)
+    return is_single and equated.issuperset(select.projection)
+
+
+def _inner(pattern: Pattern) -> Pattern:
+    """The pattern below the filters and computed columns of a query."""
+    while isinstance(pattern, Filter | Extend):
+        pattern = pattern.pattern
+    return pattern
 
 
 def is_candidate(bound: RoleDraft, role: RoleDraft) -> bool:

@@ -36,6 +36,7 @@ def check_attributes(program: ProgramDraft) -> ProgramDraft:
             problems += _constraint_problems(rule, position, role, events)
         problems += _aggregate_problems(rule, events)
         problems += _expression_problems(rule, events)
+        problems += _delay_problems(rule, events)
     return program.with_problems(problems)
 
 
@@ -134,6 +135,18 @@ def _expression_problems(rule: RuleDraft, events: _EventAttributes) -> Iterator[
             yield from _reference_problems(reference, rule.roles, len(rule.roles), events)
         for name in sorted({*free_variables(expression)} - rule.aggregates):
             yield _plain_variable(name, scan.plain_variable(text, name), rule, events)
+
+
+def _delay_problems(rule: RuleDraft, events: _EventAttributes) -> Iterator[Diagnostic]:
+    """Problems of the expression of a delay, in whose scope the anchor alone is."""
+    delay, anchor = rule.syntax.delay, rule.roles[0]
+    if delay is None or delay.value is None or anchor.delayed_by is None:
+        return
+    for reference in scan_references(delay.value):
+        yield from _reference_problems(reference, rule.roles, 1, events)
+    for name in free_variables(anchor.delayed_by):
+        hint = f"In a delay the anchor alone is bound: write {anchor.label.text}.?{name}."
+        yield Diagnostic(RuleCode.PLAIN_VARIABLE, f"?{name} belongs to no event", scan.plain_variable(delay.value, name), hint)
 
 
 def _plain_variable(name: Variable, span: Span, rule: RuleDraft, events: _EventAttributes) -> Diagnostic:

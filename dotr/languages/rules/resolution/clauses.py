@@ -10,6 +10,7 @@ from decimal import Decimal
 from typing import Final, assert_never
 
 from dotr.errors.diagnostics import Diagnostic, did_you_mean
+from dotr.evaluation.expressions import evaluator
 from dotr.evaluation.expressions.values.decimals import plain
 from dotr.languages.codes import RuleCode
 from dotr.languages.rules.program import ProgramDraft, RoleDraft, RoleOrigin, RoleUse, RuleDraft, warning
@@ -29,7 +30,7 @@ from dotr.languages.rules.syntax import (
     WindowSyntax,
     Word,
 )
-from dotr.model.algebra import Attribute, TimeOf, Var
+from dotr.model.algebra import Attribute, Expression, TimeOf, Var
 from dotr.model.event_order import equated_pair
 from dotr.model.places import Span
 from dotr.model.rules import Mode
@@ -39,6 +40,7 @@ from dotr.model.time import EVER, Interval, Micros, Unit
 from dotr.model.traverse import conjuncts, free_variables, parameters_of
 from dotr.syntax import scan
 from dotr.syntax.quantities import InvalidDuration, duration_of, lexical_duration
+from dotr.temporal.matching.matcher.emitter import delay_micros
 
 FUNCTIONS = ("count", "sum", "avg", "min", "max", "median", "quantile", "variance", "stddev")
 _OTHER_NAMES: Final = {"average": "avg", "mean": "avg", "percentile": "quantile", "var": "variance", "std": "stddev", "stdev": "stddev"}
@@ -46,13 +48,14 @@ _FRACTION: Final = re.compile(r"[0-9]+(?:\.[0-9]+)?|\.[0-9]+")
 
 
 def check_clauses(program: ProgramDraft) -> ProgramDraft:
-    """Report D209 to D211, D217, D230, D231, D236, D305 to D307 and D325."""
+    """Report D209 to D211, D217, D227, D230, D231, D236, D305 to D307 and D325."""
     read = _attributes_read(program)
     problems: list[Diagnostic] = []
     for rule in program.rules:
         problems += _clause_problems(rule)
         problems += _before_problems(rule)
         problems += _assignment_problems(rule, read.get(rule.syntax.event.text, frozenset()))
+        problems += _key_problems(rule)
     return program.with_problems(problems)
 
 
@@ -174,6 +177,7 @@ def _assignment_problems(rule: RuleDraft, read: frozenset[Variable]) -> Iterator
     if rule.template is None:
         return
     required = _template_variables(rule.template)
+    keys = {key.text for key in rule.syntax.once.keys} if rule.syntax.once is not None else frozenset[Variable]()
     for missing in required:
         if missing not in assigned:
             hint = f"Add: with {event}.?{missing} = … {did_you_mean_variable(missing, [v for v in assigned if v not in required])}".rstrip()
@@ -181,9 +185,23 @@ def _assignment_problems(rule: RuleDraft, read: frozenset[Variable]) -> Iterator
             yield Diagnostic(RuleCode.UNBOUND_IN_TEMPLATE, f"with never binds ?{missing}", span, hint)
     for assignment in rule.syntax.assignments:
         name = assignment.variable
-        if name.text not in required and name.text not in read:
+        if name.text not in required and name.text not in read and name.text not in keys:
             hint = f"Use ?{name.text} in define, or leave the assignment out."
             yield warning(RuleCode.UNUSED_ASSIGNMENT, f"?{name.text} is never used by the template", name.span, hint)
+
+
+def _key_problems(rule: RuleDraft) -> Iterator[Diagnostic]:
+    once, event = rule.syntax.once, rule.syntax.event.text
+    assigned = [assignment.variable.text for assignment in rule.syntax.assignments]
+    for place, key in enumerate(once.keys if once is not None else ()):
+        if key.text not in assigned:
+            near = did_you_mean_variable(key.text, assigned)
+            has = f"{event} has {', '.join(f'?{name}' for name in assigned)}." if assigned else f"{event} has no attributes."
+            hint = f"{has} {near or f'Add: with {event}.?{key.text} = …'}"
+            message = f"once is per ?{key.text}, which with does not assign"
+            yield Diagnostic(RuleCode.UNKNOWN_KEY, message, key.span, hint)
+        elif once is not None and key.text in [other.text for other in once.keys[:place]]:
+            yield Diagnostic(RuleCode.UNKNOWN_KEY, f"?{key.text} is a key of once twice", key.span, "Name it once.")
 
 
 def _template_variables(template: Template) -> dict[Variable, None]:
@@ -216,9 +234,10 @@ _LONG_ABOVE: Final[Micros] = 30 * Unit.DAY.value
 
 
 def resolve_windows(program: ProgramDraft) -> ProgramDraft:
-    """Give every role its interval, period or delay; reports D301 to D304, D310 and D312."""
+    """Give every role its interval, period or delay, and every `once` its pause; reports D226, D301
+    to D304, D228, D310 and D312."""
     problems: list[Diagnostic] = []
-    rules = tuple(replace(rule, roles=_roles(rule, problems)) for rule in program.rules)
+    rules = tuple(replace(rule, roles=_roles(rule, problems), pause=_pause(rule, problems)) for rule in program.rules)
     return replace(program, rules=rules).with_problems(problems)
 
 
@@ -242,13 +261,49 @@ def _with_timer(anchor: RoleDraft, rule: RuleDraft, problems: list[Diagnostic]) 
             micros = duration_micros(delay.length, rule.prefixes)
             if micros == 0:
                 hint = "Write how long to wait, or leave `delayed by` out."
+                if delay.value is not None:
+                    hint = "Write the greatest delay that the data may ask for: it bounds what is kept."
                 problems.append(Diagnostic(RuleCode.NO_TIMER, "a delay of no length", delay.length.span, hint))
+            elif delay.value is not None and _is_never_a_delay(anchor.delayed_by, micros):
+                hint = "A delay is a number of seconds, or a duration without months, from 0 to what stands behind `at most`."
+                problems.append(Diagnostic(RuleCode.NO_DELAY, "this value is never a delay", delay.value, hint))
             if micros > _LONG_ABOVE:
                 problems.append(_long_warning(micros, "delay", "every event of the anchor until then", delay.length.span))
             return replace(anchor, delay=micros)
     except _InvalidDuration as error:
         problems.append(error.diagnostic)
     return anchor
+
+
+def _is_never_a_delay(value: Expression | None, most: Micros) -> bool:
+    """True for a constant that is no delay."""
+    return value is not None and not parameters_of([value]) and delay_micros(evaluator(value, ())(), most) is None
+
+
+def _pause(rule: RuleDraft, problems: list[Diagnostic]) -> Micros | None:
+    """The pause of `once` in µs; a missing one is an error."""
+    once = rule.syntax.once
+    if once is None:
+        return None
+    if once.pause is None:
+        event = rule.syntax.event.text
+        per = f" per {', '.join(f'?{key.text}' for key in once.keys)}" if once.keys else ""
+        equal = " && ".join(f"?{key.text} = …" for key in once.keys)
+        filters = f" [ FILTER({equal}) ]" if equal else ""
+        hint = (
+            f"Once a moment: once in 0{per}. Not again for an hour: once in 1 h{per}. "
+            f"Never again: and not {event} as Earlier{filters} before {rule.syntax.anchor.label.text}."
+        )
+        problems.append(Diagnostic(RuleCode.NO_PAUSE, "once has no duration", once.keyword.span, hint))
+        return None
+    try:
+        micros = duration_micros(once.pause, rule.prefixes)
+    except _InvalidDuration as error:
+        problems.append(error.diagnostic)
+        return None
+    if micros > _LONG_ABOVE:
+        problems.append(_long_warning(micros, "pause", "one time for each key until then", once.pause.span))
+    return micros
 
 
 def _with_interval(role: RoleDraft, rule: RuleDraft, position: int, problems: list[Diagnostic]) -> RoleDraft:

@@ -59,7 +59,7 @@ def _least_distances(rule: RuleDraft) -> list[Micros]:
     for role in rule.roles:
         match role.scope:
             case None:
-                distance = role.delay if role is rule.roles[0] else 1
+                distance = (role.delay if role.delayed_by is None else 0) if role is rule.roles[0] else 1
             case WindowSyntax(_, reference):
                 distance = by_label.get(reference.text, 0) + (role.interval.bounds[0] if role.interval else 1)
             case BetweenSyntax():

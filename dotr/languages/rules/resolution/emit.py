@@ -15,7 +15,7 @@ from typing import TypeAlias, TypeVar, assert_never
 from dotr.evaluation.expressions.values.decimals import plain
 from dotr.languages.rules.program import ProgramDraft, RoleDraft, RoleOrigin, RuleDraft
 from dotr.languages.rules.syntax import AbsentSyntax, AggregateSyntax, BetweenSyntax, ChooseSyntax, ClauseSyntax, WindowSyntax
-from dotr.model.algebra import Expression
+from dotr.model.algebra import Attribute, Expression, Var
 from dotr.model.rule_places import RolePlaces, RulePlaces
 from dotr.model.rules import (
     Absent,
@@ -26,6 +26,7 @@ from dotr.model.rules import (
     Clause,
     EventSource,
     FactSource,
+    Once,
     Role,
     Rule,
     SharedQuery,
@@ -33,7 +34,7 @@ from dotr.model.rules import (
     Window,
 )
 from dotr.model.terms import Label, Variable
-from dotr.model.traverse import free_variables
+from dotr.model.traverse import free_variables, transform
 
 _Part = TypeVar("_Part")
 _EventAttributes = Mapping[Label, tuple[Variable, ...]]
@@ -97,7 +98,14 @@ def _rule(rule: RuleDraft, events: _EventAttributes) -> Rule:
         consuming=tuple(dict.fromkeys(word.text for word in syntax.consuming)),
         span=syntax.span,
         internal=syntax.internal is not None,
+        once=_once(rule),
     )
+
+
+def _once(rule: RuleDraft) -> Once | None:
+    if rule.syntax.once is None:
+        return None
+    return Once(_present(rule.pause), tuple(sorted(key.text for key in rule.syntax.once.keys)))
 
 
 def _assignments(rule: RuleDraft) -> Iterator[Assignment]:
@@ -122,7 +130,9 @@ class _RoleEmitter:
     hidden: Mapping[Label, set[Variable]]
 
     def role(self, role: RoleDraft) -> Role:
-        return Role(role.label.text, role.source_label.text, self._source(role), _constraints(role), role.label.span, role.delay)
+        label, by = role.label.text, role.delayed_by
+        own = None if by is None else transform(by, lambda part: Var(part.name) if isinstance(part, Attribute) else part)
+        return Role(label, role.source_label.text, self._source(role), _constraints(role), role.label.span, role.delay, own)
 
     def _source(self, role: RoleDraft) -> Source:
         match role.origin:

@@ -61,11 +61,13 @@ def read_fragments(program: ProgramDraft) -> ProgramDraft:
 def _read_rule(reader: _FragmentReader, rule: RuleDraft, shared: Mapping[Label, QueryDraft]) -> RuleDraft:
     syntax, prefixes = rule.syntax, rule.prefixes
     template = reader.read(parse_template, syntax.template, prefixes)
-    roles = tuple(_read_role(reader, role, prefixes, shared) for role in rule.roles)
+    anchor, *roles = (_read_role(reader, role, prefixes, shared) for role in rule.roles)
+    if syntax.delay is not None and syntax.delay.value is not None:
+        anchor = replace(anchor, delayed_by=reader.read(parse_expression, syntax.delay.value, prefixes))
     places: ConditionPlaces = {}
     condition = reader.read(partial(parse_expression, places=places), syntax.condition, prefixes) if syntax.condition else None
     expressions = tuple(reader.read(parse_expression, a.expression, prefixes) for a in syntax.assignments)
-    return replace(rule, template=template, roles=roles, condition=condition, condition_places=places, expressions=expressions)
+    return replace(rule, template=template, roles=(anchor, *roles), condition=condition, condition_places=places, expressions=expressions)
 
 
 def _read_role(reader: _FragmentReader, role: RoleDraft, prefixes: Prefixes, shared: Mapping[Label, QueryDraft]) -> RoleDraft:

@@ -52,9 +52,10 @@ def waiting_rows(job: Job, layer: int, state: State) -> list[SparkRow]:
     instant."""
     fed_buckets = _fed_buckets(job)
     rows = []
-    for (_, delay), queue in program_of(job).layout.layers[layer].queues.items():
-        if state.waiting[queue]:
-            end, payload = state.waiting[queue][-1][0] + delay, json.dumps([layer, queue]).encode()
+    for queue, waiting in enumerate(state.waiting):
+        end = waiting.last_due()
+        if end is not None:
+            payload = json.dumps([layer, queue]).encode()
             rows += [SparkRow(key, RowKind.UNDER_WAY, end, payload) for key in fed_buckets.get(DelayedAnchors(layer, queue), ())]
     return rows
 

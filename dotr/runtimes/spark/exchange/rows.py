@@ -191,12 +191,16 @@ def encode_totals(totals: Totals) -> bytes:
 
 
 def _written_counts(counts: RuleCounts) -> list[object]:
+    """The counts of a rule, without those at the end that few rules have."""
+    further = counts.held_back, counts.unbound_keys, counts.delay_errors
     written: list[object] = [counts.anchors, counts.events, counts.furthest]
-    return [*written, list(counts.errors.items()), counts.first_error] if counts.errors else written
+    if counts.errors or any(further):
+        written += [list(counts.errors.items()), counts.first_error]
+    return [*written, *further] if any(further) else written
 
 
-def _read_counts(anchors: int, events: int, furthest: int, errors: Any = (), first: Any = None) -> RuleCounts:
-    return RuleCounts(anchors, events, furthest, (), dict(errors), None if first is None else tuple(first))
+def _read_counts(anchors: int, events: int, furthest: int, errors: Any = (), first: Any = None, *further: int) -> RuleCounts:
+    return RuleCounts(anchors, events, furthest, (), dict(errors), None if first is None else tuple(first), *further)
 
 
 def decode_totals(payload: bytes) -> Totals:

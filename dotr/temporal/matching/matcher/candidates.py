@@ -321,7 +321,7 @@ class CandidateEmitter(MatcherEmitter):
             and not (
                 isinstance(clause.scope, PositionalWindow)
                 and clause.scope.reference == other
-                and clause.scope.near > self.template.roles[other].delay
+                and clause.scope.near > self.template.roles[other].delay  # the greatest one, of a delay by value
             )
         ]
 

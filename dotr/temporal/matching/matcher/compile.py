@@ -36,7 +36,7 @@ from dotr.evaluation.limits import Limits
 from dotr.model.algebra import Attribute, Call, Expression, TimeOf, Var, fold_balanced
 from dotr.model.rules import Mode
 from dotr.model.terms import Term
-from dotr.model.time import Clock, Micros
+from dotr.model.time import LAST_MICRO, Clock, Micros
 from dotr.model.traverse import conjuncts, parameters_of
 from dotr.temporal.matching.event_store import IndexSpec, KeyIndex, Measure
 from dotr.temporal.matching.events import EnteringBinding, Match, SearchStart, StoredEvent
@@ -55,6 +55,7 @@ from dotr.temporal.matching.rule_templates import (
     PositionalBetween,
     PositionalClause,
     PositionalNegation,
+    PositionalOnce,
     PositionalRole,
     PositionalSelection,
     PositionalWindow,
@@ -154,6 +155,7 @@ class RuleMatcherEmitter(CandidateEmitter):
     ) -> None:
         super().__init__(group, rows, clock, limits, exact=exact)
         self.counted = counted
+        self.numbers = group.numbers
         self.steps = len(self.template.clauses) + (self.template.condition is not None)
         self.sizes_travel = False
         self.is_complete = False
@@ -162,6 +164,7 @@ class RuleMatcherEmitter(CandidateEmitter):
         self.globals |= {
             "bisect": bisect_left,
             "key": equality_key,
+            "never": -LAST_MICRO << 1,
             "equal": _EQUAL,
             "every": range(1, sys.maxsize),
             "Exceeded": AnchorLimitExceeded,
@@ -201,9 +204,12 @@ class RuleMatcherEmitter(CandidateEmitter):
         if self.active_rows is None:
             self.line("row = rows[0]")
             self.bind_consumed()
+            self.bind_once()
         with self.block(f"for {self.start} in {anchors}:"):
             if template.consuming:
                 self.line("consumed_now = []")
+            if self.fires_later:
+                self.line("fired_now, held_now = {}, []")
             level = self.indent
             if template.may_branch and self.active_rows is not None:
                 self.line(f"most = len(found) + {_GROUP_MATCHES}")
@@ -213,6 +219,7 @@ class RuleMatcherEmitter(CandidateEmitter):
             self.indent = level
             if template.consuming:
                 self.line("for used, events in consumed_now: used.update(events)")
+            self.note_firings()
 
     def exact_function(self) -> FindExactMatches:
         """The function that finds the matches of one anchor for one row, with exact limits."""
@@ -220,15 +227,19 @@ class RuleMatcherEmitter(CandidateEmitter):
         self.bind_indexes()
         self.bind_counts()
         self.bind_consumed()
+        self.bind_once()
         self.line("tried = 0")
         if self.template.consuming:
             self.line("consumed_now = []")
+        if self.fires_later:
+            self.line("fired_now, held_now = {}, []")
         with self.block("for once in (None,):"):
             self.body()
         self.indent = 1
         if self.template.consuming:
             with self.block("if not exceeded:"):
                 self.line("for used, events in consumed_now: used.update(events)")
+        self.note_firings()
         exact: FindExactMatches = self.define(
             f"def exact({self.start}, row, indexes, consumed, found, base, exceeded, counter):\n" + "\n".join(self.lines) + "\n", "exact"
         )
@@ -242,6 +253,21 @@ class RuleMatcherEmitter(CandidateEmitter):
         """Assigns `l<place>`, the index of each clause."""
         for number, place in enumerate(self.template.places):
             self.line(f"l{place} = indexes[{number}]")
+
+    @property
+    def takes_rows_singly(self) -> bool:
+        """True if a firing of one row may change what another firing of the row does."""
+        return bool(self.template.consuming) or self.template.once is not None
+
+    def bind_once(self) -> None:
+        """Assigns `firings`, those of the row that hold others back. Behind the indexes of the
+        clauses `indexes` has those of the rules, in their order."""
+        if self.template.once is not None:
+            first = len(self.template.places)
+            place = self.bind_global({number: first + n for n, number in enumerate(self.numbers)})
+            self.line(f"firings = indexes[{place}[row[0]]]")
+            if not self.fires_later:
+                self.line("note = firings.note")
 
     def bind_counts(self) -> None:
         """Assigns `m<place>`, the rows of which no binding has passed the clause yet; or `after`,
@@ -284,8 +310,7 @@ class RuleMatcherEmitter(CandidateEmitter):
     def anchor_event(self) -> None:
         """Appends the assignment of the anchor's parts, its constraints, and its count."""
         self.line("t0, o0, v0 = e0")
-        if self.template.anchor.delay:
-            self.line(f"now = t0 + {self.template.anchor.delay}")
+        self.assign_now()
         self.anchor(self.template.anchor)
         self.count_anchor()
 
@@ -293,9 +318,10 @@ class RuleMatcherEmitter(CandidateEmitter):
         """Appends the code for one anchor."""
         template = self.template
         self.anchor_event()
-        if template.consuming and self.active_rows is not None:
+        if self.takes_rows_singly and self.active_rows is not None:
             self.loop_over_rows()
             self.bind_consumed()
+            self.bind_once()
         for place in template.places:
             self.clause(place, template.clauses[place - 1])
             self.count_step(place)
@@ -415,6 +441,8 @@ class RuleMatcherEmitter(CandidateEmitter):
             self.end_branch(place, constraints, f"not picked{place}", errs=errs)
         self.limit_branches(place, f"len(picked{place})", count)
         self.note_size(place)
+        if self.template.once is not None and mode is Mode.LAST:
+            self.line(f"picked{place}.reverse()")  # branches ascend: an earlier one holds back a later one
         self.line(f"for e{place} in picked{place}:")
         self.indent += 1
         self.line(f"t{place}, o{place}, v{place} = e{place}")
@@ -511,7 +539,7 @@ class RuleMatcherEmitter(CandidateEmitter):
         template = self.template
         if self.exact or self.counted or len(self.rows) > 1 or template.stage is not None or place < len(template.clauses):
             return False
-        if template.condition is not None or template.consuming or constraints.tests or self.possible_duplicates(place, clause):
+        if template.condition is not None or self.takes_rows_singly or constraints.tests or self.possible_duplicates(place, clause):
             return False
         read = parameters_of([value for value in template.values if value is not None])
         return not any(isinstance(each, Attribute | TimeOf) and each.label == str(place) for each in read)
@@ -650,6 +678,9 @@ class RuleMatcherEmitter(CandidateEmitter):
         events = [f"e{place}" for place in range(len(template.roles)) if template.is_positive(place)]
         bound, own = f"({', '.join(events)},)", any(names_row(value) for value in template.values if value is not None)
         values = self.values_of_match()
+        if template.once is not None:
+            self.hold_back(template.once, values)
+            values = "values"
         if self.active_rows is None:
             self.line(f"found.append((row[0], base + len(found), {bound}, {values}))")
             self.limit_group()
@@ -666,6 +697,57 @@ class RuleMatcherEmitter(CandidateEmitter):
             self.line(f"values = {values}")
             self.line(f"found += zip(map(number, {self.active_rows}), count(base + len(found)), repeat(bound), repeat(values))")
             self.limit_group()
+
+    @property
+    def fires_later(self) -> bool:
+        """True if firings are noted once an anchor is finished, since it may still fail: where it
+        may have several."""
+        return self.template.once is not None and (self.exact or self.template.may_branch or len(self.rows) > 1)
+
+    def hold_back(self, once: PositionalOnce, values: str) -> None:
+        """Appends the end of a branch that `once` holds back, and the note of any other firing.
+
+        For `once in 60 s per ?r`, with ?r as the first attribute, where an anchor fires once:
+
+            values = (v0[0],)
+            keys = values[0]
+            if keys is None: counter.unbound_keys[row[0]] += 1
+            if firings.get(keys, never) > t0 - 60000000:
+                counter.held_back[row[0]] += 1
+                continue
+            firings[keys] = t0
+            note((t0, 0, (keys,)))
+        """
+        self.line(f"values = {values}")
+        is_single, is_whole = len(once.keys) == 1, once.keys == tuple(range(len(self.template.values)))
+        several = "values" if is_whole else f"({''.join([f'values[{key}], ' for key in once.keys])})"
+        self.line(f"keys = {f'values[{once.keys[0]}]' if is_single else several}")
+        later, row, at = self.fires_later, "row[0]", self.match_time(0)
+        if once.keys:
+            count = f"held_now.append((counter.unbound_keys, {row}))" if later else f"counter.unbound_keys[{row}] += 1"
+            self.line(f"if {'keys is None' if is_single else 'None in keys'}: {count}")
+        is_held = f"firings.get(keys, never) > {at} - {max(once.pause, 1)}"
+        with self.block(f"if {f'({row}, keys) in fired_now or {is_held}' if later else is_held}:"):
+            self.line(f"held_now.append((counter.held_back, {row}))" if later else f"counter.held_back[{row}] += 1")
+            self.line("continue")
+        if later:
+            self.line(f"fired_now[{row}, keys] = firings")
+        else:
+            self.note_firing("note", is_single=is_single)
+
+    def note_firing(self, note: str, *, is_single: bool) -> None:
+        """Appends the note of a firing in the index and the log of its store."""
+        at = self.match_time(0)
+        self.line(f"firings[keys] = {at}")
+        self.line(f"{note}(({at}, 0, {'(keys,)' if is_single else 'keys'}))")
+
+    def note_firings(self) -> None:
+        """Appends the notes of an anchor's firings, and of those held back."""
+        once = self.template.once
+        if once is not None and self.fires_later:
+            with self.block("for (_, keys), firings in fired_now.items():"):
+                self.note_firing("firings.note", is_single=len(once.keys) == 1)
+            self.line("for counts, number in held_now: counts[number] += 1")
 
     def values_of_match(self) -> str:
         """The source of the attributes of the composite event."""

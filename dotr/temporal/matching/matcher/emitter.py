@@ -14,6 +14,8 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from decimal import Decimal
+from fractions import Fraction
+from math import isfinite
 from operator import itemgetter
 from typing import Final, NamedTuple, TypeGuard
 
@@ -21,13 +23,16 @@ from dotr.evaluation.codegen import define
 from dotr.evaluation.expressions import VALUES, Parameter, conjunction, evaluator, truth_of
 from dotr.evaluation.expressions.operators import to_double, to_single
 from dotr.evaluation.expressions.ordered_domains import domain_of
+from dotr.evaluation.expressions.values.datetimes import Duration
 from dotr.evaluation.expressions.values.terms import EXACT_TYPES, Single
 from dotr.evaluation.expressions.values.times import time_term
 from dotr.model.algebra import Attribute, Call, Const, Exists, Expression, TimeOf, Var
 from dotr.model.terms import Term, Variable
 from dotr.model.time import Clock, Micros
 from dotr.model.traverse import conjuncts, parameters_of
+from dotr.temporal.layout.retention import AnchorDelay
 from dotr.temporal.matching.event_store import EventCondition, EventTest
+from dotr.temporal.matching.events import DelayOf
 from dotr.temporal.matching.rule_search import MIRRORED, Comparison, ConstantTable, RowBound, RowFinder, TableCell, TableRow, comparison
 from dotr.temporal.matching.rule_templates import RESULT, ROW, PositionalRole, RuleGroup
 
@@ -66,6 +71,7 @@ class MatcherEmitter:
 
     def __init__(self, group: RuleGroup, rows: tuple[TableRow, ...], clock: Clock, searched: Mapping[int, Sequence[Expression]]) -> None:
         self.template = group.template
+        self.clock = clock
         self.rows = rows
         self.ordered_cell: int | None = None
         first = next(filter(None, map(self.row_comparison, self._conditions(searched))), None)
@@ -116,6 +122,15 @@ class MatcherEmitter:
         """The source of the time at which a bound event counts: its own, or the present for a
         delayed anchor."""
         return "now" if not place and self.template.anchor.delay else f"t{place}"
+
+    def assign_now(self) -> None:
+        """Appends the assignment of the time at which a delayed anchor stands."""
+        anchor = self.template.anchor
+        if anchor.delayed_by is not None:
+            delay_of = compile_delay(AnchorDelay(anchor.delay, anchor.delayed_by), anchor.attributes, self.clock)
+            self.line(f"now = t0 + {self.bind_global(delay_of, 'delay')}(t0, v0)")
+        elif anchor.delay:
+            self.line(f"now = t0 + {anchor.delay}")
 
     def argument(self, parameter: Parameter, own: int | None) -> str:
         """The source of a value that an expression reads; plain variables are attributes of the
@@ -236,6 +251,42 @@ class MatcherEmitter:
                 return None
         cell = 2 + 3 * int(name)
         return None if self.rows[0][cell + 2] is None else RowComparison(left, operator, cell)
+
+
+def compile_delay(delay: AnchorDelay, attributes: Sequence[Variable], clock: Clock) -> DelayOf:
+    """Compiles the delay of an event. Its value is a number of seconds or a duration without months,
+    rounded half-even to a microsecond; one below 0 or above `delay.most` is no delay.
+
+    >>> delay_of = compile_delay(AnchorDelay(60_000_000, Var("limit")), ["limit"], Clock())
+    >>> delay_of(0, ('"2.5"^^<http://www.w3.org/2001/XMLSchema#decimal>',)), delay_of(0, ('"61"',)), delay_of(0, (None,))
+    (2500000, None, None)
+    """
+    if delay.value is None:
+        most = delay.most
+        return lambda time, values: most
+    used = parameters_of([delay.value])
+    arguments = ", ".join(f"values[{attributes.index(p.name)}]" if isinstance(p, Var) else "time_of(time)" for p in used)
+    space = {
+        "value": evaluator(delay.value, used),
+        "time_of": lambda micros: time_term(micros, clock),
+        "micros": delay_micros,
+        "most": delay.most,
+    }
+    delay_of: DelayOf = define(f"def delay(time, values):\n    return micros(value({arguments}), most)\n", "delay", "delay", space)
+    return delay_of
+
+
+def delay_micros(term: Term | None, most: Micros) -> Micros | None:
+    """The delay (µs) that a term says, from 0 to `most`; None: it says none."""
+    value: object = None if term is None else VALUES[term]
+    if isinstance(value, Duration) and not value.months:
+        value = value.seconds
+    if not isinstance(value, int | Decimal | float) or isinstance(value, bool):
+        return None
+    if isinstance(value, float) and not isfinite(value):
+        return None
+    micros = round(Fraction(value) * 1_000_000)  # half-even
+    return micros if value >= 0 and micros <= most else None
 
 
 def event_test(own: Sequence[Expression], attributes: Sequence[Variable], clock: Clock) -> EventTest:

@@ -171,8 +171,7 @@ class _StageEmitter(RuleMatcherEmitter):
         self.line(f"e0, rows0, n0, ({parts}) = binding" if parts else "e0, rows0, n0, _ = binding")
         for place in (0, *[place for place in places if self.template.is_positive(place)]):
             self.line(f"t{place}, o{place}, v{place} = e{place}")
-        if self.template.anchor.delay:
-            self.line(f"now = t0 + {self.template.anchor.delay}")
+        self.assign_now()
         if self.active_rows is not None:
             self.active_rows = "rows0"
 
