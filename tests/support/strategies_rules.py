@@ -312,5 +312,5 @@ def rules(draw: st.DrawFn, name: str, event: str, readable: Readable, own: tuple
     if draw(st.integers(0, 3)) == 3:
         keys = draw(st.lists(st.sampled_from(own), unique=True)) if own else []
         per = f" {words('per')} {', '.join(f'?{key}' for key in keys)}" if keys else ""
-        lines.append(f"{words('once')} {words('in')} {duration(draw, pick(draw, [0, 4, 8, 2]))}{per}")
+        lines.append(f"{words('once')} {words('in')} {duration(draw, 0 if readable.instant else pick(draw, [0, 4, 8, 2]))}{per}")
     return head + define + words.end.join(lines) + pick(draw, ("\n", " ;\n"))

@@ -194,7 +194,7 @@ def test_argument_outside_accepted_kinds_is_error(function: str) -> None:
         ("and not A as B [ FILTER(?s = A.?s && A.?v = ?v) ] within [0, 1 h) from A", ["D315"]),
         ("and not A as B [ FILTER(?s = A.?s && ?v > A.?v) ] within [0, 1 h) from A", []),
         ("and not A as B [ FILTER(?s = A.?v) ] within [0, 1 h) from A", []),
-        ("and not A as B within 1 h from A", []),
+        ("and not A as B within 1 h from A", ["D322"]),
         ("delayed by 1 min and not A as B within [0, 1 h) from A", ["D315"]),
         ("delayed by 1 min and not A as B within 1 min from A", ["D315"]),
         ("delayed by 1 min and not A as B within [0, 1 min) from A", []),

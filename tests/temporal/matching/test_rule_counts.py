@@ -47,8 +47,12 @@ def steps_of(program: CompiledProgram) -> dict[str, int]:
 
 
 def summaries(counts: Mapping[str, RuleCounts]) -> dict[str, tuple[int, int, int | None]]:
-    """Anchors, events, and the furthest clause of a rule that has not fired, though it has anchors."""
-    return {name: (each.anchors, each.events, each.furthest if each.anchors and not each.events else None) for name, each in counts.items()}
+    """Anchors, events, and the furthest clause of a rule that has not fired, though it has anchors; without rules of which only
+    delays that are errors are counted."""
+    anchored = {name: each for name, each in counts.items() if each.anchors or not each.delay_errors}
+    return {
+        name: (each.anchors, each.events, each.furthest if each.anchors and not each.events else None) for name, each in anchored.items()
+    }
 
 
 def expected_summaries(counts: Mapping[str, Counts], steps: Mapping[str, int]) -> dict[str, tuple[int, int, int | None]]:
@@ -71,7 +75,7 @@ def check(text: ProgramText, elements: list[Element], cuts: Sequence[Micros] = (
     for name, number in steps.items():
         each = expected.get(name, Counts())
         mine = found.get(name, RuleCounts(after=(0,) * number))
-        assert (mine.anchors, mine.events) == (each.anchors, each.events)
+        assert (mine.anchors, mine.events, mine.held_back) == (each.anchors, each.events, each.held_back)
         assert mine.after == tuple(each.after[place] for place in range(number))
         assert mine.errors == +each.errors
     together = counts_of(program, elements, text.clock)
