@@ -43,7 +43,9 @@ def rule_lines(program: CompiledProgram, totals: Totals, config: str, *, every: 
         clock: the format of the pipeline's times.
     """
     rules = program.rules.rules if every else [rule for rule in program.rules.rules if _is_told(_counts(totals, rule))]
-    shown = rules if every else sorted(rules, key=lambda rule: bool(_counts(totals, rule).events))[:MOST_LINES]
+    shown = rules
+    if not every and len(rules) > MOST_LINES:
+        shown = sorted(rules, key=lambda rule: bool(_counts(totals, rule).events))[:MOST_LINES]
     missing_terms = _MissingTerms(program, totals) if any(not _counts(totals, rule).anchors for rule in shown) else None
     lines = [_line(rule, _counts(totals, rule), missing_terms, config, clock) for rule in shown]
     silent = sum(not _counts(totals, rule).events for rule in rules if rule not in shown)
@@ -70,7 +72,7 @@ def _label_lines(program: CompiledProgram, totals: Totals, config: str, *, every
 
 def _is_told(counts: RuleCounts) -> bool:
     """True for a rule without an event, or with more to tell than events."""
-    return not counts.events or bool(_further(counts))
+    return not counts.events or bool(counts.errors) or bool(_further(counts))
 
 
 def _verb(count: int) -> str:
