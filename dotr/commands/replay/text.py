@@ -131,14 +131,15 @@ class DifferenceExplainer:
         if rule is None or older is None:
             at = Question(firing.time, firing.time)
             return why_no_event(_until(self._pair.after, firing.time), each.newer, at)
-        time = firing.time - older.anchor.delay
+        first = firing.time - older.anchor.delay
+        last = first if older.anchor.delayed_by is None else firing.time
         where = tuple(
             (copied.name, term)
             for name, term in firing.attributes
             for copied in _copied(older, name)
             if copied.label == older.anchor.label and copied.name in rule.anchor.source.attributes and not term.startswith("_:")
         )
-        return why_not(_until(self._pair.after, time + rule.anchor.delay), rule.name, Question(time, time, where))
+        return why_not(_until(self._pair.after, last + rule.anchor.delay), rule.name, Question(first, last, where))
 
     def why(self, firing: Firing) -> Sequence[str]:
         """The reason of a new event, in lines of text."""
