@@ -238,7 +238,7 @@ def compare(
 
 
 def _copies_by_literals(ours: Iterable[Triple], theirs: Iterable[Triple]) -> Callable[[Triple], bool]:
-    """Test of a triple of theirs: true for a copy of one of ours, by an equality with a literal.
+    """Test of a triple that only theirs has: true for a copy of one of ours, by an equality with a literal.
 
     `:j :p 1, 2` of a functional `:p` make 1 and 2 the same there, and `:j :q 2` a copy of `:j :q 1`.
     """
@@ -248,7 +248,7 @@ def _copies_by_literals(ours: Iterable[Triple], theirs: Iterable[Triple]) -> Cal
         return least.get(triple[0], triple[0]), triple[1], least.get(triple[2], triple[2])
 
     known = set(map(over_names, ours))
-    return lambda triple: over_names(triple) != triple and over_names(triple) in known
+    return lambda triple: over_names(triple) in known
 
 
 def _equal_names(triples: Iterable[Triple]) -> dict[Term, set[Term]]:
