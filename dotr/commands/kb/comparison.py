@@ -19,8 +19,9 @@ from urllib.parse import quote
 from dotr.commands.why.questions import time_of
 from dotr.errors.diagnostics import refuse
 from dotr.evaluation.expressions.identity import is_datatype, is_of_datatype
-from dotr.evaluation.expressions.values.terms import read, write
+from dotr.evaluation.expressions.values.terms import READERS, Unknown, read, write
 from dotr.evaluation.limits import LimitExceeded
+from dotr.evaluation.triples.generalised import LITERAL_TYPE
 from dotr.evaluation.triples.index import is_hidden
 from dotr.instant.datalog.background.knowledge import Knowledge
 from dotr.instant.datalog.background.loading import load_graphs
@@ -117,6 +118,10 @@ def _types_by_value(terms: GivenTerms) -> Iterable[Triple]:
     return [(term, RDF_TYPE, each) for term in terms if is_literal(term) for each in types if is_of_datatype(term, each)]
 
 
+def _is_ill_formed(term: Term) -> bool:
+    return is_literal(term) and type(read(term)) is Unknown and literal_parts(term)[1] in READERS
+
+
 def _is_about_datatypes(found: Contradiction, _: Known) -> bool:
     classes = re.match(r"Disjoint classes (\S+) and (\S+) have ", found.rule)
     are_types = classes is not None and all(each.startswith(XSD) or f"<{each}>" in _DATATYPES for each in classes.groups())
@@ -200,7 +205,7 @@ KNOWN: Final = (
 _Closed: TypeAlias = tuple[dict[Triple, Triple], list[Contradiction]]
 
 MOST: Final = 100_000
-"""Most given triples that are compared: owlrl takes minutes for them, longer for deep schemas."""
+"""Most given triples that are compared: owlrl takes a minute of CPU for plain ones."""
 
 
 class Difference(NamedTuple):
@@ -297,7 +302,9 @@ def compare(
         if not (ours_false and theirs_false)
     }
     for row in reversed(KNOWN):  # what the other one derives as soon as it is given a row's triples has the reason of the row
-        explained = [t for (_, t), reason in reasons.items() if reason == row.row and can_be_subject(t[0]) and is_iri(t[1])]
+        reached = [t for (_, t), reason in reasons.items() if reason == row.row and is_iri(t[1])]
+        explained = [t for t in reached if can_be_subject(t[0])]
+        explained += [(t[0], LITERAL_TYPE, t[2]) for t in reached if t[1] == RDF_TYPE and _is_ill_formed(t[0])]  # dotr gives these no type
         unexplained = [key for key, reason in reasons.items() if not reason and key[0] == row.by]
         is_false_open = row.by == false_by and "" in false.values()
         if (unexplained or is_false_open) and (explained := [*explained, *row.gives(terms)]):

@@ -55,6 +55,7 @@ def test_table_has_the_rows_of_the_page() -> None:
         (":a :p :b .", "rdfs:label a owl:AnnotationProperty", "`owl:Thing` and `owl:Nothing` are classes"),
         (":p a owl:FunctionalProperty . :q rdfs:subPropertyOf :p . :a :p 2 ; :q 1 .", ":a :q 2", "`10` as integer is copied"),
         (":a owl:sameAs 5 ; :p :b . :c owl:sameAs 5 .", ":c :p :b", "`10` as integer is copied"),
+        (":C owl:onProperty :p ; owl:someValuesFrom xsd:int . :a :p 'no'^^xsd:int .", ":a a :C", "types, subsumption"),
         (":q a owl:FunctionalProperty . :a :q 7, :b . :c :p :b .", ":c :p 7", "`10` as integer is copied"),
         (':p rdfs:range :C . :a :p "x" .', '"x" a :C', "triples with literals as subjects"),
     ],
