@@ -96,8 +96,8 @@ class KnownDifference(NamedTuple):
     - `by`: which of the two derives the triple, or finds the contradiction.
     - `explains`: whether the row is the reason for a triple, by the terms of what is given. What
       follows from such triples has the same reason.
-    - `contradicts`: whether the row is the reason for a contradiction, by dotr's row and premises or
-      owlrl's message, and the triples of both given and closed.
+    - `contradicts`: whether the row is the reason for a contradiction, by dotr's row and premises
+      or owlrl's message, and the triples of both given and closed.
     - `gives`: hidden triples that the other one lacks, by the terms of what is given.
     """
 
@@ -318,7 +318,8 @@ def compare(
 
 
 def _copies_by_literals(ours: Iterable[Triple], theirs: Iterable[Triple]) -> Callable[[Triple], bool]:
-    """Test of a triple that only theirs has: true for a copy of one of ours, by an equality with a literal.
+    """Test of a triple that only theirs has: true for a copy of one of ours, by an equality with a
+    literal.
 
     `:j :p 1, 2` of a functional `:p` make 1 and 2 the same there, and `:j :q 2` a copy of `:j :q 1`.
     """
