@@ -321,7 +321,8 @@ def _copies_by_literals(ours: Iterable[Triple], theirs: Iterable[Triple]) -> Cal
     """Test of a triple that only theirs has: true for a copy of one of ours, by an equality with a
     literal.
 
-    `:j :p 1, 2` of a functional `:p` make 1 and 2 the same there, and `:j :q 2` a copy of `:j :q 1`.
+    `:j :p 1, 2` of a functional `:p` make 1 and 2 the same there, and `:j :q 2` a
+    copy of `:j :q 1`.
     """
     least = {name: min(name, *names) for name, names in _equal_names(theirs).items() if any(map(is_literal, (name, *names)))}
 
