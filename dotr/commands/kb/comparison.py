@@ -8,6 +8,7 @@ axiomatic triples. Literals of one value count as one. A difference has the reas
 from __future__ import annotations
 
 import logging
+import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from decimal import Decimal
@@ -17,16 +18,35 @@ from urllib.parse import quote
 
 from dotr.commands.why.questions import time_of
 from dotr.errors.diagnostics import refuse
+from dotr.evaluation.expressions.identity import is_datatype, is_of_datatype
 from dotr.evaluation.expressions.values.terms import READERS, Unknown, read, write
 from dotr.evaluation.limits import LimitExceeded
+from dotr.evaluation.triples.generalised import LITERAL_TYPE
 from dotr.evaluation.triples.index import is_hidden
 from dotr.instant.datalog.background.knowledge import Knowledge
 from dotr.instant.datalog.background.loading import load_graphs
+from dotr.instant.datalog.closure.closed_instant import Contradiction
 from dotr.instant.datalog.entailment import Entailment, rule_set
 from dotr.instant.instants import merge
 from dotr.model.algebra import TriplePattern, Var
 from dotr.model.datalog import DatalogRule
-from dotr.model.terms import OWL, RDF, RDF_TYPE, RDFS, XSD, Term, Triple, can_be_subject, is_blank, is_iri, is_literal, literal_parts
+from dotr.model.terms import (
+    OWL,
+    RDF,
+    RDF_FIRST,
+    RDF_NIL,
+    RDF_REST,
+    RDF_TYPE,
+    RDFS,
+    XSD,
+    Term,
+    Triple,
+    can_be_subject,
+    is_blank,
+    is_iri,
+    is_literal,
+    literal_parts,
+)
 from dotr.runtimes.pipeline.config import read_config
 from dotr.runtimes.pipeline.replay import replay_of_config
 from dotr.syntax.datalog import parse_datalog
@@ -39,22 +59,34 @@ GivenTerms: TypeAlias = Set[Term]
 """All terms of what is given."""
 
 
+class Known(NamedTuple):
+    """Triples that are given, and dotr's closure of them."""
+
+    given: Set[Triple]
+    closed: Set[Triple]
+
+
 def _terms(namespace: str, names: str) -> frozenset[Term]:
     return frozenset(f"<{namespace}{name}>" for name in names.split())
 
 
 SAME: Final = f"<{OWL}sameAs>"
+_DIFFERENT: Final = f"<{OWL}differentFrom>"
 COPIES: Final = "`10` as integer is copied to `10` as byte, and back"
 _REFLEXIVE: Final = _terms(OWL, "sameAs equivalentClass equivalentProperty") | _terms(RDFS, "subClassOf subPropertyOf")
 _RESOURCES: Final = _terms(RDFS, "Resource Literal Class member") | _terms(RDF, "Property")
 _DATATYPES: Final = _terms(RDF, "langString PlainLiteral XMLLiteral HTML") | _terms(RDFS, "Literal Datatype") | _terms(OWL, "real rational")
-_LISTS: Final = _terms(OWL, "AllDifferent AllDisjointProperties")
-_DIFFERENT: Final = _terms(OWL, "AllDifferent differentFrom")
-_SINGLE_VALUES: Final = _terms(OWL, "FunctionalProperty maxCardinality maxQualifiedCardinality")
+
+
+_LIST_ROWS: Final = ("eq-diff2", "eq-diff3")
 
 
 def _never(*_: object) -> bool:
     return False
+
+
+def _nothing(_: GivenTerms) -> Iterable[Triple]:
+    return ()
 
 
 class KnownDifference(NamedTuple):
@@ -64,22 +96,56 @@ class KnownDifference(NamedTuple):
     - `by`: which of the two derives the triple, or finds the contradiction.
     - `explains`: whether the row is the reason for a triple, by the terms of what is given. What
       follows from such triples has the same reason.
-    - `contradicts`: whether it may be the reason for a contradiction.
+    - `contradicts`: whether the row is the reason for a contradiction, by dotr's row and premises
+      or owlrl's message, and the triples of both given and closed.
+    - `gives`: hidden triples that the other one lacks, by the terms of what is given.
     """
 
     row: str
     by: str
     explains: Callable[[Triple, GivenTerms], bool] = _never
-    contradicts: Callable[[GivenTerms], bool] = _never
+    contradicts: Callable[[Contradiction, Known], bool] = _never
+    gives: Callable[[GivenTerms], Iterable[Triple]] = _nothing
 
 
 def _is_of_datatypes(triple: Triple, _: GivenTerms) -> bool:
     about_types = any(term.startswith(f"<{XSD}") or term in _DATATYPES for term in (triple[0], triple[2]))
-    return about_types or (is_literal(triple[0]) and triple[1] in (SAME, f"<{OWL}differentFrom>"))
+    return about_types or (is_literal(triple[0]) and triple[1] in (SAME, _DIFFERENT))
+
+
+def _types_by_value(terms: GivenTerms) -> Iterable[Triple]:
+    types = [each for each in terms if is_datatype(each)]
+    return [(term, RDF_TYPE, each) for term in terms if is_literal(term) for each in types if is_of_datatype(term, each)]
 
 
 def _is_ill_formed(term: Term) -> bool:
     return is_literal(term) and type(read(term)) is Unknown and literal_parts(term)[1] in READERS
+
+
+def _is_about_datatypes(found: Contradiction, _: Known) -> bool:
+    classes = re.match(r"Disjoint classes (\S+) and (\S+) have ", found.rule)
+    are_types = classes is not None and all(each.startswith(XSD) or f"<{each}>" in _DATATYPES for each in classes.groups())
+    return are_types or found.rule.startswith("Lexical value of the literal ")
+
+
+def _is_of_one_member(found: Contradiction, known: Known) -> bool:
+    cells = _cells(found)
+    members = {value_form(o) for s, p, o in known.given if p == RDF_FIRST and s in cells}
+    return found.rule in _LIST_ROWS and len(members) == 1
+
+
+def _is_of_last_member(found: Contradiction, known: Known) -> bool:
+    is_of_list = found.rule in (*_LIST_ROWS, "prp-adp")
+    return is_of_list and any((cell, RDF_REST, RDF_NIL) in known.closed for cell in _cells(found))
+
+
+def _cells(found: Contradiction) -> set[Term]:
+    return {s for s, p, _ in found.triples if p == RDF_FIRST}
+
+
+def _is_of_eq_ref(found: Contradiction, known: Known) -> bool:
+    is_own = found.rule == "eq-diff1" and any(s == o and p == _DIFFERENT for s, p, o in found.triples)
+    return is_own or _is_of_one_member(found, known)
 
 
 def _is_axiomatic(triple: Triple, _: GivenTerms) -> bool:
@@ -97,13 +163,14 @@ KNOWN: Final = (
         "types, subsumption and disjointness of datatypes; a literal of a wrong form is an inconsistency",
         OWLRL,
         _is_of_datatypes,
-        lambda terms: any(map(_is_ill_formed, terms)),
+        _is_about_datatypes,
     ),
+    KnownDifference("a literal has its own datatype and those above it: `10` as integer is no byte", DOTR, gives=_types_by_value),
     KnownDifference(COPIES, OWLRL),  # found by the names of owlrl's closure
     KnownDifference(
         "two different values of a functional property are no inconsistency",
         DOTR,
-        contradicts=lambda terms: not _SINGLE_VALUES.isdisjoint(terms) and any(map(is_literal, terms)),
+        contradicts=lambda found, _: found.rule == "dt-diff",
     ),
     KnownDifference("restricted datatypes (its extras)", OWLRL),  # only in its extension, which is not compared
     KnownDifference("other reflexive triples", OWLRL, _is_reflexive),
@@ -118,12 +185,12 @@ KNOWN: Final = (
     KnownDifference(
         "the last member of `owl:AllDifferent` and `owl:AllDisjointProperties` is not compared",
         DOTR,
-        contradicts=lambda terms: not _LISTS.isdisjoint(terms),
+        contradicts=lambda found, known: _is_of_last_member(found, known) and not _is_of_one_member(found, known),
     ),
     KnownDifference(
         "a member that `owl:AllDifferent` lists twice is not compared with itself; `x owl:differentFrom x` is consistent before its eq-ref",
         DOTR,
-        contradicts=lambda terms: not _DIFFERENT.isdisjoint(terms),
+        contradicts=_is_of_eq_ref,
     ),
     KnownDifference(
         "triples with literals as subjects, and with blank nodes as predicates", OWLRL, lambda t, _: is_literal(t[0]) or is_blank(t[1])
@@ -135,8 +202,10 @@ KNOWN: Final = (
 
 # --- the comparison ---
 
+_Closed: TypeAlias = tuple[dict[Triple, Triple], list[Contradiction]]
+
 MOST: Final = 100_000
-"""Most given triples that are compared: owlrl takes hours for them, and gigabytes."""
+"""Most given triples that are compared: owlrl takes a minute of CPU for plain ones."""
 
 
 class Difference(NamedTuple):
@@ -208,11 +277,13 @@ def compare(
     {'rdfs1, rdfs4a, rdfs4b, rdfs8, rdfs12, rdfs13 under RDFS'}
     """
     rules = rule_set(entailment)
-    ours, is_wrong = _closed(triples, instant, [*rules, *datalog])
+    ours, contradictions = _closed(triples, instant, [*rules, *datalog])
+    told = {each.name for each in datalog}  # owlrl has no constraints of one's own
+    ours_false = [each for each in contradictions if each.rule not in told]
     new = ours.keys() - _closed(triples, instant, rules)[0].keys() if datalog else ()
     added = [t for t in new if any(_may_conclude(head, t) for rule in datalog for head in rule.head)]
     given = [*triples, *instant, *added]
-    theirs, is_wrong_there = _closed_by_owlrl(given, entailment)
+    theirs, theirs_false = _closed_by_owlrl(given, entailment)
     terms = {term for triple in given for term in triple}
     reasons: dict[tuple[str, Triple], str] = dict.fromkeys(
         [(by, t) for by, own, other in ((OWLRL, theirs, ours), (DOTR, ours, theirs)) for t in own.keys() - other.keys()], ""
@@ -224,24 +295,34 @@ def compare(
                 reasons[by, t] = row.row
     copied = _copies_by_literals(ours, theirs)
     reasons |= {(by, t): COPIES for (by, t), reason in reasons.items() if by == OWLRL and not reason and copied(t)}
+    known, false_by = Known(frozenset(given), ours.keys()), DOTR if ours_false else OWLRL
+    false = {
+        each: next((row.row for row in KNOWN if row.by == false_by and row.contradicts(each, known)), "")
+        for each in (*ours_false, *theirs_false)
+        if not (ours_false and theirs_false)
+    }
     for row in reversed(KNOWN):  # what the other one derives as soon as it is given a row's triples has the reason of the row
-        explained = [t for (_, t), reason in reasons.items() if reason == row.row and can_be_subject(t[0]) and is_iri(t[1])]
-        if explained and (row.by, "") in {(by, reason) for (by, _), reason in reasons.items()}:
+        reached = [t for (_, t), reason in reasons.items() if reason == row.row and is_iri(t[1])]
+        explained = [t for t in reached if can_be_subject(t[0])]
+        explained += [(t[0], LITERAL_TYPE, t[2]) for t in reached if t[1] == RDF_TYPE and _is_ill_formed(t[0])]  # dotr gives these no type
+        unexplained = [key for key, reason in reasons.items() if not reason and key[0] == row.by]
+        is_false_open = row.by == false_by and "" in false.values()
+        if (unexplained or is_false_open) and (explained := [*explained, *row.gives(terms)]):
             more = [*given, *explained]
-            following = (_closed(more, (), rules) if row.by == OWLRL else _closed_by_owlrl(more, entailment))[0]
-            reasons |= {(by, t): row.row for (by, t), reason in reasons.items() if by == row.by and not reason and t in following}
+            following, is_false = _closed(more, (), rules) if row.by == OWLRL else _closed_by_owlrl(more, entailment)
+            reasons |= {key: row.row for key in unexplained if key[1] in following}
+            if is_false_open and is_false:
+                false = {each: reason or row.row for each, reason in false.items()}
     found = [Difference(by, reason, (theirs if by == OWLRL else ours)[t]) for (by, t), reason in reasons.items()]
-    if is_wrong != is_wrong_there:
-        by = DOTR if is_wrong else OWLRL
-        found.append(Difference(by, next((row.row for row in KNOWN if row.by == by and row.contradicts(terms)), ""), ()))
-    return found
+    return [*found, *(Difference(false_by, row, ()) for row in sorted(set(false.values())))]
 
 
 def _copies_by_literals(ours: Iterable[Triple], theirs: Iterable[Triple]) -> Callable[[Triple], bool]:
-    """Test of a triple of theirs: true for a copy of one of ours, by an equality with a literal.
+    """Test of a triple that only theirs has: true for a copy of one of ours, by an equality with a
+    literal.
 
-    `:j :p 1, 2` of a functional `:p` make 1 and 2 the same there, and `:j :q 2` a copy of
-    `:j :q 1`.
+    `:j :p 1, 2` of a functional `:p` make 1 and 2 the same there, and `:j :q 2` a
+    copy of `:j :q 1`.
     """
     least = {name: min(name, *names) for name, names in _equal_names(theirs).items() if any(map(is_literal, (name, *names)))}
 
@@ -249,7 +330,7 @@ def _copies_by_literals(ours: Iterable[Triple], theirs: Iterable[Triple]) -> Cal
         return least.get(triple[0], triple[0]), triple[1], least.get(triple[2], triple[2])
 
     known = set(map(over_names, ours))
-    return lambda triple: over_names(triple) != triple and over_names(triple) in known
+    return lambda triple: over_names(triple) in known
 
 
 def _equal_names(triples: Iterable[Triple]) -> dict[Term, set[Term]]:
@@ -269,19 +350,19 @@ def _name(term: Term) -> Term:
     return f"<urn:dotr:{quote(term)}>"
 
 
-def _closed(triples: Iterable[Triple], instant: Sequence[Triple], rules: Sequence[DatalogRule]) -> tuple[dict[Triple, Triple], bool]:
-    """Dotr's closure without hidden triples, by the form of values; whether it is inconsistent."""
+def _closed(triples: Iterable[Triple], instant: Sequence[Triple], rules: Sequence[DatalogRule]) -> _Closed:
+    """Dotr's closure without hidden triples, by the form of values, and its contradictions."""
     knowledge = Knowledge.load(triples, rules)
     try:
         closure = knowledge.close(instant)
     except LimitExceeded as error:
         raise refuse("C267", f"the instant goes over a limit: {error}") from None
     known = {_by_value(t): t for index in (closure.background, closure.delta) for t in index if not is_hidden(t[1])}
-    return known, bool(knowledge.contradictions or closure.contradictions)
+    return known, [*knowledge.contradictions, *closure.contradictions]
 
 
-def _closed_by_owlrl(triples: Iterable[Triple], by: Entailment) -> tuple[dict[Triple, Triple], bool]:
-    """Owlrl's closure in the same form, without what it says about contradictions."""
+def _closed_by_owlrl(triples: Iterable[Triple], by: Entailment) -> _Closed:
+    """Owlrl's closure in the same form, and its messages about contradictions."""
     try:
         import owlrl
         import rdflib
@@ -304,11 +385,12 @@ def _closed_by_owlrl(triples: Iterable[Triple], by: Entailment) -> tuple[dict[Tr
     graph = rdflib.Graph()
     for triple in triples:
         graph.add(tuple(map(node, triple)))
-    (owlrl.OWLRL_Semantics if by is Entailment.OWL2RL else owlrl.RDFS_Semantics)(graph, False, False).closure()
+    closer = (owlrl.OWLRL_Semantics if by is Entailment.OWL2RL else owlrl.RDFS_Semantics)(graph, False, False)
+    closer.closure()
     errors = set(graph.subjects(None, ERRNS.ErrorMessage))
     own = {*errors, ERRNS.ErrorMessage, ERRNS.error, *graph.objects(None, ERRNS.error)}
     closed = (tuple(terms.get(n) or n.n3() for n in triple) for triple in graph if own.isdisjoint(triple))
-    return {_by_value((s, p, o)): (s, p, o) for s, p, o in closed}, bool(errors)
+    return {_by_value((s, p, o)): (s, p, o) for s, p, o in closed}, [Contradiction(message, ()) for message in closer.error_messages]
 
 
 def _by_value(triple: Triple) -> Triple:

@@ -55,6 +55,8 @@ def test_table_has_the_rows_of_the_page() -> None:
         (":a :p :b .", "rdfs:label a owl:AnnotationProperty", "`owl:Thing` and `owl:Nothing` are classes"),
         (":p a owl:FunctionalProperty . :q rdfs:subPropertyOf :p . :a :p 2 ; :q 1 .", ":a :q 2", "`10` as integer is copied"),
         (":a owl:sameAs 5 ; :p :b . :c owl:sameAs 5 .", ":c :p :b", "`10` as integer is copied"),
+        (":C owl:onProperty :p ; owl:someValuesFrom xsd:int . :a :p 'no'^^xsd:int .", ":a a :C", "types, subsumption"),
+        (":q a owl:FunctionalProperty . :a :q 7, :b . :c :p :b .", ":c :p 7", "`10` as integer is copied"),
         (':p rdfs:range :C . :a :p "x" .', '"x" a :C', "triples with literals as subjects"),
     ],
 )
@@ -93,6 +95,10 @@ def test_contradiction_of_one_of_the_two_has_a_row() -> None:
     assert row_of(differences(f":a :p {wrong} ."), "").startswith("types, subsumption")
     values = ":p a owl:FunctionalProperty . :a :p 1, 2 ."
     assert row_of(differences(values), "", DOTR).startswith("two different values of a functional property")
+    types = ":C owl:oneOf ( 4 ) ; rdfs:subClassOf xsd:string . :a :p 'x' ."
+    assert row_of(differences(types), "").startswith("types, subsumption")
+    twice = "[] a owl:AllDifferent ; owl:members ( :a :b :a :c ) . :p a owl:FunctionalProperty . :p :q 5 ."
+    assert row_of(differences(twice), "", DOTR).startswith("a member that `owl:AllDifferent` lists twice")
     both = differences(":A owl:disjointWith :B . :a a :A, :B .")
     assert not [each for each in both if not each.triple]
 
@@ -104,6 +110,27 @@ def test_literals_are_compared_by_value() -> None:
     assert integer == decimal != double
     zone, other = (value_form(f'"2024-01-01T0{text}"^^<{XSD}dateTime>') for text in ("1:00:00Z", "2:00:00+01:00"))
     assert zone != other
+
+
+def test_type_of_a_literal_by_its_value_is_dotrs() -> None:
+    """Owlrl knows the datatype of a literal, and those above it."""
+    some = ":C owl:onProperty :p ; owl:someValuesFrom xsd:short . :C rdfs:subClassOf :D . :D owl:disjointWith :E . :x :p 9 . :x a :E ."
+    found = differences(some)
+    for triple in (":x a :C", ":x a :D", ""):
+        assert row_of(found, triple, DOTR).startswith("a literal has its own datatype")
+    assert {each.row for each in found} <= ROWS
+
+
+def test_each_row_of_a_contradiction_is_told() -> None:
+    several = ":p a owl:FunctionalProperty . :a :p 1, 2 . [] a owl:AllDisjointProperties ; owl:members ( :q :r ) . :a :q :b ; :r :b ."
+    rows = {each.row for each in differences(several) if not each.triple}
+    assert {row.split()[0] for row in rows} == {"two", "the"}
+
+
+def test_constraint_of_the_program_is_no_difference() -> None:
+    constraint = parse_datalog(Document("own.dlog", "false :- :B(?x) ."), {"": "http://e/"})
+    found = compare(read_graph(":a a :B .", PREFIXES, 64), [], constraint, Entailment.OWL2RL)
+    assert all(each.triple for each in found)
 
 
 @settings(max_examples=25, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))

@@ -134,6 +134,18 @@ def test_contradictions_by_value(row: str, given: str) -> None:
         assert false == {row}, place
 
 
+def test_a_contradiction_of_values_tells_the_axiom_that_the_background_has() -> None:
+    """The inverse of `:nr` has literals as subjects, and its name is found through the background's axioms alone."""
+    inverse = graph("_:v owl:inverseOf :nr ; a owl:InverseFunctionalProperty . :w :nr 3")
+    (axiom,) = (each for each in inverse if each[1] == RDF_TYPE)
+    knowledge = Knowledge.load(sorted(inverse), RULES)
+    values = graph(":x :nr 1, 2")
+    found = knowledge.close(sorted(values)).contradictions
+    assert found
+    assert all(None not in triple for each in found for triple in each.triples)
+    assert any(axiom in each.triples for each in found if each.rule == "dt-diff")
+
+
 @pytest.mark.parametrize("given", CONSISTENT.values(), ids=CONSISTENT)
 def test_no_contradiction(given: str) -> None:
     for place, known, false in closures(graph(given)):

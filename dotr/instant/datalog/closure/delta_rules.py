@@ -34,7 +34,7 @@ from typing import Final, TypeAlias
 from dotr.evaluation.joins.compile import Row, compile_join
 from dotr.evaluation.joins.order import JoinItem, Side, ordered
 from dotr.evaluation.triples.index import HIDDEN, UNSEEN, TripleIndex
-from dotr.instant.datalog.closure.derivations import ConstraintViolation, Push, RuleWriter
+from dotr.instant.datalog.closure.derivations import ConstraintViolation, Push, RuleWriter, may_be_false
 from dotr.model.algebra import Const, PathPattern, TermPattern, TriplePattern, Var
 from dotr.model.datalog import Bind, DatalogRule, FilterItem, GroupAggregate, Not, RelationAtom
 from dotr.model.terms import OWL, RDF, RDF_REIFIES, RDF_TYPE, RDFS, Term, Variable, iri, is_iri
@@ -108,7 +108,8 @@ def bind_schema(position: DeltaPosition, key: Term, index: TripleIndex) -> Schem
     assert position.key is not None
     parts = split_schema(position, index)
     heads = [name for head in position.rule.head for name in free_variables(head)]
-    later = [name for item in (parts.rest if position.rule.head else position.rule.body) for name in _variables_of(item)]
+    read = position.rule.body if may_be_false(position.rule) else parts.rest  # premises of a contradiction are told whole
+    later = [name for item in read for name in _variables_of(item)]
     found = {name for item in parts.schema for name in _variables_of(item)} - {position.key}
     needed = tuple(name for name in dict.fromkeys([*heads, *later]) if name in found)
     bound = {position.key: key}

@@ -37,6 +37,14 @@ Push: TypeAlias = Callable[[Triple], None]
 Derivation: TypeAlias = Callable[..., None]
 
 
+def may_be_false(rule: DatalogRule) -> bool:
+    """True for a rule of which a match may be a contradiction: without a head, or a row that may
+    make two values the same.
+    """
+    makes_same = rule.of_rule_set and any(head.predicate == SAME_AS for head in rule.head)
+    return not rule.head or (makes_same and not rule.name.startswith("eq-"))
+
+
 class StratumDelta(TripleIndex):
     """Delta of a closure by strata; `models[n]` is the model that NOT and AGGREGATE of stratum n
     read.
@@ -146,7 +154,7 @@ class RuleWriter(ChoosingWriter):
                     test += f" and not {self.parameter('f', is_of_datatype)}({subject}, {object})"
                 of_literal = self.conclusion(f"({subject}, {self.constant(LITERAL_TYPE)}, {object})")
                 cases.append((f"""{subject}[0] == '"'{test}""", [of_literal]))
-        elif rule.of_rule_set and head.predicate == SAME_AS and not rule.name.startswith("eq-"):
+        elif may_be_false(rule):
             test = f"{subject} < {object} and {self.parameter('f', is_different)}({subject}, {object})"
             cases.append((test, [self.contradiction("dt-diff", rule)]))
         self.add(IfElse(cases) if checks else push)
