@@ -87,6 +87,7 @@ class History:
     last: Micros
     happened: dict[Source | Label, list[OracleEvent]] = field(default_factory=dict)
     numbers: dict[Source | Label, int] = field(default_factory=dict)
+    views: dict[tuple[object, Micros], list[OracleEvent]] = field(default_factory=dict)
     consumed: set[tuple[str, Label, tuple[object, Micros, int]]] = field(default_factory=set)
     decided_by_names: bool = False
     fired: int = 0
@@ -105,7 +106,9 @@ class History:
         an inline query that hides it is another."""
         key = role.source.event if isinstance(role.source, EventSource) else role.source
         of = role.origin, self.numbers.setdefault(key, len(self.numbers))
-        return [replace(h, identity=(of, *h.identity[1:]), delay=role.delay) for h in self.happened.get(key, [])]
+        view = self.views.setdefault((of, role.delay), [])
+        view += [replace(h, identity=(of, *h.identity[1:]), delay=role.delay) for h in self.happened.get(key, [])[len(view) :]]
+        return view
 
     def anchors(self, rule: Rule) -> list[OracleEvent]:
         """The possible anchors of the rule, with delays. Events after the last instant are no delayed anchors."""
