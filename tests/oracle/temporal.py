@@ -92,6 +92,7 @@ class History:
     last: Micros
     happened: dict[Source | Label, list[OracleEvent]] = field(default_factory=dict)
     numbers: dict[Source | Label, int] = field(default_factory=dict)
+    views: dict[tuple[object, ...], list[OracleEvent]] = field(default_factory=dict)
     consumed: set[tuple[str, Label, tuple[object, Micros, int]]] = field(default_factory=set)
     firings: dict[tuple[str, tuple[Term | None, ...]], Micros] = field(default_factory=dict)
     """The time of the last firing of a rule with `once` that was not held back, by its keys."""
@@ -112,7 +113,10 @@ class History:
         an inline query that hides it is another."""
         key = role.source.event if isinstance(role.source, EventSource) else role.source
         of = role.origin, self.numbers.setdefault(key, len(self.numbers))
-        return [replace(h, identity=(of, *h.identity[1:]), delay=delay_of(role, h, self.clock)) for h in self.happened.get(key, [])]
+        view = self.views.setdefault((of, role.delay, role.delayed_by, role.label), [])
+        happened = self.happened.get(key, [])[len(view) :]
+        view += [replace(h, identity=(of, *h.identity[1:]), delay=delay_of(role, h, self.clock)) for h in happened]
+        return view
 
     def anchors(self, rule: Rule) -> list[OracleEvent]:
         """The possible anchors of the rule, with delays. Events after the last instant are no delayed anchors."""

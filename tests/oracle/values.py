@@ -8,6 +8,7 @@ import re
 import struct
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import lru_cache
 from typing import TypeAlias
 
 from dotr.model.terms import FALSE, RDF, TRUE, XSD, Term, iri_text, is_literal, literal, literal_parts
@@ -118,6 +119,7 @@ def read_duration(text: str) -> Duration | None:
     return Duration((-1 if match[1] else 1) * (((days * 24 + hours) * 60 + minutes) * 60 + seconds))
 
 
+@lru_cache(maxsize=4096)
 def value_of(term: Term) -> Value:
     """The value of a term.
 

@@ -1,6 +1,8 @@
 """Parsing with rdflib's SPARQL grammar; texts have placeholders for terminals (`tokens.py`).
 
 The result is rdflib's tree, or the position of the first token that the grammar does not accept.
+The elements that parse are copies, made at the first text: rdflib's own, which the user's process
+may parse with, stay as they are, and the copies look for no comments, which placeholders never are.
 Invariant: trees are cached by their text, so they are read-only. Queries that differ only in
 terminals have the same text and are parsed once.
 """
@@ -10,7 +12,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Any, Final, TypeAlias
 
 from pyparsing import Forward, Keyword, Literal, MatchFirst, ParseBaseException, ParserElement
@@ -24,24 +26,6 @@ ParseNode: TypeAlias = Any
 QUERY: Final[ParserElement] = rdflib_parser.SelectQuery
 EXPRESSION: Final[ParserElement] = rdflib_parser.Expression
 GROUP: Final[ParserElement] = rdflib_parser.GroupGraphPattern
-
-# Most operands are variables or constants, which rdflib tries after its sixty functions. The order
-# of these alternatives does not change the result: no two of them begin with the same token.
-rdflib_parser.PrimaryExpression.exprs = [  # type: ignore[attr-defined]
-    rdflib_parser.Var,
-    rdflib_parser.NumericLiteral,
-    rdflib_parser.RDFLiteral,
-    rdflib_parser.BrackettedExpression,
-    rdflib_parser.iriOrFunction,
-    rdflib_parser.BuiltInCall,
-    rdflib_parser.BooleanLiteral,
-]
-
-# SPARQL 1.2 has `!` before every unary expression (`!!?x`, `!-?x`), 1.1 before a primary one only.
-_negation: ParseNode = rdflib_parser.UnaryExpression
-while isinstance(_negation, MatchFirst):
-    _negation = _negation.exprs[0]
-_negation.expr.exprs[1].expr = Forward() << rdflib_parser.UnaryExpression  # behind "!", in place of a primary expression
 
 _RECURSION_LIMIT: Final = 60_000
 
@@ -62,6 +46,7 @@ class Unparsed(DotrError):
 @lru_cache(maxsize=4096)
 def parse(element: ParserElement, text: str) -> ParseNode:
     """Return the tree of a text; raises `Unparsed`."""
+    element = copies()[element]
     with raised_recursion_limit():
         try:
             return element.parse_string(text, parse_all=True)[0]
@@ -70,6 +55,44 @@ def parse(element: ParserElement, text: str) -> ParseNode:
         except RecursionError:
             raise Unparsed(None) from None
         raise Unparsed(*_furthest_failure(element, text))
+
+
+@cache
+def copies() -> dict[ParserElement, ParserElement]:
+    """The copies of all elements below `QUERY`, `EXPRESSION` and `GROUP`, by rdflib's element."""
+    own: dict[ParserElement, ParserElement] = {}
+    pending = [QUERY, EXPRESSION, GROUP]
+    while pending:
+        element = pending.pop()
+        if element not in own:
+            own[element] = copied = object.__new__(type(element))
+            # pyparsing spells an element without a name out, for messages that nobody reads
+            vars(copied).update(vars(element), ignoreExprs=[], customName=element.customName or "…")
+            pending += element.recurse()
+    for copied in own.values():
+        parts = vars(copied)
+        if "exprs" in parts:
+            parts["exprs"] = [own[each] for each in parts["exprs"]]
+        for name in ("expr", "content"):  # the content of a list `a, b` is a part of its expression as well
+            if name in parts:
+                parts[name] = own[parts[name]]
+    # Most operands are variables or constants, which rdflib tries after its sixty functions. The order
+    # of these alternatives does not change the result: no two of them begin with the same token.
+    own[rdflib_parser.PrimaryExpression].exprs = [  # type: ignore[attr-defined]
+        own[rdflib_parser.Var],
+        own[rdflib_parser.NumericLiteral],
+        own[rdflib_parser.RDFLiteral],
+        own[rdflib_parser.BrackettedExpression],
+        own[rdflib_parser.iriOrFunction],
+        own[rdflib_parser.BuiltInCall],
+        own[rdflib_parser.BooleanLiteral],
+    ]
+    # SPARQL 1.2 has `!` before every unary expression (`!!?x`, `!-?x`), 1.1 before a primary one only.
+    negation: ParseNode = own[rdflib_parser.UnaryExpression]
+    while isinstance(negation, MatchFirst):
+        negation = negation.exprs[0]
+    negation.expr.exprs[1].expr = Forward() << own[rdflib_parser.UnaryExpression]  # behind "!", in place of a primary expression
+    return own
 
 
 @contextmanager
@@ -116,16 +139,6 @@ def _set_fail_action(terminals: tuple[ParserElement, ...], action: Callable[[str
         terminal.failAction = action
 
 
-@lru_cache(maxsize=4)
+@cache
 def _terminals(element: ParserElement) -> tuple[ParserElement, ...]:
-    seen: dict[int, ParserElement] = {}
-    pending = [element]
-    while pending:
-        current = pending.pop()
-        if id(current) not in seen:
-            seen[id(current)] = current
-            pending += getattr(current, "exprs", None) or []
-            inner = getattr(current, "expr", None)
-            if inner is not None:
-                pending.append(inner)
-    return tuple(e for e in seen.values() if not hasattr(e, "exprs") and not hasattr(e, "expr"))
+    return tuple(each for each in element.visit_all() if not each.recurse())  # type: ignore[no-untyped-call]
