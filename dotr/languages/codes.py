@@ -63,6 +63,7 @@ class RuleCode(StrEnum):
     CROSS_PRODUCT = "D319"  # warning
     NEVER_AS_TYPED = "D320"  # warning of `dotr check`, which reads the data
     UNTIED = "D321"  # warning
+    LENGTH_AS_NUMBER = "D326"  # warning
     UNREAD_INTERNAL = "D331"  # warning of programs with their outputs
 
     # Events over rules.

@@ -137,14 +137,15 @@ def _read_rules_and_units(spec: ProgramSpec) -> tuple[RuleSet, tuple[StreamUnit,
     from dotr.languages.rules import compile_rules
 
     documents = of_language(spec.rules, RuleLanguage.RULES)
+    dated = False if spec.unit_given else None
     if not has_units(spec.rules):
-        ruleset = compile_rules(documents, spec.prefixes)
+        ruleset = compile_rules(documents, spec.prefixes, dated=dated)
         return ruleset, (), [*ruleset.diagnostics]
     from dotr.languages.linking import label_problems, resolve_units
 
     files = read_unit_files(spec)
     made = [events for each in files for events in each.events]
-    ruleset = compile_rules(documents, spec.prefixes, units=made)
+    ruleset = compile_rules(documents, spec.prefixes, units=made, dated=dated)
     prefixes = {name: iri for each in reversed(files) for name, iri in each.prefixes.items()}
     ruleset = replace(ruleset, prefixes={**prefixes, **ruleset.prefixes})
     own = [problem for each in files for problem in each.diagnostics]
