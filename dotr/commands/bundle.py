@@ -1,4 +1,5 @@
-"""Command `dotr bundle`: write the files that spark-submit runs, the package as a zip file and a script that starts it."""
+"""Command `dotr bundle`: write the files that spark-submit runs: the package as a zip file, and a
+script that starts it."""
 
 from __future__ import annotations
 

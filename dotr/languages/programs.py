@@ -39,6 +39,8 @@ from dotr.temporal.layout.units import StreamUnit
 
 _MAX_CONTRADICTIONS: Final = 10
 """Contradictions of the background that are reported, at most."""
+_OF_DATE_TIMES: Final = ("L405", "E407")
+"""Warnings of units that there are not where times are known to be integers."""
 _RANGE: Final = iri(RDFS + "range")
 _FUNCTIONAL, _OF_DATA = (iri(OWL + name) for name in ("FunctionalProperty", "DatatypeProperty"))
 _MAX_LITERALS: Final = 10_000
@@ -148,7 +150,7 @@ def _read_rules_and_units(spec: ProgramSpec) -> tuple[RuleSet, tuple[StreamUnit,
     ruleset = compile_rules(documents, spec.prefixes, units=made, dated=dated)
     prefixes = {name: iri for each in reversed(files) for name, iri in each.prefixes.items()}
     ruleset = replace(ruleset, prefixes={**prefixes, **ruleset.prefixes})
-    own = [problem for each in files for problem in each.diagnostics]
+    own = [problem for each in files for problem in each.diagnostics if not (spec.unit_given and problem.code in _OF_DATE_TIMES)]
     found = [*own, *label_problems(made), *ruleset.diagnostics]
     if any(problem.severity is Severity.ERROR for problem in [*own, *ruleset.diagnostics]):
         return ruleset, (), found

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 from enum import Enum
 from typing import Final, NamedTuple, TypeAlias, assert_never
 
+from dotr.errors.diagnostics import Diagnostic, Severity
 from dotr.evaluation.expressions.functions import ELAPSED, MATH_FUNCTIONS, SECONDS
 from dotr.evaluation.expressions.values.terms import NUMERIC, read
 from dotr.model.algebra import (
@@ -44,6 +45,7 @@ from dotr.model.algebra import (
     is_arithmetic,
     is_chain,
 )
+from dotr.model.places import Span
 from dotr.model.terms import XSD, Label, Term, Variable, is_blank, is_iri, is_triple
 from dotr.model.traverse import subexpressions
 
@@ -325,7 +327,27 @@ class LengthMisuse(NamedTuple):
     message: str
     length: Expression
     form: TimeForm
-    always_errs: bool
+    always_errs: bool = False
+
+    def warning(self, code: str, place: Span, dated: bool | None = None) -> Diagnostic:
+        """The warning; `dated`: True where times are known to be date-times."""
+        match self.length:
+            case Attribute(label, name):
+                where = f" where {label}.?{name} is assigned"
+            case Var(name):
+                where = f" where ?{name} is assigned"
+            case _:
+                where = ""
+        seconds = self.form.remedy or "<urn:dotr:function:seconds>(…) of the difference"
+        hint = f"Write {seconds}{where}, which is in seconds, whatever the form of times."
+        if self.always_errs:
+            message, reason = "is an error", f"A length has no such part. {hint} {seconds} / 3600 are hours."
+        elif dated:
+            message, reason = "is an error: times are date-times", f"The difference is a duration. {hint}"
+        else:
+            message = "is an error where times are date-times"
+            reason = f"The difference is a number of units of time, and a duration where times are date-times. {hint}"
+        return Diagnostic(code, f"{self.message} {message}", place, reason, Severity.WARNING)
 
 
 def length_misuses(
@@ -345,7 +367,7 @@ def length_misuses(
         if not lengths:
             continue
         if call.function in _COMPARISONS and any(_is_number(each, own, bound, kinds) for each in call.arguments):
-            yield LengthMisuse("the comparison of a difference of times with a number", *lengths[0], False)
+            yield LengthMisuse("the comparison of a difference of times with a number", *lengths[0])
         elif call.function in _OF_NUMBERS or call.function in _CLOCK_FIELDS:
             name = call.function.strip("<>").replace("#", "/").rsplit("/", 1)[-1].lower()
             yield LengthMisuse(f"{name}(…) of a difference of times", *lengths[0], call.function in _CLOCK_FIELDS)

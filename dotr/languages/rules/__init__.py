@@ -43,11 +43,11 @@ PASSES: Final[tuple[Pass, ...]] = (
     resolve_windows,
     check_clauses,
     check_conditions,
-    check_time_differences,
     check_cycles,
     check_pointless,
     check_products,
     check_uncorrelated,
+    check_time_differences,
     emit,
 )
 

@@ -126,3 +126,20 @@ def test_warning_is_allowed_by_comment_and_by_unit_of_configuration() -> None:
     assert not warned("# dotr: allow D326 (times are integers)\n" + rule)
     assert not warned(rule, unit_given=True)
     assert warned(rule.replace("time(Out) - time(In) > 90", "HOURS(time(Out) - time(In)) > 1"), unit_given=True)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "code"),
+    [
+        ("q.lars", "Q(?x) :- :on(?x, 1) AT ?a IN [9 s], :on(?x, 2) AT ?b IN [0 s], FILTER(?b - ?a > 4) . REPORT NEW Q(?x) AS Q .", "L405"),
+        (
+            "q.epsparql",
+            "REGISTER QUERY Q AS SELECT ?x WHERE { ?x :on 1 } SEQ { ?x :on 2 } FILTER(getENDTIME() - getSTARTTIME() > 4) WITHIN 9 s",
+            "E407",
+        ),
+    ],
+)
+def test_units_warn_unless_times_are_integers(name: str, text: str, code: str) -> None:
+    for unit_given in (False, True):
+        spec = ProgramSpec((Document(name, text),), prefixes={"": "http://example.org/"}, unit_given=unit_given)
+        assert [each.code for each in compile_program(spec).warnings if each.code == code] == ([] if unit_given else [code])

@@ -1,7 +1,7 @@
-"""Pass 11: finds differences of times that are used as numbers, which they are with integer times alone.
+"""Pass 15: finds differences of times that are used as numbers, which needs integer times.
 
-Before: `if time(Off) - time(On) > 10`. After: the same rule, and a warning at `time(Off)`, since the
-difference of two date-times is a duration, which has no order with a number.
+Before: `if time(Off) - time(On) > 10`. After: the same rule, and a warning at `time(Off)`, since
+the difference of two date-times is a duration, which has no order with a number.
 Idea: the form of an expression is a time, the length between two times, or neither
 (`evaluation/expressions/kinds.py`); the forms of the attributes of events are a least fixpoint.
 """
@@ -15,12 +15,11 @@ from dotr.errors.diagnostics import Diagnostic
 from dotr.evaluation.expressions.kinds import ANYTHING, Forms, LengthMisuse, TermKinds, TimeForm, aggregate_kinds, length_misuses, time_form
 from dotr.languages.codes import RuleCode
 from dotr.languages.rules.lints.conditions import NUMERIC_AGGREGATES
-from dotr.languages.rules.lints.unsatisfiable import Conjunct, expression_text, first_atom, span_of
-from dotr.languages.rules.program import ProgramDraft, RoleDraft, RoleOrigin, RuleDraft, event_reads, warning
+from dotr.languages.rules.lints.unsatisfiable import Conjunct, first_atom, span_of
+from dotr.languages.rules.program import ProgramDraft, RoleDraft, RoleOrigin, RuleDraft, event_reads
 from dotr.languages.rules.syntax import AggregateSyntax, ByLabel
-from dotr.model.algebra import Attribute, Var
+from dotr.model.algebra import Attribute
 from dotr.model.graphs import least_fixpoint
-from dotr.model.places import Span
 from dotr.model.terms import Label, Variable
 
 _OF_ONE: Final = frozenset({"min", "max"})
@@ -28,7 +27,9 @@ _EventForms = Mapping[Label, Forms]
 
 
 def check_time_differences(program: ProgramDraft) -> ProgramDraft:
-    """Report the warning D326."""
+    """Report the warning D326, in programs without errors."""
+    if not program.is_error_free:
+        return program
     events = _event_forms(program)
     found = [problem for rule in program.rules for problem in _rule_problems(rule, events, program.dated)]
     return program.with_problems(dict.fromkeys(found))
@@ -82,8 +83,8 @@ def _rule_problems(rule: RuleDraft, events: _EventForms, dated: bool | None) -> 
             argument = Attribute(clause.event.label.text, clause.argument[1].text)
             form = time_form(argument, aggregates, bound)
             if form and form.is_length and dated is not False:
-                misuse = LengthMisuse(f"{clause.function.text} of a difference of times", argument, form, always_errs=False)
-                yield length_warning(RuleCode.LENGTH_AS_NUMBER, misuse, clause.argument[1].span, dated)
+                misuse = LengthMisuse(f"{clause.function.text} of a difference of times", argument, form)
+                yield misuse.warning(RuleCode.LENGTH_AS_NUMBER, clause.argument[1].span, dated)
     kinds = {
         clause.variable.text: aggregate_kinds(clause.function.text, ANYTHING)
         for clause in rule.syntax.clauses
@@ -101,17 +102,4 @@ def _misused(
 ) -> Iterator[Diagnostic]:
     for misuse in length_misuses(conjunct.expression, own, bound, kinds):
         if dated is not False or misuse.always_errs:
-            yield length_warning(RuleCode.LENGTH_AS_NUMBER, misuse, span_of(conjunct, first_atom(misuse.length)), dated)
-
-
-def length_warning(code: str, misuse: LengthMisuse, place: Span, dated: bool | None) -> Diagnostic:
-    """The warning for a length that is used as a number; `dated`: whether times are date-times."""
-    where = f" where {expression_text(misuse.length)} is assigned" if isinstance(misuse.length, Attribute | Var) else ""
-    seconds = misuse.form.remedy or "<urn:dotr:function:seconds>(…) of the difference"
-    hint = f"Write {seconds}{where}, which is in seconds, whatever the form of times."
-    if misuse.always_errs:
-        return warning(code, f"{misuse.message} is an error", place, f"A length has no such part. {hint} {seconds} / 3600 are hours.")
-    if dated:
-        return warning(code, f"{misuse.message} is an error: times are date-times", place, f"The difference is a duration. {hint}")
-    reason = "The difference is a number of units of time, and a duration where times are date-times."
-    return warning(code, f"{misuse.message} is an error where times are date-times", place, f"{reason} {hint}")
+            yield misuse.warning(RuleCode.LENGTH_AS_NUMBER, span_of(conjunct, first_atom(misuse.length)), dated)
