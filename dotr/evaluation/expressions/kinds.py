@@ -8,7 +8,8 @@ a common kind are never equal.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from enum import Enum
 from typing import Final, NamedTuple, TypeAlias, assert_never
 
@@ -329,8 +330,8 @@ class LengthMisuse(NamedTuple):
     form: TimeForm
     always_errs: bool = False
 
-    def warning(self, code: str, place: Span, dated: bool | None = None) -> Diagnostic:
-        """The warning; `dated`: True where times are known to be date-times."""
+    def warning(self, code: str, place: Span) -> Diagnostic:
+        """The warning, where the form of times is unknown."""
         match self.length:
             case Attribute(label, name):
                 where = f" where {label}.?{name} is assigned"
@@ -341,13 +342,35 @@ class LengthMisuse(NamedTuple):
         seconds = self.form.remedy or "<urn:dotr:function:seconds>(…) of the difference"
         hint = f"Write {seconds}{where}, which is in seconds, whatever the form of times."
         if self.always_errs:
-            message, reason = "is an error", f"A length has no such part. {hint} {seconds} / 3600 are hours."
-        elif dated:
-            message, reason = "is an error: times are date-times", f"The difference is a duration. {hint}"
-        else:
-            message = "is an error where times are date-times"
-            reason = f"The difference is a number of units of time, and a duration where times are date-times. {hint}"
-        return Diagnostic(code, f"{self.message} {message}", place, reason, Severity.WARNING)
+            reason = f"A length has no such part. {hint} {seconds} / 3600 are hours."
+            return Diagnostic(code, f"{self.message} is an error", place, reason, Severity.WARNING)
+        reason = f"The difference is a number of units of time, and a duration where times are date-times. {hint}"
+        return Diagnostic(code, self.message + _WHERE_DATED, place, reason, Severity.WARNING)
+
+
+_WHERE_DATED: Final = " is an error where times are date-times"
+_DATED: Final = " is an error: times are date-times"
+
+
+def with_form_of_times(warnings: Iterable[Diagnostic], dated: bool | None) -> list[Diagnostic]:
+    """The warnings of a program, where it is known of times whether they are date-times (`dated`;
+    None: unknown): those about lengths as numbers say that it is so, or are left out.
+
+    >>> from dotr.model.places import Document
+    >>> misuse = LengthMisuse("avg of a difference of times", Var("d"), TimeForm(True))
+    >>> warning = misuse.warning("D326", Span(Document("", ""), 0, 0))
+    >>> with_form_of_times([warning], dated=True)[0].message, with_form_of_times([warning], dated=False)
+    ('avg of a difference of times is an error: times are date-times', [])
+    """
+    if dated is None:
+        return list(warnings)
+    certain = [replace(each, message=each.message.removesuffix(_WHERE_DATED) + _DATED) if is_of_form(each) else each for each in warnings]
+    return [each for each in certain if dated or not is_of_form(each)]
+
+
+def is_of_form(warning: Diagnostic) -> bool:
+    """True of a warning that depends on the form of times."""
+    return warning.message.endswith((_WHERE_DATED, _DATED))
 
 
 def length_misuses(

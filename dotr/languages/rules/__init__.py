@@ -57,21 +57,21 @@ def compile_rules(
     prefixes: Prefixes,
     objects: ObjectKinds = NO_OBJECT_KINDS,
     units: Sequence[UnitEvents] = (),
-    dated: bool | None = None,
+    integer_times: bool = False,
 ) -> RuleSet:
     """Compile rule files as one program: labels and events are shared between the files.
 
     - `prefixes`: prefix to namespace IRI, for files that declare no PREFIX of their own.
     - `objects`: kinds of the objects of predicates in known data; only warnings depend on them.
     - `units`: events of units of other languages.
-    - `dated`: True where times are date-times, False where they are integers; None if unknown.
+    - `integer_times`: times are known to be integers.
 
     Problems are in `RuleSet.diagnostics`; none is raised before `RuleSet.checked`.
 
     >>> compile_rules([Document("empty.dotr", "# nothing yet")], {})
     RuleSet(rules=(), queries=(), diagnostics=())
     """
-    program = ProgramDraft(tuple(documents), prefixes, objects, tuple(units), dated)
+    program = ProgramDraft(tuple(documents), prefixes, objects, tuple(units), integer_times)
     for step in PASSES:
         program = step(program)
     declared: dict[str, str] = {}

@@ -175,14 +175,14 @@ class ProgramDraft:
 
     - `object_kinds`: the kinds of predicates' objects in known data.
     - `units`: events of units of other languages.
-    - `dated`: True where times are date-times, False where they are integers; None if unknown.
+    - `integer_times`: times are known to be integers.
     """
 
     documents: tuple[Document, ...]
     default_prefixes: Prefixes
     object_kinds: ObjectKinds = field(default_factory=dict)
     units: tuple[UnitEvents, ...] = ()
-    dated: bool | None = None
+    integer_times: bool = False
     files: tuple[DocumentSyntax, ...] = ()
     queries: tuple[QueryDraft, ...] = ()
     rules: tuple[RuleDraft, ...] = ()

@@ -28,14 +28,14 @@ with Later.?car = Stay.?car
 """
 
 
-def told(text: str, dated: bool | None = None) -> list[str]:
-    found = compile_rules([Document("stay.dotr", HEAD + text)], {}, dated=dated)
+def told(text: str, integer_times: bool = False) -> list[str]:
+    found = compile_rules([Document("stay.dotr", HEAD + text)], {}, integer_times=integer_times)
     assert not found.errors, found.errors
     return [f"{each.message}. {each.hint}" for each in found.diagnostics if each.code == "D326"]
 
 
-def of_condition(condition: str, dated: bool | None = None) -> list[str]:
-    return told(STAY.format(long=0).replace("with Stay", f"if {condition}\nwith Stay"), dated)
+def of_condition(condition: str, integer_times: bool = False) -> list[str]:
+    return told(STAY.format(long=0).replace("with Stay", f"if {condition}\nwith Stay"), integer_times)
 
 
 @pytest.mark.parametrize(
@@ -101,18 +101,11 @@ def test_least_difference_and_number_of_events_are_compared() -> None:
 
 
 def test_hours_of_difference_err_in_either_form() -> None:
-    for dated in (None, False, True):
-        (message,) = of_condition("HOURS(time(Out) - time(In)) > 2", dated)
+    for integer_times in (False, True):
+        (message,) = of_condition("HOURS(time(Out) - time(In)) > 2", integer_times)
         assert message.startswith("hours(…) of a difference of times is an error. ")
         assert "elapsed(In, Out) / 3600" in message
     assert of_condition("HOURS(time(Out)) > 2") == []
-
-
-def test_form_of_times_decides() -> None:
-    condition = "time(Out) - time(In) > 90"
-    assert of_condition(condition, dated=False) == []
-    (message,) = of_condition(condition, dated=True)
-    assert "is an error: times are date-times. " in message
 
 
 def test_warning_is_allowed_by_comment_and_by_unit_of_configuration() -> None:

@@ -12,7 +12,17 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from dotr.errors.diagnostics import Diagnostic
-from dotr.evaluation.expressions.kinds import ANYTHING, Forms, LengthMisuse, TermKinds, TimeForm, aggregate_kinds, length_misuses, time_form
+from dotr.evaluation.expressions.kinds import (
+    ANYTHING,
+    Forms,
+    LengthMisuse,
+    TermKinds,
+    TimeForm,
+    aggregate_kinds,
+    length_misuses,
+    time_form,
+    with_form_of_times,
+)
 from dotr.languages.codes import RuleCode
 from dotr.languages.rules.lints.conditions import NUMERIC_AGGREGATES
 from dotr.languages.rules.lints.unsatisfiable import Conjunct, first_atom, span_of
@@ -31,8 +41,8 @@ def check_time_differences(program: ProgramDraft) -> ProgramDraft:
     if not program.is_error_free:
         return program
     events = _event_forms(program)
-    found = [problem for rule in program.rules for problem in _rule_problems(rule, events, program.dated)]
-    return program.with_problems(dict.fromkeys(found))
+    found = dict.fromkeys(problem for rule in program.rules for problem in _rule_problems(rule, events))
+    return program.with_problems(with_form_of_times(found, False if program.integer_times else None))
 
 
 def _event_forms(program: ProgramDraft) -> _EventForms:
@@ -69,7 +79,7 @@ def _scopes(rule: RuleDraft, events: _EventForms) -> tuple[Forms, _EventForms]:
     return aggregates, bound
 
 
-def _rule_problems(rule: RuleDraft, events: _EventForms, dated: bool | None) -> Iterator[Diagnostic]:
+def _rule_problems(rule: RuleDraft, events: _EventForms) -> Iterator[Diagnostic]:
     aggregates, bound = _scopes(rule, events)
     for role in rule.roles:
         own = {**aggregates, **bound[role.label.text]}
@@ -77,14 +87,14 @@ def _rule_problems(rule: RuleDraft, events: _EventForms, dated: bool | None) -> 
         if isinstance(role.syntax, ByLabel) and role.syntax.filters is not None:
             conjuncts += [Conjunct(each, role.syntax.filters) for each in role.filters]
         for conjunct in conjuncts:
-            yield from _misused(conjunct, own, bound, {}, dated)
+            yield from _misused(conjunct, own, bound, {})
     for clause in rule.syntax.clauses:
         if isinstance(clause, AggregateSyntax) and clause.argument is not None and clause.function.text.lower() in NUMERIC_AGGREGATES:
             argument = Attribute(clause.event.label.text, clause.argument[1].text)
             form = time_form(argument, aggregates, bound)
-            if form and form.is_length and dated is not False:
+            if form and form.is_length:
                 misuse = LengthMisuse(f"{clause.function.text} of a difference of times", argument, form)
-                yield misuse.warning(RuleCode.LENGTH_AS_NUMBER, clause.argument[1].span, dated)
+                yield misuse.warning(RuleCode.LENGTH_AS_NUMBER, clause.argument[1].span)
     kinds = {
         clause.variable.text: aggregate_kinds(clause.function.text, ANYTHING)
         for clause in rule.syntax.clauses
@@ -94,12 +104,9 @@ def _rule_problems(rule: RuleDraft, events: _EventForms, dated: bool | None) -> 
     texts += [(each, assignment.expression) for each, assignment in zip(rule.expressions, rule.syntax.assignments, strict=False)]
     for expression, text in texts:
         if expression is not None and text is not None:
-            yield from _misused(Conjunct(expression, text), aggregates, bound, kinds, dated)
+            yield from _misused(Conjunct(expression, text), aggregates, bound, kinds)
 
 
-def _misused(
-    conjunct: Conjunct, own: Forms, bound: _EventForms, kinds: Mapping[Variable, TermKinds], dated: bool | None
-) -> Iterator[Diagnostic]:
+def _misused(conjunct: Conjunct, own: Forms, bound: _EventForms, kinds: Mapping[Variable, TermKinds]) -> Iterator[Diagnostic]:
     for misuse in length_misuses(conjunct.expression, own, bound, kinds):
-        if dated is not False or misuse.always_errs:
-            yield misuse.warning(RuleCode.LENGTH_AS_NUMBER, span_of(conjunct, first_atom(misuse.length)), dated)
+        yield misuse.warning(RuleCode.LENGTH_AS_NUMBER, span_of(conjunct, first_atom(misuse.length)))
