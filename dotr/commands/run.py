@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from dotr.commands.common import Commands, PrintMessage, add_config, count_noun, not_negative, positive, print_json, print_notices
 from dotr.errors.diagnostics import Diagnostic, Refused, refuse
 from dotr.errors.terminal import print_stderr
+from dotr.evaluation.expressions.kinds import is_of_form, with_form_of_times
 
 if TYPE_CHECKING:
     from dotr.runtimes.monitoring.progress import LatestFigures
@@ -70,10 +71,13 @@ def execute(options: argparse.Namespace) -> int:
             figures.steps = {
                 rule.name: step_names(rule.clauses, has_condition=rule.condition is not None) for rule in pipeline.program.rules.rules
             }
-            print_notices([*pipeline.program.notices, *pipeline.notices], print_message)
+            of_times = with_form_of_times(pipeline.program.warnings, None if pipeline.clock_pending else pipeline.clock.dated)
+            certain = [] if pipeline.clock_pending else [each for each in of_times if is_of_form(each)]
+            certain = [each for each in certain if each.code not in config.settings.report.accept]
+            print_notices([*pipeline.program.notices, *pipeline.notices, *certain], print_message)
             shows = any(section.format in SHOW_ATTRIBUTES for section in config.settings.output)
             known = {*config.settings.report.accept, *(["D217"] if shows else [])}
-            warnings = sum(warning.code not in known for warning in pipeline.program.warnings)
+            warnings = sum(warning.code not in known for warning in of_times if warning not in certain)
             if warnings and not options.quiet:
                 print_message(f"{count_noun(warnings, 'warning')} of the rules: dotr check {options.config} shows them.")
             if engine == "spark":

@@ -46,6 +46,7 @@ class ProgramSpec:
     - `reading`: the declarations by which graphs are read.
     - `fires_at_end`: at the end of a bounded stream what is under way goes on; False: nothing
       happens after the last instant.
+    - `unit_given`: the unit of integer times is in the configuration, so that times are integers.
     """
 
     rules: tuple[Document, ...] = ()
@@ -64,6 +65,7 @@ class ProgramSpec:
     groups: int = 1
     reading: Reading = READING
     fires_at_end: bool = True
+    unit_given: bool = False
 
     def to_json(self) -> str:
         r"""The specification as JSON.
@@ -85,6 +87,8 @@ class ProgramSpec:
             further["reading"] = self.reading.to_list()
         if not self.fires_at_end:
             further["fires_at_end"] = False
+        if self.unit_given:
+            further["unit_given"] = True
         return json.dumps(
             {
                 "rules": [[document.name, document.text] for document in self.rules],
@@ -123,6 +127,7 @@ class ProgramSpec:
             data.get("groups", 1),
             Reading.from_list(data.get("reading", ())),
             data.get("fires_at_end", True),
+            data.get("unit_given", False),
         )
 
     @property

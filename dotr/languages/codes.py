@@ -71,6 +71,7 @@ class RuleCode(StrEnum):
     FIRES_TWICE = "D322"  # warning
     NOT_ALSO = "D324"  # warning
     EVERY_EVENT_KEPT = "D325"  # warning
+    LENGTH_AS_NUMBER = "D326"  # warning
     UNREAD_INTERNAL = "D331"  # warning of programs with their outputs
 
     # Events over rules.

@@ -20,6 +20,7 @@ from dotr.engine.static_answers import StaticAnswers
 from dotr.engine.stream_terms import StreamObjects
 from dotr.errors.diagnostics import Diagnostic, Refused, Severity
 from dotr.evaluation.expressions.identity import has_type, is_datatype
+from dotr.evaluation.expressions.kinds import with_form_of_times
 from dotr.evaluation.limits import BOUNDS, LONGEST_TEXT, MOST_TEXT_OF_BACKGROUND
 from dotr.evaluation.triples.index import NO_ENDS, NO_TERMS, TripleIndex
 from dotr.instant.datalog.background.compiled_cache import CachePolicy, StoreFile, open_background
@@ -138,16 +139,16 @@ def _read_rules_and_units(spec: ProgramSpec) -> tuple[RuleSet, tuple[StreamUnit,
 
     documents = of_language(spec.rules, RuleLanguage.RULES)
     if not has_units(spec.rules):
-        ruleset = compile_rules(documents, spec.prefixes)
+        ruleset = compile_rules(documents, spec.prefixes, integer_times=spec.unit_given)
         return ruleset, (), [*ruleset.diagnostics]
     from dotr.languages.linking import label_problems, resolve_units
 
     files = read_unit_files(spec)
     made = [events for each in files for events in each.events]
-    ruleset = compile_rules(documents, spec.prefixes, units=made)
+    ruleset = compile_rules(documents, spec.prefixes, units=made, integer_times=spec.unit_given)
     prefixes = {name: iri for each in reversed(files) for name, iri in each.prefixes.items()}
     ruleset = replace(ruleset, prefixes={**prefixes, **ruleset.prefixes})
-    own = [problem for each in files for problem in each.diagnostics]
+    own = [problem for each in files for problem in with_form_of_times(each.diagnostics, False if spec.unit_given else None)]
     found = [*own, *label_problems(made), *ruleset.diagnostics]
     if any(problem.severity is Severity.ERROR for problem in [*own, *ruleset.diagnostics]):
         return ruleset, (), found

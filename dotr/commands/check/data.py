@@ -39,10 +39,14 @@ _MOST_LISTED: Final = 10
 
 @dataclass(frozen=True, slots=True)
 class DataChecked:
-    """Warnings about data, and a line about each input."""
+    """Warnings about data, and a line about each input.
+
+    `dated`: whether times are date-times; None without a record.
+    """
 
     warnings: tuple[Diagnostic, ...]
     lines: tuple[str, ...]
+    dated: bool | None = None
 
 
 def check_data(config: Config, program: CompiledProgram, most: int) -> DataChecked:
@@ -80,7 +84,9 @@ def check_data(config: Config, program: CompiledProgram, most: int) -> DataCheck
         complete = len(samples) == len(config.settings.input) and all(sample.ended for sample in samples)
         warnings += _missing_terms(program, samples, complete=complete)
         warnings += warnings_on_streams(program, streamed, _nearest, complete=complete)
-    return DataChecked(tuple(warnings), tuple(lines))
+    read = [sample for sample in samples if sample.count]
+    dated = any(sample.zoned.count or sample.zoneless.count for sample in read) if read else None
+    return DataChecked(tuple(warnings), tuple(lines), dated)
 
 
 def _read(sample: InputSample, section: InputSection, inputs: Inputs) -> str:

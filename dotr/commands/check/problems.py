@@ -26,6 +26,7 @@ from dotr.engine.program import CompiledProgram
 from dotr.engine.spec import ProgramSpec, RuleSet
 from dotr.engine.stream_terms import StreamObjects
 from dotr.errors.diagnostics import Diagnostic, Refused, Severity, refuse
+from dotr.evaluation.expressions.kinds import with_form_of_times
 from dotr.instant.datalog.background.knowledge import problems_of
 from dotr.languages.allowances import allowances, allowances_above
 from dotr.languages.codes import RuleCode
@@ -249,7 +250,7 @@ def _check_yaml(
         every = allowed.kept([*problems, *found, *(check_files(config) if data else ())], comments)
         if data and data.records is not None and not _errors(every):
             checked = check_data(config, compile_program(spec, config.cache_policy()), data.records)
-            every += allowed.kept(checked.warnings, comments)
+            every = [*with_form_of_times(every, checked.dated), *allowed.kept(checked.warnings, comments)]
             data.lines.extend(checked.lines)
         if not _errors(every):
             allowed.judge(comments, with_data=True)

@@ -13,11 +13,12 @@ from bisect import bisect_left, bisect_right
 from collections import deque
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, TypeAlias
 
 from pyoxigraph import BlankNode, CanonicalizationAlgorithm, Dataset, Literal, NamedNode, RdfFormat, parse
 from pyoxigraph import Triple as TripleTerm
 
+from dotr.evaluation.expressions.values.terms import NUMERIC, read
 from dotr.evaluation.expressions.values.times import format_time
 from dotr.model.terms import RDF_TYPE, Prefixes, Term, Triple, Variable, is_triple, rename_blanks, triple_parts, without_blank_labels
 from dotr.model.time import Clock, Micros
@@ -129,10 +130,10 @@ def discrepancies(
             extra.remove(like)
             found.append(Discrepancy(item, like, number, tuple(_item_diff(item, like, clock, prefixes))))
         else:
-            lines = [f"-     {text}" for _, text in _lines(item, item, prefixes)]
+            lines = [f"-     {text}" for _, text, _ in _lines(item, item, prefixes)]
             found.append(Discrepancy(item, None, number, (f"- expected {_head(item, clock)}", *lines)))
     for each in extra:
-        lines = [f"+     {text}" for _, text in _lines(each, each, prefixes)]
+        lines = [f"+     {text}" for _, text, _ in _lines(each, each, prefixes)]
         found.append(Discrepancy(None, each, None, (f"+ got      {_head(each, clock)}", *lines)))
     return tuple(sorted(found, key=lambda each: each.time))
 
@@ -187,7 +188,23 @@ def _item_diff(expected_item: Item, actual: Item, clock: Clock, prefixes: Mappin
     both = set(expected) & set(got)
     marked = [*(("-", line) for line in expected if line not in both), *(("+", line) for line in got)]
     marked.sort(key=lambda each: each[1][0])
-    return [f"  {_head(actual, clock)}", *(f"{' ' if line in both else mark}     {line[1]}" for mark, line in marked)]
+    missing = [line for line in expected if line not in both]
+    lines = [f"  {_head(actual, clock)}"]
+    for mark, line in marked:
+        note = "  (the same value, another type)" if mark == "+" and any(_differ_in_type(line, each) for each in missing) else ""
+        lines.append(f"{' ' if line in both else mark}     {line[1]}{note}")
+    return lines
+
+
+def _differ_in_type(a: _Line, b: _Line) -> bool:
+    """True of two lines in one place, with one number of two types.
+
+    >>> three, decimal = '"3"^^<http://www.w3.org/2001/XMLSchema#integer>', '"3.0"^^<http://www.w3.org/2001/XMLSchema#decimal>'
+    >>> _differ_in_type(("n", "", three), ("n", "", decimal)), _differ_in_type(("n", "", three), ("m", "", decimal))
+    (True, False)
+    """
+    values = read(a[2]), read(b[2])
+    return a[0] == b[0] and a[2] != b[2] and all(type(each) in NUMERIC for each in values) and values[0] == values[1]
 
 
 def _head(item: Item, clock: Clock) -> str:
@@ -195,17 +212,20 @@ def _head(item: Item, clock: Clock) -> str:
     return " ".join(part for part in parts if part)
 
 
-def _lines(item: Item, expected: Item, prefixes: Mapping[str, str]) -> list[tuple[str, str]]:
-    """Lines of an item's attributes and triples with their sort keys, for the fields that
-    `expected` has."""
-    lines: list[tuple[str, str]] = []
+_Line: TypeAlias = tuple[str, str, Term]
+"""The sort key of an attribute or a triple, its text and its value or object."""
+
+
+def _lines(item: Item, expected: Item, prefixes: Mapping[str, str]) -> list[_Line]:
+    """Lines of an item's attributes and triples, for the fields that `expected` has."""
+    lines: list[_Line] = []
     if item.attributes is not None and expected.attributes is not None:
         for name, _, value in (line.partition(": ") for line in sorted(item.attributes)):
-            lines.append((name, f"{name}: {term_text(value, prefixes)}"))
+            lines.append((name, f"{name}: {term_text(value, prefixes)}", value))
     if item.graph is not None and expected.graph is not None:
         for subject, predicate, value in (line.split(" ", 2) for line in sorted(item.graph)):
             about = f"{term_text(subject, prefixes)} {predicate_text(predicate, prefixes)}"
-            lines.append((f"{subject} {predicate}", f"{about} {term_text(value, prefixes)}"))
+            lines.append((f"{subject} {predicate}", f"{about} {term_text(value, prefixes)}", value))
     return lines
 
 

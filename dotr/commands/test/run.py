@@ -14,6 +14,7 @@ from dotr.commands.test.cases import CaseRun, LoadedTest, load_test
 from dotr.commands.test.difference import Discrepancy
 from dotr.commands.test.files import is_test
 from dotr.errors.diagnostics import Diagnostic, Refused, refuse
+from dotr.evaluation.expressions.kinds import is_of_form, with_form_of_times
 from dotr.runtimes.pipeline.config import matching_files, read_document
 from dotr.syntax.yaml import read_tree
 
@@ -131,6 +132,8 @@ def run_case(test: LoadedTest, number: int) -> Outcome:
         from dotr.commands.test.reasons import unanswered_stream_note
 
         notes += unanswered_stream_note(test.program, case, test.static_facts, test.file.expected_prefixes)
+    if case.clock.dated:
+        notes += [str(each) for each in with_form_of_times(filter(is_of_form, test.program.warnings), dated=True)]
     findings = () if result.passed else tuple(_findings(test, number, result))
     return Outcome(test.file.path, case.name, case.line, findings, tuple(notes), seconds=time.perf_counter() - started)
 

@@ -8,10 +8,12 @@ a common kind are never equal.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from enum import Enum
-from typing import Final, TypeAlias, assert_never
+from typing import Final, NamedTuple, TypeAlias, assert_never
 
+from dotr.errors.diagnostics import Diagnostic, Severity
 from dotr.evaluation.expressions.functions import ELAPSED, MATH_FUNCTIONS, SECONDS
 from dotr.evaluation.expressions.values.terms import NUMERIC, read
 from dotr.model.algebra import (
@@ -41,9 +43,12 @@ from dotr.model.algebra import (
     Values,
     Var,
     WindowBlock,
+    is_arithmetic,
     is_chain,
 )
+from dotr.model.places import Span
 from dotr.model.terms import XSD, Label, Term, Variable, is_blank, is_iri, is_triple
+from dotr.model.traverse import subexpressions
 
 
 class TermKind(Enum):
@@ -256,3 +261,145 @@ def aggregate_kinds(function: str, argument: TermKinds) -> TermKinds:
             return _STRING
         case _:
             return ANYTHING
+
+
+# Forms of times: a time is an integer or a date-time, the length between two times a number or a
+# duration, as the stream has its times.
+#
+# Invariant: an expression with a form has a time, or the length between two times, as its value, if
+# it has a value; so where times are date-times, to compare a length with a number is an error.
+
+
+class TimeForm(NamedTuple):
+    """A time, or the length between two times; `remedy` is the length in seconds, or the name of
+    the time."""
+
+    is_length: bool
+    remedy: str = ""
+
+
+Forms: TypeAlias = Mapping[Variable, TimeForm]
+
+_COMPARISONS: Final = frozenset({"=", "!=", "<", "<=", ">", ">=", "IN", "NOT IN"})
+_CLOCK_FIELDS: Final = frozenset({"DAY", "HOURS", "MINUTES", "SECONDS"})
+_OF_NUMBERS: Final = frozenset(
+    {"ABS", "CEIL", "FLOOR", "ROUND", *MATH_FUNCTIONS, *(f"<{XSD}{n}>" for n in ("integer", "decimal", "double"))}
+)
+
+
+def time_form(expression: Expression, own: Forms, bound: Mapping[Label, Forms]) -> TimeForm | None:
+    """The form of an expression; `own` are those of variables, `bound` those of `M.?v`.
+
+    >>> difference = Call("-", (TimeOf("Off"), TimeOf("On")))
+    >>> time_form(Call("*", (difference, Const('"2"'))), {}, {})
+    TimeForm(is_length=True, remedy='elapsed(On, Off)')
+    >>> time_form(Call("/", (difference, difference)), {}, {}) is None
+    True
+    """
+    match expression:
+        case Var(name):
+            return own.get(name)
+        case Attribute(label, name):
+            return bound.get(label, {}).get(name)
+        case TimeOf(label):
+            return TimeForm(False, label)
+        case Call("IF", (_, *branches)):
+            forms = [time_form(each, own, bound) for each in branches]
+            return forms[0] if all(form and forms[0] and form.is_length == forms[0].is_length for form in forms) else None
+        case Call("UNARY-" | "UNARY+", (operand,)):
+            return time_form(operand, own, bound)
+        case Call("+" | "-" | "*" | "/" as operator, (left, right)):
+            a, b = time_form(left, own, bound), time_form(right, own, bound)
+            if operator == "-" and a and b and not a.is_length and not b.is_length:
+                return TimeForm(True, f"elapsed({b.remedy}, {a.remedy})" if a.remedy and b.remedy else "")
+            if operator == "/":
+                return a if _is_number(right, own, bound, {}) else None  # the quotient of two durations is a number
+            return next((form for form in (a, b) if form and not form.is_length), a or b)
+        case _:
+            return None
+
+
+class LengthMisuse(NamedTuple):
+    """A `length` between two times that is used as a number; `message` says in which operation.
+
+    `always_errs`: the operation takes neither a number nor a duration.
+    """
+
+    message: str
+    length: Expression
+    form: TimeForm
+    always_errs: bool = False
+
+    def warning(self, code: str, place: Span) -> Diagnostic:
+        """The warning, where the form of times is unknown."""
+        match self.length:
+            case Attribute(label, name):
+                where = f" where {label}.?{name} is assigned"
+            case Var(name):
+                where = f" where ?{name} is assigned"
+            case _:
+                where = ""
+        seconds = self.form.remedy or "<urn:dotr:function:seconds>(…) of the difference"
+        hint = f"Write {seconds}{where}, which is in seconds, whatever the form of times."
+        if self.always_errs:
+            reason = f"A length has no such part. {hint} {seconds} / 3600 are hours."
+            return Diagnostic(code, f"{self.message} is an error", place, reason, Severity.WARNING)
+        reason = f"The difference is a number of units of time, and a duration where times are date-times. {hint}"
+        return Diagnostic(code, self.message + _WHERE_DATED, place, reason, Severity.WARNING)
+
+
+_WHERE_DATED: Final = " is an error where times are date-times"
+_DATED: Final = " is an error: times are date-times"
+
+
+def with_form_of_times(warnings: Iterable[Diagnostic], dated: bool | None) -> list[Diagnostic]:
+    """The warnings of a program, where it is known of times whether they are date-times (`dated`;
+    None: unknown): those about lengths as numbers say that it is so, or are left out.
+
+    >>> from dotr.model.places import Document
+    >>> misuse = LengthMisuse("avg of a difference of times", Var("d"), TimeForm(True))
+    >>> warning = misuse.warning("D326", Span(Document("", ""), 0, 0))
+    >>> with_form_of_times([warning], dated=True)[0].message, with_form_of_times([warning], dated=False)
+    ('avg of a difference of times is an error: times are date-times', [])
+    """
+    if dated is None:
+        return list(warnings)
+    certain = [replace(each, message=each.message.removesuffix(_WHERE_DATED) + _DATED) if is_of_form(each) else each for each in warnings]
+    return [each for each in certain if dated or not is_of_form(each)]
+
+
+def is_of_form(warning: Diagnostic) -> bool:
+    """True of a warning that depends on the form of times."""
+    return warning.message.endswith((_WHERE_DATED, _DATED))
+
+
+def length_misuses(
+    expression: Expression, own: Forms, bound: Mapping[Label, Forms], kinds: Mapping[Variable, TermKinds]
+) -> Iterator[LengthMisuse]:
+    """The operations on lengths that need integer times, and those that err in either form;
+    `kinds` are those of variables.
+
+    >>> ten = Const('"10"^^<http://www.w3.org/2001/XMLSchema#integer>')
+    >>> [each.message for each in length_misuses(Call(">", (Call("-", (TimeOf("B"), TimeOf("A"))), ten)), {}, {}, {})]
+    ['the comparison of a difference of times with a number']
+    """
+    for call in subexpressions(expression):
+        if not isinstance(call, Call):
+            continue
+        lengths = [(each, form) for each in call.arguments if (form := time_form(each, own, bound)) and form.is_length]
+        if not lengths:
+            continue
+        if call.function in _COMPARISONS and any(_is_number(each, own, bound, kinds) for each in call.arguments):
+            yield LengthMisuse("the comparison of a difference of times with a number", *lengths[0])
+        elif call.function in _OF_NUMBERS or call.function in _CLOCK_FIELDS:
+            name = call.function.strip("<>").replace("#", "/").rsplit("/", 1)[-1].lower()
+            yield LengthMisuse(f"{name}(…) of a difference of times", *lengths[0], call.function in _CLOCK_FIELDS)
+
+
+def _is_number(expression: Expression, own: Forms, bound: Mapping[Label, Forms], kinds: Mapping[Variable, TermKinds]) -> bool:
+    """True of an expression whose value is a number in either form of times: `2 * 60`."""
+    if time_form(expression, own, bound):
+        return False
+    if isinstance(expression, Call) and (is_arithmetic(expression.function) or expression.function.startswith("UNARY")):
+        return all(_is_number(each, own, bound, kinds) for each in expression.arguments)
+    return expression_kinds(expression, kinds, {}) == _NUMBER

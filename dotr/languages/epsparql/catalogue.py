@@ -174,4 +174,12 @@ TEMPORAL: tuple[ErrorCode, ...] = (
         "A unit stores all solutions within the bound.",
         "Correct the unit of time, or keep it.",
     ),
+    _entry(
+        "E407",
+        "Warning: a difference of times as a number",
+        "The difference of two times is a number where times are integers, and a duration where they are date-times. A duration is not "
+        "compared with a number: the condition is an error. Where the configuration has `time.unit`, times are integers, and there is no "
+        "warning.",
+        "Compare `getDURATION()` with a duration, or the seconds: `<urn:dotr:function:seconds>(?to - ?from) > 10`.",
+    ),
 )

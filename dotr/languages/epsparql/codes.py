@@ -41,3 +41,4 @@ class TemporalCode(StrEnum):
     ONE_PARTITION_KEY = "E404"
     POLICY_ALONE = "E405"
     LONG_BOUND = "E406"
+    LENGTH_AS_NUMBER = "E407"

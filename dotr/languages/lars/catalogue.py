@@ -168,4 +168,12 @@ LARS: tuple[ErrorCode, ...] = (
         "Use one variable in all atoms of each rule; or accept one core, with `# dotr: allow L404 (…)` above the first statement.",
         InFiles((_CONFIGURATION, _JOINED, ("doors.ndjson", ""))),
     ),
+    _entry(
+        "L405",
+        "A difference of times as a number",
+        "The difference of two times is a number where times are integers, and a duration where they are date-times. A duration is not "
+        "compared with a number: the condition is an error. Where the configuration has `time.unit`, times are integers, and there is no "
+        "warning.",
+        "Compare the seconds: `FILTER(<urn:dotr:function:seconds>(?u - ?t) > 10)`. It is a warning.",
+    ),
 )

@@ -48,6 +48,7 @@ class LarsCode(StrEnum):
     NO_REPORT = "L401"
     EVERY_POINT = "L402"
     FORGOTTEN_CONCLUSIONS = "L403"
+    LENGTH_AS_NUMBER = "L405"
 
     # A warning of the engine, which needs the whole program.
     ONE_PARTITION = "L404"

@@ -18,6 +18,7 @@ from dotr.languages.rules.grammar import parse
 from dotr.languages.rules.lints.conditions import check_conditions
 from dotr.languages.rules.lints.cross_products import check_products
 from dotr.languages.rules.lints.ineffective import check_pointless
+from dotr.languages.rules.lints.time_differences import check_time_differences
 from dotr.languages.rules.lints.uncorrelated import check_uncorrelated
 from dotr.languages.rules.program import Pass, ProgramDraft
 from dotr.languages.rules.resolution.attributes import check_attributes, resolve_aggregates
@@ -46,25 +47,31 @@ PASSES: Final[tuple[Pass, ...]] = (
     check_pointless,
     check_products,
     check_uncorrelated,
+    check_time_differences,
     emit,
 )
 
 
 def compile_rules(
-    documents: Sequence[Document], prefixes: Prefixes, objects: ObjectKinds = NO_OBJECT_KINDS, units: Sequence[UnitEvents] = ()
+    documents: Sequence[Document],
+    prefixes: Prefixes,
+    objects: ObjectKinds = NO_OBJECT_KINDS,
+    units: Sequence[UnitEvents] = (),
+    integer_times: bool = False,
 ) -> RuleSet:
     """Compile rule files as one program: labels and events are shared between the files.
 
     - `prefixes`: prefix to namespace IRI, for files that declare no PREFIX of their own.
     - `objects`: kinds of the objects of predicates in known data; only warnings depend on them.
     - `units`: events of units of other languages.
+    - `integer_times`: times are known to be integers.
 
     Problems are in `RuleSet.diagnostics`; none is raised before `RuleSet.checked`.
 
     >>> compile_rules([Document("empty.dotr", "# nothing yet")], {})
     RuleSet(rules=(), queries=(), diagnostics=())
     """
-    program = ProgramDraft(tuple(documents), prefixes, objects, tuple(units))
+    program = ProgramDraft(tuple(documents), prefixes, objects, tuple(units), integer_times)
     for step in PASSES:
         program = step(program)
     declared: dict[str, str] = {}

@@ -409,6 +409,16 @@ RULES: tuple[ErrorCode, ...] = (
         "that the clause reads is kept for ever.",
         "Count the window from the anchor, or choose the event by `within` and a length. It is a warning.",
     ),
+    _rule(
+        "D326",
+        "A difference of times as a number",
+        "`time(B) - time(A)` is a number where times are integers, and a duration where they are date-times. A duration is not compared "
+        "with a number, and has no sum or average: the condition is an error, and the rule is silent. So a rule passes a test with "
+        "integers, and fails on a stream with date-times. An attribute that a rule assigns such a difference is one, too. `HOURS(…)` of "
+        "a difference is an error in either form. Where the configuration has `time.unit`, times are integers, and only the latter is "
+        "told.",
+        "Write `elapsed(A, B)`, the seconds from A to B in either form. It is a warning.",
+    ),
     ErrorCode(
         "D331",
         "An internal event that nothing reads",

@@ -180,12 +180,14 @@ class ProgramDraft:
 
     - `object_kinds`: the kinds of predicates' objects in known data.
     - `units`: events of units of other languages.
+    - `integer_times`: times are known to be integers.
     """
 
     documents: tuple[Document, ...]
     default_prefixes: Prefixes
     object_kinds: ObjectKinds = field(default_factory=dict)
     units: tuple[UnitEvents, ...] = ()
+    integer_times: bool = False
     files: tuple[DocumentSyntax, ...] = ()
     queries: tuple[QueryDraft, ...] = ()
     rules: tuple[RuleDraft, ...] = ()

@@ -191,6 +191,7 @@ class ConfigFiles:
             UNITS[time.unit],
             Inconsistent(knowledge.inconsistent),
             origin=self._origin(windows, UNITS[time.unit], problems),
+            unit_given="unit" in time.model_fields_set,
             reading=Reading(
                 tuple((path, form) for path, form in graphs if form), self.contexts(knowledge.contexts, ("knowledge", "contexts"), problems)
             ),

@@ -34,6 +34,17 @@ def test_difference_is_shown_as_diff(project: Project) -> None:
     assert failed(project, 'x: ":a"', 'x: ":b"') == "  at 1 Out by R\n-     x: :b\n+     x: :a"
 
 
+def test_number_of_another_type_is_told() -> None:
+    def item(n: str, total: str) -> Item:
+        return Item(1_000_000, "Sum", None, comparable_attributes({"n": n, "total": total}), comparable([("<e:s>", "<e:total>", total)]))
+
+    three, decimal, double = (literal(text, XSD + kind) for text, kind in (("3", "integer"), ("3", "decimal"), ("4.0E0", "double")))
+    note = "  (the same value, another type)"
+    diff = difference([item(three, three)], [item(decimal, decimal)], Clock(), {})
+    assert [line.endswith(note) for line in diff.splitlines()] == [False, False, True, False, True, False, True]
+    assert note not in difference([item(three, three)], [item(double, literal("3"))], Clock(), {})
+
+
 def test_missing_output_fails(project: Project) -> None:
     assert failed(project, "at: 1, event", "at: 2, event").splitlines() == [
         "+ got      at 1 Out by R",
@@ -134,7 +145,7 @@ def test_difference_of_unequal_terms_has_lines(expected: str, got: str) -> None:
 def test_difference_of_datatypes_is_shown(project: Project) -> None:
     project.change("t.yaml", ":a a :A", f":a :v '50'^^<{XSD}decimal>")
     project.change("r.dotr", "?x a :A", "?s :v ?x")
-    assert failed(project, 'x: ":a"', "x: 50") == '  at 1 Out by R\n-     x: 50\n+     x: "50"^^xsd:decimal'
+    assert failed(project, 'x: ":a"', "x: 50") == '  at 1 Out by R\n-     x: 50\n+     x: "50"^^xsd:decimal  (the same value, another type)'
 
 
 def test_blank_nodes_of_several_attributes_are_distinguished(project: Project) -> None:

@@ -5,12 +5,14 @@ Source: ep-sparql.md, sections 3, 4 and 6.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from math import ceil, floor
 from typing import Final, assert_never
 
 from dotr.errors.diagnostics import Diagnostic, Severity, did_you_mean
+from dotr.evaluation.expressions.kinds import TimeForm, length_misuses, time_form
 from dotr.evaluation.expressions.values.datetimes import read_duration
 from dotr.languages.epsparql.codes import TemporalCode
 from dotr.languages.epsparql.text.operands import ChainPlaces, chained
@@ -20,9 +22,12 @@ from dotr.model.places import Span
 from dotr.model.templates import leaves
 from dotr.model.terms import XSD, Variable, is_literal, literal_parts
 from dotr.model.time import Micros, Unit
-from dotr.model.traverse import conjuncts, free_variables
+from dotr.model.traverse import conjuncts, free_variables, subexpressions
+from dotr.syntax import scan
 from dotr.temporal.intervals.patterns import (
     DURATION,
+    END,
+    START,
     Alternatives,
     Chain,
     Combination,
@@ -124,7 +129,7 @@ def _variable_place(place: Span, name: str) -> Span:
 
 
 def _warnings(unit: TemporalQuery, syntax: UnitSyntax) -> Iterator[Diagnostic]:
-    """Warnings of a unit by itself: E403, E405 and E406."""
+    """Warnings of a unit by itself: E403, E405, E406 and E407."""
     operators = list(combinations(unit.where)) if unit.where is not None else []
     for operator in operators:
         if not set(visible_variables(operator.left)) & set(visible_variables(operator.right)):
@@ -135,6 +140,44 @@ def _warnings(unit: TemporalQuery, syntax: UnitSyntax) -> Iterator[Diagnostic]:
         hint = "A policy limits how often an operator uses a solution. Leave it out."
         yield Diagnostic(TemporalCode.POLICY_ALONE, "a POLICY without an operator", syntax.policy_span, hint, Severity.WARNING)
     yield from long_bounds(syntax.places)
+    forms = {START: TimeForm(False), END: TimeForm(False)}
+    if unit.where is not None:
+        yield from _lengths_as_numbers(unit.where, forms, syntax.span)
+    if isinstance(unit.form, SelectedSolutions):
+        yield from _misused_lengths([each for _, each in unit.form.columns if each is not None], forms, syntax.span)
+
+
+_CALLS: Final = {START: r"(?i)getStartTime\s*\(\s*\)", END: r"(?i)getEndTime\s*\(\s*\)"}
+
+
+def _lengths_as_numbers(pattern: IntervalPattern, forms: dict[Variable, TimeForm], span: Span) -> Iterator[Diagnostic]:
+    """Differences of times that a pattern uses as numbers; adds the forms of its variables."""
+    match pattern:
+        case Combination():
+            yield from _lengths_as_numbers(pattern.left, forms, span)
+            yield from _lengths_as_numbers(pattern.right, forms, span)
+            yield from _misused_lengths(pattern.condition, forms, span)
+        case Alternatives(branches):
+            for branch in branches:
+                yield from _lengths_as_numbers(branch, forms, span)
+        case Chain(inner, bindings, filters):
+            yield from _lengths_as_numbers(inner, forms, span)
+            for variable, expression in bindings:
+                if form := time_form(expression, forms, {}):
+                    forms[variable] = form
+            yield from _misused_lengths([*(expression for _, expression in bindings), *filters], forms, span)
+        case _:
+            pass
+
+
+def _misused_lengths(expressions: Iterable[Expression], forms: Mapping[Variable, TimeForm], span: Span) -> Iterator[Diagnostic]:
+    for misuse in (found for each in expressions for found in length_misuses(each, forms, {}, {})):
+        name = next(each.name for each in subexpressions(misuse.length) if isinstance(each, Var) and each.name in forms)
+        at = re.search(_CALLS[name], span.text) if name in _CALLS else None
+        place = (
+            Span(span.document, span.start + at.start(), span.start + at.end()) if at else scan.compared_variable(span, name, "=<>!+-*/")
+        )
+        yield misuse.warning(TemporalCode.LENGTH_AS_NUMBER, place)
 
 
 # Bounds of operators: the greatest distance of solutions that combine, from WITHIN and FILTERs.

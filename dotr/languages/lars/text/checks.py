@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from dotr.errors.diagnostics import Diagnostic, Severity, did_you_mean
+from dotr.evaluation.expressions.kinds import TimeForm, length_misuses, time_form
 from dotr.languages.declarations import declares_nothing_else
 from dotr.languages.lars.codes import LarsCode
 from dotr.languages.lars.model import (
@@ -35,10 +36,12 @@ from dotr.languages.lars.model import (
     slots_of_atom,
 )
 from dotr.languages.lars.text.statements import LarsDraft
-from dotr.model.algebra import Const, Slot
-from dotr.model.datalog import RelationAtom
+from dotr.model.algebra import Const, Expression, Slot, Var
+from dotr.model.datalog import Bind, FilterItem, RelationAtom
 from dotr.model.graphs import components, shortest_path
 from dotr.model.places import Span
+from dotr.model.traverse import subexpressions
+from dotr.syntax import scan
 
 
 def file_problems(file: LarsFile, draft: LarsDraft) -> Iterator[Diagnostic]:
@@ -230,6 +233,28 @@ def file_warnings(file: LarsFile) -> Iterator[Diagnostic]:
             message = f"a window over {name}, which no head puts into the past: of derived atoms {content}"
             hint = f"Conclusions are not remembered. Write the head with AT, {name} AT ?t :- … AT ?t IN …, or REPORT it and read its EVENT."
             yield _warning(LarsCode.FORGOTTEN_CONCLUSIONS, message, literal.window_span, hint)
+    for rule in file.rules:
+        yield from _lengths_as_numbers(rule)
+
+
+def _lengths_as_numbers(rule: LarsRule) -> Iterator[Diagnostic]:
+    """Differences of the times of AT that a rule uses as numbers."""
+    forms = {
+        each.reach.time.name: TimeForm(False)
+        for each in (*rule.literals, *rule.negated)
+        if isinstance(each.reach, At) and isinstance(each.reach.time, Var)
+    }
+    expressions: list[Expression] = []
+    for item in rule.body:
+        if isinstance(item, Bind):
+            expressions.append(item.expression)
+            if form := time_form(item.expression, forms, {}):
+                forms[item.variable] = form
+        elif isinstance(item, FilterItem):
+            expressions.append(item.condition)
+    for misuse in (found for each in expressions for found in length_misuses(each, forms, {}, {})):
+        name = next(each.name for each in subexpressions(misuse.length) if isinstance(each, Var) and each.name in forms)
+        yield misuse.warning(LarsCode.LENGTH_AS_NUMBER, scan.compared_variable(rule.span, name, "=<>!+-*/"))
 
 
 def _is_single(predicate: LarsPredicate) -> bool:

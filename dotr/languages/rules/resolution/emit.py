@@ -1,4 +1,4 @@
-"""Pass 15: emits the rules and shared queries of `dotr.model.rules`; none if there was an error.
+"""Pass 16: emits the rules and shared queries of `dotr.model.rules`; none if there was an error.
 
 The facts of a role have the variables that its query projects, and hidden ones that the rule's
 temporal constraints on the query need. All roles of a rule with the same query have the same
