@@ -23,7 +23,7 @@ from dotr.model.places import Span
 from dotr.model.stream import Fact, FedGraph, Firing, Instant, Reason, fed_stream, stream_name
 from dotr.model.terms import Label, Triple
 from dotr.model.time import LAST_MICRO, Clock, Micros, Unit
-from dotr.runtimes.pipeline.outputs import label_problems
+from dotr.runtimes.pipeline.sections import label_problems
 from dotr.streams.times import parse_time
 from dotr.syntax.rendering import near_streams
 from dotr.syntax.turtle.graphs import Misread, read_graph

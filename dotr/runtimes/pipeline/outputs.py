@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -11,12 +11,10 @@ from typing import assert_never
 
 from dotr.engine.program import CompiledProgram
 from dotr.errors.diagnostics import Diagnostic, Refused, did_you_mean, refuse
-from dotr.model.places import Span
-from dotr.model.terms import Label
 from dotr.runtimes.pipeline.config import Config
 from dotr.runtimes.pipeline.inputs import collect_problems
 from dotr.runtimes.pipeline.output_files import Target
-from dotr.runtimes.pipeline.sections import DeadLetterSection
+from dotr.runtimes.pipeline.sections import DeadLetterSection, label_problems
 from dotr.streams.connectors.kafka.section import kafka_destination
 from dotr.streams.connectors.opening import ChosenEvents, Destination, Output, sent_to
 from dotr.streams.sinks.events import TableFormat, output_format
@@ -57,19 +55,6 @@ def read_outputs(config: Config, problems: list[Diagnostic], *, on_spark: bool) 
             case _:
                 assert_never(section_of_letters)
     return Outputs(tuple(events), dead_letters)
-
-
-def label_problems(names: Sequence[str], labels: Collection[Label], place: Callable[..., Span]) -> Iterator[Diagnostic]:
-    """Problems (C268) of a list `events`: it is empty, or names no event of the program.
-
-    `place` returns the place of the list, or that of a name by its number from 0 on.
-    """
-    if not names:
-        yield Diagnostic("C268", "events is an empty list", place(), "Name a label, or leave events out.")
-    for number, name in enumerate(names):
-        if name not in labels:
-            hint = did_you_mean(name, sorted(labels)) or f"There are {', '.join(sorted(labels)) or 'none'}."
-            yield Diagnostic("C268", f"no event is called {name}", place(number), hint)
 
 
 def chosen_events(config: Config, program: CompiledProgram, problems: list[Diagnostic]) -> list[ChosenEvents | None]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Annotated, Final, Literal, TypeVar
 
@@ -12,6 +12,8 @@ from pydantic import BaseModel, Discriminator, Field, Tag, ValidationError, Vali
 
 from dotr.errors.diagnostics import Diagnostic, Refused, did_you_mean
 from dotr.evaluation.limits import LIMITS
+from dotr.model.places import Span
+from dotr.model.terms import Label
 from dotr.streams.connectors.kafka.section import KafkaTopicSection
 from dotr.streams.connectors.registry import (
     CONNECTORS,
@@ -285,6 +287,19 @@ class InputSection(Section):
 
 SHOW_ATTRIBUTES: Final = frozenset(("ndjson", "csv", "parquet"))
 """The formats of outputs in which the attributes of events stand."""
+
+
+def label_problems(names: Sequence[str], labels: Collection[Label], place: Callable[..., Span]) -> Iterator[Diagnostic]:
+    """Problems (C268) of a list `events`: it is empty, or names no event of the program.
+
+    `place` returns the place of the list, or that of a name by its number from 0 on.
+    """
+    if not names:
+        yield Diagnostic("C268", "events is an empty list", place(), "Name a label, or leave events out.")
+    for number, name in enumerate(names):
+        if name not in labels:
+            hint = did_you_mean(name, sorted(labels)) or f"There are {', '.join(sorted(labels)) or 'none'}."
+            yield Diagnostic("C268", f"no event is called {name}", place(number), hint)
 
 
 class OutputSection(Section):

@@ -28,7 +28,7 @@ from dotr.languages.programs import compile_program
 from dotr.model.algebra import MatchPattern, WindowBlock
 from dotr.model.datalog import DatalogRule
 from dotr.model.places import Span
-from dotr.model.rules import FactSource, Rule
+from dotr.model.rules import FactSource, Once, Rule
 from dotr.model.templates import Cell, CellIri, CellLiteral
 from dotr.model.time import Unit
 from dotr.runtimes.spark.exchange import names as stored_names
@@ -173,7 +173,8 @@ def _rule_classes() -> set[type]:
 
 def test_every_part_of_a_rule_has_a_written_name() -> None:
     found = _rule_classes()
-    assert {kind for kind in found if not issubclass(kind, Enum)} - {FactSource} == set(FORMS)
+    beside_the_digest = {FactSource, Once}  # a change of `once` keeps the state of its rule
+    assert {kind for kind in found if not issubclass(kind, Enum)} - beside_the_digest == set(FORMS)
     assert {member for kind in found if issubclass(kind, Enum) for member in kind} == set(MEMBERS)
 
 
