@@ -64,6 +64,7 @@ class RuleCode(StrEnum):
     NEVER_AS_TYPED = "D320"  # warning of `dotr check`, which reads the data
     UNTIED = "D321"  # warning
     LENGTH_AS_NUMBER = "D326"  # warning
+    ALWAYS_BY_WINDOWS = "D327"  # warning
     UNREAD_INTERNAL = "D331"  # warning of programs with their outputs
 
     # Events over rules.
