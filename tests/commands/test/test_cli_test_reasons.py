@@ -136,6 +136,6 @@ def test_integers_and_decimals_differ(project: Project) -> None:
     ):
         project.write("tests/comfort.yaml", HEAD + f"  - name: stuffy\n    stream: {stream}\n    expect: [ {expect} ]\n")
         out = project.dotr("test", "tests/comfort.yaml").out
-        assert f"+     {line}\n" in out
+        assert f"+     {line}  (the same value, another type)\n" in out
         integer = line.replace('"80"^^xsd:decimal', "80")
         assert f"-     {integer}\n" in out
