@@ -72,6 +72,7 @@ class RuleCode(StrEnum):
     NOT_ALSO = "D324"  # warning
     EVERY_EVENT_KEPT = "D325"  # warning
     LENGTH_AS_NUMBER = "D326"  # warning
+    ALWAYS_BY_WINDOWS = "D327"  # warning
     UNREAD_INTERNAL = "D331"  # warning of programs with their outputs
 
     # Events over rules.

@@ -132,7 +132,7 @@ def run_case(test: LoadedTest, number: int) -> Outcome:
         from dotr.commands.test.reasons import unanswered_stream_note
 
         notes += unanswered_stream_note(test.program, case, test.static_facts, test.file.expected_prefixes)
-    if case.clock.dated:
+    if case.clock.dated and not result.passed:
         notes += [str(each) for each in with_form_of_times(filter(is_of_form, test.program.warnings), dated=True)]
     findings = () if result.passed else tuple(_findings(test, number, result))
     return Outcome(test.file.path, case.name, case.line, findings, tuple(notes), seconds=time.perf_counter() - started)

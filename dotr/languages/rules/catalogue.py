@@ -319,7 +319,8 @@ RULES: tuple[ErrorCode, ...] = (
     _rule(
         "D313",
         "A condition never holds",
-        "The condition is a constant, or conditions joined by `&&` exclude each other for all data.",
+        "The condition is a constant, conditions joined by `&&` exclude each other for all data, or the windows of the clauses exclude it: "
+        "`elapsed(Off, On) > 10` where On is before Off.",
         "Remove one, or join them by `||`.",
     ),
     _rule(
@@ -418,6 +419,13 @@ RULES: tuple[ErrorCode, ...] = (
         "a difference is an error in either form. Where the configuration has `time.unit`, times are integers, and only the latter is "
         "told.",
         "Write `elapsed(A, B)`, the seconds from A to B in either form. It is a warning.",
+    ),
+    _rule(
+        "D327",
+        "The windows make a comparison of times always hold",
+        "The windows of the clauses say how far apart two events are, so the comparison of `elapsed(A, B)`, or of the sign of a "
+        "difference of their times, holds for all that they admit. Where it never holds, D313 says so.",
+        "Exchange the labels if the other order is meant; else leave the comparison out. It is a warning.",
     ),
     ErrorCode(
         "D331",

@@ -136,3 +136,49 @@ def test_units_warn_unless_times_are_integers(name: str, text: str, code: str) -
     for unit_given in (False, True):
         spec = ProgramSpec((Document(name, text),), prefixes={"": "http://example.org/"}, unit_given=unit_given)
         assert [each.code for each in compile_program(spec).warnings if each.code == code] == ([] if unit_given else [code])
+
+
+QUERIES = "".join(f"query {name} = [ SELECT ?x {{ ?x :{name} ?y }} ]\n" for name in "ABC")
+WINDOWS = """rule R define R = [ ?x a :R ]
+from A {delay}
+and last B [ FILTER(?x = A.?x) ] within {window} from A
+and last C [ FILTER(?x = A.?x) ] within [1 s, 2 s] from B
+if {condition}
+with R.?x = A.?x
+"""
+
+
+@pytest.mark.parametrize(
+    ("condition", "window", "delay", "expected"),
+    [
+        ("elapsed(B, A) > 0", "9 s", "", "D327"),
+        ("elapsed(A, B) > 5", "9 s", "", "D313"),
+        ("elapsed(A, B) < 5", "9 s", "", "D327"),
+        ("10 > elapsed(C, A)", "(0, 7 s]", "", "D327"),
+        ("elapsed(C, A) > 11", "(0, 9 s]", "", "D313"),
+        ("elapsed(C, A) > 10.5", "(0, 9 s]", "", ""),
+        ("elapsed(C, B) >= 1", "9 s", "", "D327"),
+        ("elapsed(C, C) > 0", "9 s", "", "D313"),
+        ("time(A) - time(B) >= 0", "9 s", "", "D327"),
+        ("time(A) - time(B) < 0", "9 s", "", "D313"),
+        ("elapsed(B, A) > 5", "9 s", "", ""),
+        ("elapsed(B, A) > 0", "[0, 9 s]", "", ""),
+        ("elapsed(B, A) > 0", "[0, 9 s]", "delayed by 5 s", ""),
+        ("elapsed(A, B) > 5", "[0, 9 s]", "delayed by 5 s", "D313"),
+        ("elapsed(B, A) > 0", "[6 s, 9 s]", "delayed by 5 s", "D327"),
+        ("elapsed(B, A) > 0 || A.?x = :a", "9 s", "", ""),
+        ("elapsed(B, A) = 10", "9 s", "", "D313"),
+        ("elapsed(B, A) != 10", "9 s", "", "D327"),
+    ],
+)
+def test_windows_decide(condition: str, window: str, delay: str, expected: str) -> None:
+    text = "PREFIX : <http://example.org/>\n" + QUERIES + WINDOWS.format(condition=condition, window=window, delay=delay)
+    found = compile_rules([Document("r.dotr", text)], {})
+    assert not found.errors, found.errors
+    assert [each.code for each in found.diagnostics if each.code in ("D313", "D327")] == ([expected] if expected else [])
+
+
+def test_exchanged_labels_are_proposed() -> None:
+    text = "PREFIX : <http://example.org/>\n" + QUERIES + WINDOWS.format(condition="elapsed(A, B) > 5", window="9 s", delay="")
+    (found,) = [each for each in compile_rules([Document("r.dotr", text)], {}).diagnostics if each.code == "D313"]
+    assert found.hint.endswith("Did you mean elapsed(B, A)?")

@@ -4,14 +4,18 @@ Before: `if time(Off) - time(On) > 10`. After: the same rule, and a warning at `
 the difference of two date-times is a duration, which has no order with a number.
 Idea: the form of an expression is a time, the length between two times, or neither
 (`evaluation/expressions/kinds.py`); the forms of the attributes of events are a least fixpoint.
+The windows bound the distance of two events: `elapsed(Off, On) > 10` never holds where On is
+before Off.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from decimal import Decimal
 from typing import Final
 
 from dotr.errors.diagnostics import Diagnostic
+from dotr.evaluation.expressions.functions import ELAPSED
 from dotr.evaluation.expressions.kinds import (
     ANYTHING,
     Forms,
@@ -23,21 +27,23 @@ from dotr.evaluation.expressions.kinds import (
     time_form,
     with_form_of_times,
 )
+from dotr.evaluation.expressions.values.terms import EXACT_TYPES, read
 from dotr.languages.codes import RuleCode
 from dotr.languages.rules.lints.conditions import NUMERIC_AGGREGATES
-from dotr.languages.rules.lints.unsatisfiable import Conjunct, first_atom, span_of
-from dotr.languages.rules.program import ProgramDraft, RoleDraft, RoleOrigin, RuleDraft, event_reads
-from dotr.languages.rules.syntax import AggregateSyntax, ByLabel
-from dotr.model.algebra import Attribute
+from dotr.languages.rules.lints.unsatisfiable import MIRRORED, Conjunct, first_atom, span_of, split
+from dotr.languages.rules.program import ProgramDraft, RoleDraft, RoleOrigin, RuleDraft, event_reads, warning
+from dotr.languages.rules.syntax import AggregateSyntax, ByLabel, WindowSyntax
+from dotr.model.algebra import Attribute, Call, Const, TimeOf
 from dotr.model.graphs import least_fixpoint
 from dotr.model.terms import Label, Variable
+from dotr.model.time import Micros, Unit
 
 _OF_ONE: Final = frozenset({"min", "max"})
 _EventForms = Mapping[Label, Forms]
 
 
 def check_time_differences(program: ProgramDraft) -> ProgramDraft:
-    """Report the warning D326, in programs without errors."""
+    """Report the warnings D313 of times, D326 and D327, in programs without errors."""
     if not program.is_error_free:
         return program
     events = _event_forms(program)
@@ -88,6 +94,7 @@ def _rule_problems(rule: RuleDraft, events: _EventForms) -> Iterator[Diagnostic]
             conjuncts += [Conjunct(each, role.syntax.filters) for each in role.filters]
         for conjunct in conjuncts:
             yield from _misused(conjunct, own, bound, {})
+            yield from _decided(conjunct, rule)
     for clause in rule.syntax.clauses:
         if isinstance(clause, AggregateSyntax) and clause.argument is not None and clause.function.text.lower() in NUMERIC_AGGREGATES:
             argument = Attribute(clause.event.label.text, clause.argument[1].text)
@@ -105,8 +112,90 @@ def _rule_problems(rule: RuleDraft, events: _EventForms) -> Iterator[Diagnostic]
     for expression, text in texts:
         if expression is not None and text is not None:
             yield from _misused(Conjunct(expression, text), aggregates, bound, kinds)
+    if rule.condition is not None and rule.syntax.condition is not None:
+        yield from _decided(Conjunct(rule.condition, rule.syntax.condition), rule)
 
 
 def _misused(conjunct: Conjunct, own: Forms, bound: _EventForms, kinds: Mapping[Variable, TermKinds]) -> Iterator[Diagnostic]:
     for misuse in length_misuses(conjunct.expression, own, bound, kinds):
         yield misuse.warning(RuleCode.LENGTH_AS_NUMBER, span_of(conjunct, first_atom(misuse.length)))
+
+
+def _length(rule: RuleDraft, start: Label, end: Label) -> tuple[Micros, Micros] | None:
+    """The least and the greatest length in µs from an event to another; None if it is not known.
+
+    With `from Off delayed by 5 min and last On within [2 min, 9 min] from Off`, the length from On
+    to Off is from -3 to 4 min. Clauses that both labels are counted from cancel out.
+    """
+    positions, paths = rule.positions, []
+    for label in (start, end):
+        path: list[tuple[Label, Micros, Micros]] = []
+        while position := positions[label]:
+            role = rule.roles[position]
+            if not isinstance(role.scope, WindowSyntax) or role.interval is None:
+                return None
+            reference = rule.roles[positions[role.scope.reference.text]]
+            least, greatest = role.interval.bounds
+            path.append((label, least - reference.delay, greatest - reference.delay))
+            label = reference.label.text
+        paths.append(path)
+    first, second = paths
+    while first and second and first[-1] == second[-1]:
+        first.pop()
+        second.pop()
+    return sum(low for _, low, _ in first) - sum(high for _, _, high in second), sum(h for _, _, h in first) - sum(w for _, w, _ in second)
+
+
+def _decided(conjunct: Conjunct, rule: RuleDraft) -> Iterator[Diagnostic]:
+    """Comparisons of the length between two events that hold always, or never, by the windows."""
+    for part in split(conjunct):
+        match part.expression:
+            case Call(operator, (Call() as length, Const(term))) if operator in MIRRORED:
+                pass
+            case Call(mirrored, (Const(term), Call() as length)) if mirrored in MIRRORED:
+                operator = MIRRORED[mirrored]
+            case _:
+                continue
+        number = read(term)
+        match length:
+            case Call(function, (TimeOf(start), TimeOf(end), *_)) if function == ELAPSED and type(number) in EXACT_TYPES:
+                text, exchanged = f"elapsed({start}, {end})", f"elapsed({end}, {start})"
+            case Call("-", (TimeOf(end), TimeOf(start))) if number == 0:
+                text, exchanged = f"time({end}) - time({start})", f"time({start}) - time({end})"
+            case _:
+                continue
+        found = _length(rule, start, end)
+        if found is None:
+            continue
+        least, greatest = found
+        bound = Decimal(number) * Unit.SECOND.value  # type: ignore[arg-type]
+        holds = _always(operator, least, greatest, bound)
+        if holds is None:
+            continue
+        message = f"the windows make this {'hold always' if holds else 'never hold'}"
+        hint = f"{text} is from {_seconds(least)} to {_seconds(greatest)} s here."
+        if _always(operator, -greatest, -least, bound) is None:
+            hint += f" Did you mean {exchanged}?"
+        code = RuleCode.ALWAYS_BY_WINDOWS if holds else RuleCode.NEVER_HOLDS
+        yield warning(code, message, span_of(part, TimeOf(start)), hint)
+
+
+def _seconds(micros: Micros) -> str:
+    return f"{micros / Unit.SECOND.value:.6f}".rstrip("0").rstrip(".")
+
+
+def _always(operator: str, least: Micros, greatest: Micros, bound: Decimal) -> bool | None:
+    """Whether all values from `least` to `greatest` are in a relation to a bound, or none; else
+    None.
+
+    >>> [_always(">", *values, Decimal(0)) for values in ((1, 5), (-5, 0), (-1, 1))]
+    [True, False, None]
+    """
+    match operator:
+        case ">" | "<=":
+            above, below = least > bound, greatest <= bound
+        case ">=" | "<":
+            above, below = least >= bound, greatest < bound
+        case _:
+            above, below = least > bound or greatest < bound, least == greatest == bound
+    return None if not above and not below else above == (operator in (">", ">=", "!="))

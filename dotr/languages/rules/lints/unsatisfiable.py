@@ -91,7 +91,7 @@ def first_atom(expression: Expression) -> ComparedTerm | None:
     return next((each for each in subexpressions(expression) if isinstance(each, ComparedTerm)), None)
 
 
-_MIRRORED: Final = {"=": "=", "!=": "!=", "<": ">", ">": "<", "<=": ">=", ">=": "<="}
+MIRRORED: Final = {"=": "=", "!=": "!=", "<": ">", ">": "<", "<=": ">=", ">=": "<="}
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,11 +132,11 @@ def _comparison(conjunct: Conjunct) -> _Comparison | None:
         ):
             if repr(a) <= repr(b):
                 return _Comparison(a, operator, b, conjunct)
-            return _Comparison(b, _MIRRORED[operator], a, conjunct)
+            return _Comparison(b, MIRRORED[operator], a, conjunct)
         case Call(("=" | "<" | "<=" | ">" | ">=") as operator, (Var() | Attribute() | TimeOf() as atom, Const() as term)):
             return _Comparison(atom, operator, term, conjunct)
         case Call(("=" | "<" | "<=" | ">" | ">=") as operator, (Const() as term, Var() | Attribute() | TimeOf() as atom)):
-            return _Comparison(atom, _MIRRORED[operator], term, conjunct)
+            return _Comparison(atom, MIRRORED[operator], term, conjunct)
         case _:
             return None
 
