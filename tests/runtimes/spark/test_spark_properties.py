@@ -65,7 +65,7 @@ def groups(features: Features, runs: int) -> list[tuple[list[ProgramText], list[
     """For each run some programs and a stream, over which each of them has some output, and not too much; one at least has timers,
     where rules may look beyond their instant."""
     found: list[tuple[list[ProgramText], list[Element]]] = []
-    waiting = deque(drawn(24 * runs, 1, features))
+    waiting = deque(drawn(48 * runs, 1, features))
     for _ in range(runs):
         chosen: list[ProgramText] = []
         timed = False
