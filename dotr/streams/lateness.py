@@ -13,12 +13,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Final, NamedTuple
 
-from dotr.evaluation.expressions.values.times import format_time
 from dotr.model.stream import DeadLetter, Element, Reason
 from dotr.model.time import LAST_MICRO, Clock, Micros
 from dotr.streams.records import InputFile, Record, SourcedElement
 from dotr.streams.times import date_times_in
-from dotr.syntax.rendering import duration_text
 
 
 class TimeFilter:
@@ -167,6 +165,9 @@ class Lateness:
         return record.dead_letter(file, reason, self._reason_text(time, reason, Clock(file.unit, dated)))
 
     def _reason_text(self, time: Micros, reason: Reason, clock: Clock) -> str:
+        from dotr.evaluation.expressions.values.times import format_time  # a planner without dead letters needs no expressions
+        from dotr.syntax.rendering import duration_text
+
         if reason is Reason.IDLE:
             return "its instant had closed while its input was declared idle"
         if reason is Reason.SECOND:

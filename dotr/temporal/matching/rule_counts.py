@@ -20,12 +20,11 @@ from itertools import accumulate
 from operator import add
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
-from dotr.evaluation.expressions.kinds import TermKind, kinds_text, term_kind
 from dotr.model.terms import Term
 from dotr.model.time import Micros
-from dotr.temporal.matching.events import StoredEvent
 
 if TYPE_CHECKING:  # totals are read by processes that match no rule
+    from dotr.temporal.matching.events import StoredEvent
     from dotr.temporal.matching.rule_search import TableRow
 
 FirstError: TypeAlias = tuple[bool, Micros, int, str]
@@ -111,6 +110,8 @@ class ConditionError(NamedTuple):
         >>> ConditionError(0, 1, (0, 0, ()), ("<e:a>", '"n/a"')).reason
         '"n/a" is text'
         """
+        from dotr.evaluation.expressions.kinds import TermKind, kinds_text, term_kind
+
         kinds = [None if term is None else term_kind(term) for term in self.terms]
         for wanted in (TermKind.STRING, None):
             if wanted in kinds:

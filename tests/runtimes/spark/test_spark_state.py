@@ -18,7 +18,7 @@ pytestmark = pytest.mark.spark
 AGAIN = """
 query Reading = [ SELECT ?key ?v WHERE { ?key :value ?v } ]
 rule Again define Again = [ [] :of ?key ; :rose ?rose ] from Reading
-and last Reading as Old [ FILTER(?key = Reading.?key) ] within 1 d from Reading
+and last 1 Reading as Old [ FILTER(?key = Reading.?key) ] within 1 d from Reading
 with Again.?key = Reading.?key, Again.?rose = Reading.?v - Old.?v
 """
 SAME = """

@@ -485,7 +485,7 @@ class RuleMatcherEmitter(CandidateEmitter):
             if not self.ends_now(place, clause.scope):
                 last = f"None if c{place}[-1][0] <= high{place} else bisect(c{place}, (high{place} + 1,))"
             self.line(f"s{place} = c{place}[bisect(c{place}, (low{place},)):{last}]")
-            picks = self.exact or self.sizes_travel or bool(constraints.tests)
+            picks, errs = self.exact or self.sizes_travel or bool(constraints.tests), False
             if not self.exact:
                 self.limit_branches(place, f"len(s{place})", None)
             if picks:
@@ -495,11 +495,11 @@ class RuleMatcherEmitter(CandidateEmitter):
                     self.line(f"t{place}, o{place}, v{place} = e{place}")
                     self.skip_rejected(place, clause, constraints)
                     self.line(f"picked{place}.append(e{place})")
-                if errs:
-                    self.end_branch(place, constraints, f"not picked{place}", errs=errs)
             if self.exact:
                 self.count_candidates(place, Mode.FIRST)
                 self.limit_branches(place, f"len(picked{place})", None)
+            if errs:
+                self.end_branch(place, constraints, f"not picked{place}", errs=errs)
             self.note_size(place)
             if self.takes_all(place, clause, constraints):
                 self.emit_all_matches(place, constraints)
