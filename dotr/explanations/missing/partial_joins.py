@@ -31,6 +31,7 @@ from dotr.model.algebra import (
     Const,
     Expression,
     Filter,
+    Group,
     Join,
     Link,
     MatchPattern,
@@ -260,8 +261,9 @@ def _passed(pattern: Pattern, of_part: Callable[[Part], int]) -> int:
     EXISTS.
     """
     parts = joined_parts(pattern)
-    if parts == [pattern]:  # a WINDOW block counts nothing
-        parts = [] if isinstance(pattern, WindowBlock) else [*subpatterns(pattern)[:1]]
+    if parts == [pattern]:  # a WINDOW block counts nothing, nor does what is aggregated as a whole, which may have no solution
+        counts_nothing = isinstance(pattern, WindowBlock) or (isinstance(pattern, Group) and not pattern.keys)
+        parts = [] if counts_nothing else [*subpatterns(pattern)[:1]]
     return sum(map(of_part, parts)) + (len(pattern.conditions) if isinstance(pattern, Filter) else 0)
 
 
