@@ -44,6 +44,7 @@ from dotr.model.time import Clock, Micros
 from dotr.temporal.layout.keys import bucket
 from dotr.temporal.layout.layers import Layer, Layout, PlacedRule, Port, lay_out
 from dotr.temporal.layout.retention import lookbacks, roles
+from dotr.temporal.layout.stages import HeldFirings
 from dotr.temporal.matching.event_store import EventTest
 from dotr.temporal.matching.events import StoredEvent
 from dotr.temporal.matching.matcher.emitter import event_test
@@ -459,7 +460,8 @@ def merge_blocks(layer: Layer, parts: Iterable[MovedState], passed: Micros | Non
 
     def union(logs: Iterable[Sequence[EventBlock]], port: int, *, is_kept: bool) -> list[EventBlock]:
         tie_order = None if is_kept else partial(tie_key, layer.ports[port].attributes)
-        block = united([block for log in logs for block in log], tie_order, overlap=not is_kept)
+        is_in_one_part = is_kept or isinstance(layer.ports[port].stream, HeldFirings)  # firings of one time have no ordinals
+        block = united([block for log in logs for block in log], tie_order, overlap=not is_in_one_part)
         return [block] if block.times else []
 
     return MovedState(

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from dotr import Session
 from dotr.engine.program import CompiledProgram
 from dotr.engine.spec import ProgramSpec
 from dotr.engine.state.migration import StateFate, StateMigrator, merge_parts, state_change
@@ -16,6 +17,7 @@ from dotr.engine.state.schema import StateSchema, knowledge_digests, state_schem
 from dotr.languages.programs import compile_program
 from dotr.model.places import Document
 from dotr.model.stream import Element, Firing, output_order
+from dotr.model.terms import XSD
 from dotr.model.time import LAST_MICRO, Clock, Micros
 from dotr.temporal.matching.state import StateSnapshot
 from tests.support.properties import examples
@@ -362,3 +364,14 @@ and last Reading as Old [ FILTER(?room = R.?room) ] within 10 s from R with Seld
     assert [firing.time // S for firing in fired] == fires_at
     before_it = max(time for time in (0, 1, 2, 5) if time < fires_at[0])
     assert fired[0].attributes[0] == ("old", f'"{before_it}"')
+
+
+def test_firings_of_one_moment_are_kept_by_their_keys() -> None:
+    """Firings have no ordinals: two of one time are two, whatever rule stands beside."""
+    before = program([SELDOM.format(2), "rule Later define Later = [ :x :of ?room ] from Reading as R with Later.?room = R.?room"])
+    session = Session(before)
+    both = [(f"_:{room}", "<http://e/room>", f"<http://e/{room}>") for room in "rs"]
+    both += [(f"_:{room}", "<http://e/value>", f'"3"^^<{XSD}integer>') for room in "rs"]
+    assert sum(event.rule == "Seldom" for event in session.advance(1, tuple(both))) == 2
+    restored = Session.restored(program([SELDOM.format(2)]), session.save())
+    assert restored.advance(2, tuple(both)) == []
