@@ -137,7 +137,7 @@ MANY_STANDING: Final = 8
 
 
 class PortNeeds(NamedTuple):
-    """What rules need of a port: all events for `whole` µs (None: not all of any time), and of each
+    """The needs of rules at a port: all events for `whole` µs (None: not all of any time), and of each
     key the newest."""
 
     whole: Micros | None
@@ -399,7 +399,7 @@ def _retention(ports: int, rules: Sequence[PlacedRule]) -> tuple[Micros | None, 
 
 
 def _needs(ports: int, rules: Sequence[PlacedRule]) -> tuple[PortNeeds, ...]:
-    """What the rules of a layer need of the events of each port."""
+    """The needs of the rules of a layer at each port."""
     whole: dict[int, Micros] = {}
     newest: list[dict[tuple[object, object], Standing]] = [{} for _ in range(ports)]
     for placed in rules:

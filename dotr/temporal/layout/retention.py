@@ -98,7 +98,7 @@ def longest_chain(rule: Rule, clause: Clause) -> tuple[Clause, ...]:
 
 
 class Standing(NamedTuple):
-    """What a clause needs that an older event of a key can never answer: `keys` are the attributes
+    """The needs of a clause that the newest event of a key answers: `keys` are the attributes
     of an event that its equalities read, `own` its conditions on an event alone, and events are
     read for `far` µs.
     """
@@ -109,7 +109,7 @@ class Standing(NamedTuple):
 
 
 def standing(rule: Rule, clause: Clause) -> Standing | None:
-    """What a clause needs of each key, if the newest event of a key answers it; None for a clause
+    """The needs of a clause of each key, if the newest event answers them; None for a clause
     that needs every event of its window.
 
     The newest is enough for `last` and `not` from the anchor at distance 0, whose constraints are

@@ -185,8 +185,8 @@ def _seconds(micros: Micros) -> str:
 
 
 def _always(operator: str, least: Micros, greatest: Micros, bound: Decimal) -> bool | None:
-    """Whether all values from `least` to `greatest` are in a relation to a bound, or none; else
-    None.
+    """True where all values from `least` to `greatest` are in a relation to a bound, False where
+    none is; else None.
 
     >>> [_always(">", *values, Decimal(0)) for values in ((1, 5), (-5, 0), (-1, 1))]
     [True, False, None]
