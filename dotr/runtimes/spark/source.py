@@ -61,7 +61,11 @@ def _cuts(job: Job, start: Offset, until: Micros, is_stopped: Callable[[], bool]
 
 
 class _PlanAhead:
-    """A thread that plans cuts from an offset on, a few more than a batch needs."""
+    """A thread that plans cuts from an offset on, a few more than a batch needs.
+
+    The planner makes the thread after all else that it imports late: of two threads that import
+    modules of one package, one may find a module without its names (Python ends a deadlock so).
+    """
 
     def __init__(self, job: Job, start: Offset) -> None:
         self.offset = start
@@ -134,9 +138,9 @@ class InstantsReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             return self._live_offset(offset)
         if self._ahead is None or self._ahead.offset != offset:
             self.stop()
-            self._ahead = _PlanAhead(self._job, offset)
             if self._job.topics:
                 self._watch_topics(offset)
+            self._ahead = _PlanAhead(self._job, offset)
         cuts: list[Cut] = []
         while len(cuts) < self._job.tasks and not (cuts and cuts[-1].time == LAST_MICRO):
             cuts.append(self._ahead.next())

@@ -131,3 +131,25 @@ def test_batch_of_dead_letters_alone_is_repeated(tmp_path: Path, monkeypatch: py
     after, until, closed, ranges = json.loads(task.text)
     assert (after, until, closed, [each[:6] for each in ranges]) == (9, 9, 9, [[1, 4, 4, 20, 6, 6]])
     assert ranges[0][-1] == ["k", "t", 0, 10, []]
+
+
+def test_thread_of_the_planner_starts_after_the_watch_of_topics(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both import modules late; of two threads that import those of one package, one may find a module without its names."""
+    from pyspark.sql.streaming.datasource import ReadMaxRows
+
+    from dotr.runtimes.spark import source
+    from dotr.runtimes.spark.planning.planned_topics import PlannedTopics
+
+    topics_of(PLAIN, tmp_path)
+    order: list[str] = []
+
+    def planned(*_: object) -> object:
+        order.append("thread")
+        raise InterruptedError
+
+    monkeypatch.setattr(source, "_PlanAhead", planned)
+    monkeypatch.setattr(PlannedTopics, "watch", lambda _: order.append("watch"))
+    job = job_of(PLAIN, tmp_path)
+    with pytest.raises(InterruptedError):
+        InstantsReader(job).latestOffset(Offset.start(len(job.inputs)).to_json(), ReadMaxRows(1))
+    assert order == ["watch", "thread"]

@@ -70,7 +70,7 @@ def test_what_is_consumed_needs_the_older_ones() -> None:
 @pytest.mark.parametrize("at_once", [1, 2])
 def test_a_session_keeps_events_in_proportion_to_the_keys(window: str, at_once: int, tmp_path: Path) -> None:
     """Also where elements of two keys come at a time; a saved session goes on."""
-    older = {id(each) for each in gc.get_objects() if isinstance(each, State)}
+    older = {id(each) for each in gc.get_objects() if type(each) is State}
     rules = tmp_path / "r.dotr"
     rules.write_text(f"{HEAD}from R and last R as B [ FILTER(?s = R.?s) ] {window} with Out.?s = R.?s, Out.?v = B.?v, Out.?t = time(B)")
     program, chosen, last = Program.load(rules=rules), random.Random(1), dict[int, tuple[int, int]]()
@@ -85,7 +85,7 @@ def test_a_session_keeps_events_in_proportion_to_the_keys(window: str, at_once: 
             sizes.append(len(session.save()))
             session = Session.restored(program, session.save())
     assert max(sizes) < 20_000  # of all events 100,000
-    states = [each for each in gc.get_objects() if isinstance(each, State) and id(each) not in older]
+    states = [each for each in gc.get_objects() if type(each) is State and id(each) not in older]
     assert max(map(len, states)) <= 2 * (10 + at_once) + SLACK
 
 
