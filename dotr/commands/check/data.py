@@ -29,6 +29,7 @@ from dotr.model.time import UNITS, Clock, Unit
 from dotr.runtimes.pipeline.config import Config
 from dotr.runtimes.pipeline.inputs import Inputs, bounded_topics, read_inputs
 from dotr.runtimes.pipeline.sections import InputSection
+from dotr.streams.times import other_unit
 from dotr.syntax import scan
 from dotr.syntax.rendering import duration_text, term_text
 from dotr.syntax.turtle.parser import parse_template
@@ -157,8 +158,8 @@ class _CheckedInput:
         if sample.late or sample.repeated:
             yield self._of_lateness()
         if sample.far.count:
-            message = f"integer times lie beyond the year 3000, as seconds ({sample.far.first})"
-            yield self._warning("I106", message, "If they are milliseconds, write time: { unit: ms }")
+            told, hint = other_unit(sample.far_unit, UNITS[self._unit], mapped=self.section.map is not None)
+            yield self._warning("I106", f"integer times {told} ({sample.far.first})", hint)
         yield from self._of_zones()
         yield from self._of_ties()
         for predicate, texts in sorted(sample.texts.items()):

@@ -22,7 +22,8 @@ from dotr.streams.formats.json.map import JsonNumber
 from dotr.streams.formats.json.records import DECODER
 from dotr.streams.formats.lines import open_lines
 from dotr.streams.records import START
-from dotr.streams.times import has_zone, time_parser
+from dotr.streams.time_formats import time_parser
+from dotr.streams.times import has_zone
 
 SAMPLE: Final = 1_000
 """Records that are read for the guesses."""

@@ -41,13 +41,14 @@ INPUTS: tuple[ErrorCode, ...] = (
     ),
     ErrorCode(
         "I106",
-        "Integer times beyond the year 3000",
-        "Integers are seconds unless `time` has another unit, and the first time of the input, in seconds, is after the year 3000. "
-        "So its integers are probably milliseconds. The run continues with the times unchanged.",
-        "Write `time: { unit: ms }`, or `us` for microseconds.",
+        "Integer times of another unit",
+        "Integers are seconds unless `time` has another unit. The first time of the input lies between 1990 and 2100 if it is read in "
+        "another unit: seconds, milliseconds, microseconds or nanoseconds since 1970. The run continues with the times unchanged.",
+        "Write `time: { unit: ms }`, or for an input with a map `time_format: unix_ms`: its numbers are then date-times.",
         ShownMessage(
-            "I106 warning: an integer time of input a lies beyond the year 3000, as seconds: 1406879400000 (a.ndjson:1)\n"
-            "If they are milliseconds, write time: { unit: ms }"
+            "I106 warning: integer times of input a look like milliseconds since 1970, and are read as seconds: 1406879400000 "
+            "(a.ndjson:1)\n"
+            "If they are, write time: { unit: ms }."
         ),
     ),
     ErrorCode(

@@ -142,7 +142,38 @@ def test_number_after_a_time_is_not_its_fraction(cars: Project) -> None:
 
 def test_integers_that_look_like_milliseconds(cars: Project) -> None:
     cars.write("cars.csv", "at,speed,road\n1709276400,12,A1\n1709276400000,12,A1\n")
-    assert warnings(cars) == ["input cars: integer times lie beyond the year 3000, as seconds (cars.csv:3)"]
+    assert warnings(cars) == ["input cars: integer times look like milliseconds since 1970, and are read as seconds (cars.csv:3)"]
+
+
+@pytest.mark.parametrize(
+    ("unit", "time", "read", "form"),
+    [
+        ("s", 1709276400_000_000_000, "nanoseconds since 1970, and are read as seconds", "unix_ns for this input."),
+        ("us", 1709276400_000_000_000, "nanoseconds since 1970, and are read as microseconds", "unix_ns for this input."),
+        ("ms", 1709276400, "seconds since 1970, and are read as milliseconds", "unix for this input, or time: { unit: s } for all."),
+        ("h", 1709276400, "seconds since 1970, and are read as hours", "unix for this input, or time: { unit: s } for all."),
+        ("ms", 1709276400_000, "", ""),
+        ("s", 12, "", ""),
+        ("d", 19_000, "", ""),
+    ],
+)
+def test_integers_that_look_like_another_unit(cars: Project, unit: str, time: int, read: str, form: str) -> None:
+    cars.write("cars.csv", f"at,speed,road\n{time},12,A1\n{time},12,A1\n")
+    cars.write("c.yaml", CONFIG.replace("rules:", f"time: {{ unit: {unit} }}\nrules:"))
+    told = cars.dotr("check", "--data", "c.yaml").err
+    assert (f"integer times look like {read} (cars.csv:2)" in told) == bool(read) == ("I106" in told)
+    assert f"If they are, write time_format: {form}" in told or not form
+
+
+def test_numbers_since_1970_and_times_of_several_cells_are_date_times(cars: Project) -> None:
+    cars.change("c.yaml", "time: at", "time: at\n    time_format: unix_ms")
+    cars.write("cars.csv", "at,speed,road\n1709276400000,12,A1\n1709276400250.5,12,A1\n")
+    answer = cars.dotr("check", "--data", "c.yaml")
+    assert ", from 2024-03-01T07:00:00Z to 2024-03-01T07:00:00.2505Z; " in answer.out
+    assert "warning" not in answer.err.partition("checked")[0]
+    cars.change("c.yaml", "time: at\n    time_format: unix_ms", 'time: "{at} {speed}:00"')
+    cars.write("cars.csv", "at,speed,road\n2024-03-01,12,A1\n2024-03-01,13,A1\n")
+    assert warnings(cars) == ["input cars: its times have no zone (cars.csv:2)"]
 
 
 def test_unreadable_records_are_counted(cars: Project) -> None:
