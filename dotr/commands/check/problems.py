@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Final, TypeAlias
 
 from dotr.commands.check.allowed import AllowedWarnings, entry_spans, unknown_names
-from dotr.commands.check.data import check_data, objects_of_graphs, objects_of_inputs
+from dotr.commands.check.data import check_data, check_lists_of_times, objects_of_graphs, objects_of_inputs
 from dotr.commands.check.misspelt_names import StreamTexts, misspelt_names, texts_of_inputs
 from dotr.commands.check.retained_state import RetainedState, shown_prefixes, state
 from dotr.commands.test.cases import read_cases, uncompared_events, unplaced_elements, wrong_lists_of_events
@@ -253,6 +253,8 @@ def _check_yaml(
             checked = check_data(config, compile_program(spec, config.cache_policy()), data.records)
             every = [*with_form_of_times(every, checked.dated), *allowed.kept(checked.warnings, comments)]
             data.lines.extend(checked.lines)
+        elif data and not _errors(every):
+            every += allowed.kept(check_lists_of_times(config), comments)
         if not _errors(every):
             allowed.judge(comments, with_data=True)
         accepted_here = [d for d in every if d.severity is Severity.WARNING and d.code in config.settings.report.accept]

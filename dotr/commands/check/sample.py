@@ -6,9 +6,9 @@ import re
 import time
 from collections import Counter
 from collections.abc import Callable, Generator, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice
-from typing import Final
+from typing import Final, NamedTuple
 
 from dotr.engine.stream_terms import MOST_TERMS, StreamTerms
 from dotr.model.stream import Element, Reason
@@ -284,3 +284,58 @@ def _waiting_records(feed: StandardInput, most: int, sleep: Callable[[float], No
 def place_of(file: InputFile, record: Record) -> str:
     """The file and line of a record, for messages."""
     return f"{file.path}:{record.line}"
+
+
+# The entries of a list of times, and columns with times of day, each read alone.
+
+
+class TimeUse(NamedTuple):
+    """An entry of `time`, read alone: the number of records that have it, of those `looked` at, and
+    the first text of it that is a time of day (empty: none)."""
+
+    written: str
+    present: int
+    looked: int
+    clock: str
+
+
+def time_uses(files: Sequence[InputFile], entries: Sequence[str], most: int) -> list[TimeUse]:
+    """How the first records of files would be read with each entry as `time`; without those that are
+    no rows or objects, whatever their time."""
+    uses = []
+    for entry in entries:
+        present, looked, clock, left = 0, 0, "", most
+        for file in files:
+            assert file.map is not None
+            with Reader(replace(file, map=replace(file.map, time=entry)), elements=False) as reader:
+                for record in islice(reader.records(), left):
+                    left -= 1
+                    if record.time is None and not _OF_TIME.search(record.why):
+                        continue
+                    looked += 1
+                    present += record.time is not None or not _NOT_THERE.search(record.why)
+                    found = None if clock or record.time is not None else _CLOCK.search(record.why)
+                    clock = found[1] if found else clock
+        uses.append(TimeUse(entry, present, looked, clock))
+    return uses
+
+
+_OF_TIME: Final = re.compile(r"(?:^|: )(?:its time, |it has no )")
+_NOT_THERE: Final = re.compile(r"(?:^|: )it has no |: it is empty$")
+_CLOCK: Final = re.compile(r": '?([0-9]{1,2}(?P<m>[:.h])[0-9]{2}(?:(?P=m)[0-9]{2}(?:[.,][0-9]{1,9})?)?(?: ?[AaPp][Mm])?)'? is n")
+"""The text of a time of day, in the reason why it is no time."""
+
+
+def clock_format(text: str) -> str:
+    """The format of a time of day.
+
+    >>> clock_format("18.00.00"), clock_format("7:05:09,25"), clock_format("07h30"), clock_format("7:30 pm")
+    ('%H.%M.%S', '%H:%M:%S,%f', '%Hh%M', '%I:%M %p')
+    """
+    half = text[-1] in "mM"
+    _, mark, _, *rest = re.split(r"([:.h])", text.rstrip("aApPmM ").replace(",", ".,", 1))
+    form = f"{'%I' if half else '%H'}{mark}%M"
+    if rest:
+        form += f"{rest[0]}%S"
+        form += "" if len(rest) < 3 else ",%f" if rest[3].startswith(",") else ".%f"
+    return form + (" %p" if half and " " in text else "%p" if half else "")

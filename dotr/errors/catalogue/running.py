@@ -203,6 +203,28 @@ INPUTS: tuple[ErrorCode, ...] = (
         ),
     ),
     ErrorCode(
+        "I124",
+        "A list of times of which an entry never counts",
+        "Of a list of times the first that is in a record counts. Here an entry is in every record that was read, so that the next one "
+        "never counts, or the next one is a time of day: as `[Date, Time]` all records of a day would be at midnight. "
+        "`dotr check` warns of it, `dotr check --data` refuses it.",
+        "Write a date and its time of day as one text, or leave out what never counts.",
+        ShownMessage(
+            "air.yaml:5:43: I124 time is the first of a list that is there: Date is there in every record (24), and Time is a time of day "
+            '(18.00.00)\nDate and time of day are one text: time: "{Date} {Time}".'
+        ),
+    ),
+    ErrorCode(
+        "I125",
+        "Records that share the midnights of their days",
+        "The times of the first records are dates alone, several records have each of them, and another column has times of day.",
+        "Put the two together, as the message shows; or accept it: `report: { accept: [I125] }`.",
+        ShownMessage(
+            "air.yaml:5:43: I125 warning: input air: 24 records of each day share the time 00:00, beside a column Time\n"
+            'Write time: "{Date} {Time}" and time_format: "%d/%m/%Y %H.%M.%S".'
+        ),
+    ),
+    ErrorCode(
         "I201",
         "The output exists already",
         "A run never mixes its output with that of an older run.",

@@ -76,6 +76,22 @@ def _path_of(key: str, text: str) -> JsonPath:
     return path
 
 
+def member_paths(spec: InputFile) -> list[str]:
+    """The paths of the members beside the time, in the first object of a file; none with `each`."""
+    assert spec.map is not None
+    steps = _path_of("time", str(spec.map.time)).steps[:-1]
+    with closing(open_lines(spec.path, START)) as lines:
+        first = next(_found(lines, spec, START, False, EVERY_TIME, None), None)
+    try:
+        value: Any = None if first is None or spec.map.each else DECODER.decode(first.raw.decode().removeprefix(_BOM))
+    except ValueError:
+        return []
+    for step in steps:
+        value = _at(value, step)
+    before = str(spec.map.time).rpartition(".")[0]
+    return [f"{before}.{name}" if before else name for name in value if name.isidentifier()] if isinstance(value, dict) else []
+
+
 def records(lines: BinaryIO, spec: InputFile, position: Position, elements: bool, time_filter: TimeFilter = EVERY_TIME) -> Iterator[Record]:
     """Records from a position on; `elements`: with the elements of those that pass
     `time_filter`."""
