@@ -15,7 +15,7 @@ from functools import lru_cache
 from typing import Final, TypeAlias
 
 from dotr.errors.diagnostics import Diagnostic, Refused, did_you_mean
-from dotr.evaluation.codegen.tree import Assign
+from dotr.evaluation.codegen.tree import Assign, CodeNode
 from dotr.evaluation.codegen.triples import TermCode, TripleCode, compile_triples, return_triples
 from dotr.model.places import Span
 from dotr.model.templates import Blank, Template, leaves
@@ -23,6 +23,7 @@ from dotr.model.terms import Triple
 from dotr.model.time import Micros, Unit
 from dotr.streams.formats.map_terms import MapTerms, cell_term, columns_of, comma_cell_term
 from dotr.streams.formats.maps import NUMBER, column_name, no_time, parsed_map, time_cells
+from dotr.streams.formats.typed_cells import CellSettings, typed_cells, typed_code, typed_variable
 from dotr.streams.records import InputFile, Message
 from dotr.streams.times import ParseTime
 from dotr.syntax.turtle.graphs import number_blanks
@@ -94,11 +95,12 @@ def compile_map(file: InputFile, header: Sequence[str]) -> MakeRow:
     <BLANKLINE>
     """
     assert file.map is not None
-    return _compiled(parsed_map(file).template, tuple(header), file.map.decimal)
+    template = parsed_map(file).template
+    return _compiled(template, tuple(header), file.map.decimal, CellSettings.of(file, template))
 
 
 @lru_cache(256)
-def _compiled(template: Template, header: tuple[str, ...], decimal: str) -> MakeRow:
+def _compiled(template: Template, header: tuple[str, ...], decimal: str, settings: CellSettings) -> MakeRow:
     places = {NUMBER: len(header), **{column: number for number, column in enumerate(header)}}
     position = {cell: places[column_name(cell)] for cell in columns_of(template)}
     used = sorted(set(position.values()))
@@ -110,8 +112,11 @@ def _compiled(template: Template, header: tuple[str, ...], decimal: str) -> Make
 
     whole_cell = comma_cell_term if decimal == "," else cell_term
     terms = MapTerms(lambda column: f"c{position[column]}", lambda variable: variable, blank, whole_cell)
+    terms.typed = lambda cell: typed_variable(f"c{position[cell.column]}", cell)
     triples: list[TripleCode] = [(terms.code(s), terms.code(p), terms.code(o)) for s, p, o in template.triples]
-    cells_used = [Assign(f"c{number}", f"row[{number}]") for number in used]
+    cells_used: list[CodeNode] = [Assign(f"c{number}", f"row[{number}]") for number in used]
+    for cell in dict.fromkeys(cell for triple in template.triples for slot in triple for cell in typed_cells(slot)):
+        cells_used += typed_code(cell, f"c{position[cell.column]}", settings, terms.names)
     names = {**terms.names, "numbered": number_blanks}
     return compile_triples("map", "row", [*cells_used, *return_triples(triples, "numbered({})" if blanks else "{}")], names)
 
