@@ -211,7 +211,10 @@ class _ObjectReader:
                     raise ValueError("it is no JSON object")
                 if time is None:
                     path = self._time
-                    time = self._first_time(item, message, sent) if path is None else self._micros(message if path.from_message else item)
+                    if path is None:
+                        time = self._first_time(item, message, sent)
+                    else:
+                        time = self._micros(message if path.from_message else item, path, self._time_text)
                 is_wanted = elements and self._lowest < time <= self._until
                 if time > self.greatest:
                     self.greatest = time
@@ -254,19 +257,17 @@ class _ObjectReader:
                 continue
             values = [_value_at(message if path.from_message else item, path) for path in paths]
             if None not in values:
-                return self._parsed(_joined(text, values), text.written)
+                return self._micros(_joined(text, values), _ITSELF, text.written)
         raise ValueError(f"it has no time: {no_time([text for text, _ in self._times])}")
 
-    def _micros(self, item: Any) -> Micros:
-        """The time of an item in µs since 1970; raises ValueError with the reason."""
-        assert self._time is not None
-        value = _value_at(item, self._time)
+    def _micros(self, item: Any, path: JsonPath, written: str) -> Micros:
+        """The time of an item in µs since 1970, by a path that is written so; raises ValueError with
+        the reason."""
+        value = item
+        for step in path.steps:
+            value = _at(value, step)
         if value is None:
-            raise ValueError(f"it has no {self._time_text}")
-        return self._parsed(value, self._time_text)
-
-    def _parsed(self, value: Any, written: str) -> Micros:
-        """The time of a value in µs since 1970; `written` names the value. Raises ValueError."""
+            raise ValueError(f"it has no {written}")
         if isinstance(value, bool) or not isinstance(value, str):
             raise ValueError(f"its time, {written}, is neither text nor a number")
         if not value.isascii():
@@ -277,6 +278,9 @@ class _ObjectReader:
             return self._parse(str(value), self._unit)
         except ValueError as error:
             raise ValueError(f"its time, {written}: {error}") from None
+
+
+_ITSELF: Final = JsonPath(())
 
 
 def _value_at(value: Any, path: JsonPath) -> Any:
