@@ -157,7 +157,7 @@ def check_input(file: InputFile, place: Span | None = None, *, sent: bool = Fals
     if file.format is Format.PARQUET:
         checks.append(lambda: parsed_map(file))
         if file.path:
-            checks.append(lambda: parquet.check_file(file, place))
+            checks.append(lambda: parquet.records(None, file, place=place))
     if file.format is Format.JSON:
         checks.append(lambda: json_records.check_paths(file, place, sent=sent))
     for check in checks:
