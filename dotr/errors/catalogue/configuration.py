@@ -250,9 +250,9 @@ CONFIGURATION: tuple[ErrorCode, ...] = (
     ),
     ErrorCode(
         "C226",
-        "A library for a broker, a server or a comparison is not installed",
-        "Kafka, MQTT, HTTP and `dotr kb compare` need a Python package each, which is an extra of dotr: `dotr[kafka]`, `dotr[mqtt]`, "
-        "`dotr[http]`, `dotr[owlrl]`.",
+        "A library for a broker, a server, a format or a comparison is not installed",
+        "Kafka, MQTT, HTTP, Parquet and `dotr kb compare` need a Python package each, which is an extra of dotr: `dotr[kafka]`, "
+        "`dotr[mqtt]`, `dotr[http]`, `dotr[parquet]`, `dotr[owlrl]`.",
         "Install the extra that the message names.",
         ShownMessage("C226 HTTP needs the Python package aiohttp, which is not installed\npip install 'dotr[http]'"),
     ),
