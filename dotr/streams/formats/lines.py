@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import os
-import sys
 import zlib
 from collections.abc import Iterator
 from functools import lru_cache, partial
@@ -31,6 +30,7 @@ BOM: Final = b"\xef\xbb\xbf"
 LINE_END: Final = ord("\n")
 
 _BUFFER: Final = 1 << 16
+_ENDLESS: Final = 1 << 62
 
 
 def open_lines(path: str, position: Position, place: Span | None = None, size: int | None = None) -> BinaryIO:
@@ -71,14 +71,14 @@ class _FirstBytes(io.FileIO):
     def __init__(self, path: str, size: int | None) -> None:
         super().__init__(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK))  # a pipe is not waited for
         status = os.fstat(self.fileno())
-        self._size = (status.st_size if size is None else size) if S_ISREG(status.st_mode) else sys.maxsize
+        self._size = (status.st_size if size is None else size) if S_ISREG(status.st_mode) else _ENDLESS
 
     def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
         left = self._size - self.tell()
         return super().readinto(buffer if len(buffer) <= left else buffer[: max(0, left)]) or 0
 
     def readall(self) -> bytes:
-        return super().read(max(0, self._size - self.tell())) or b""
+        return super().readall() if self._size == _ENDLESS else super().read(max(0, self._size - self.tell())) or b""
 
 
 def bounded_lines(lines: BinaryIO, limit: int) -> Iterator[bytes]:
