@@ -101,7 +101,8 @@ def _table(path: str, beginning: bytes) -> Sample:
         return Sample(
             {"format": "text"}, {"$value": values}, len(values), {"$value": "value"}, (f"{path} is text: each line is an element.",)
         )
-    at = next(number for number, (_, row) in enumerate(rows) if number >= bool(declared) and len(row) in (width, max(2, width - 1)))
+    fitting = (number for number, (_, row) in enumerate(rows) if number >= bool(declared) and len(row) in (width, max(2, width - 1)))
+    at = next(fitting, 0)
     before, header = rows[at]
     following = [row for _, row in rows[at + 1 :]]
     is_short = len(header) < width

@@ -17,41 +17,14 @@ from dotr.commands.new.sample import Cells, Sample
 from dotr.model.time import Micros, Unit
 from dotr.streams.times import has_zone, time_parser
 
-_CLOCKS: Final = (
-    "%H:%M:%S",
-    "%H:%M",
-    "%H:%M:%S.%f",
-    "%H.%M.%S",
-    "%I:%M:%S %p",
-    "%I:%M %p",
-)
-_DATES: Final = (
-    "%Y-%m-%d",
-    "%d.%m.%Y",
-    "%d/%m/%Y",
-    "%m/%d/%Y",
-    "%Y/%m/%d",
-    "%d-%m-%Y",
-    "%Y%m%d",
-    "%d.%m.%y",
-    "%d/%m/%y",
-    "%m/%d/%y",
-    "%d-%b-%Y",
-    "%d %b %Y",
-    "%b %d, %Y",
-)
+_CLOCKS: Final = ("%H:%M:%S", "%H:%M", "%H:%M:%S.%f", "%H.%M.%S", "%I:%M:%S %p", "%I:%M %p")
+_WITH_DOTS_OR_DASHES: Final = ("%Y-%m-%d", "%d.%m.%Y", "%d-%m-%Y", "%d.%m.%y", "%d-%b-%Y")
+_DATES: Final = (*_WITH_DOTS_OR_DASHES, "%d/%m/%Y", "%m/%d/%Y", "%Y/%m/%d", "%d/%m/%y", "%m/%d/%y", "%Y%m%d", "%d %b %Y")
 _FORMS: Final = (
     *(f"{date} {clock}" for date in _DATES for clock in _CLOCKS),
-    "%Y%m%d%H%M%S",
-    "%Y%m%d%H%M",
-    "%Y%m%dT%H%M%S",
-    "%Y%m%dT%H%M%S%z",
-    *(f"{date} %H:%M:%S{behind}" for date in _DATES[:5] for behind in (" %z", " UTC", ".%f %z", ".%f UTC")),
-    "%d/%b/%Y:%H:%M:%S %z",
-    "%a, %d %b %Y %H:%M:%S %z",
-    "%a, %d %b %Y %H:%M:%S GMT",
-    "%a %b %d %H:%M:%S %Y",
-    *_DATES,
+    *("%Y%m%d%H%M%S", "%Y%m%d%H%M", "%Y%m%dT%H%M%S", "%Y%m%dT%H%M%S%z", "%d/%b/%Y:%H:%M:%S %z", "%a %b %d %H:%M:%S %Y"),
+    *(f"{date} %H:%M:%S{behind}" for date in _DATES for behind in (" %z", " UTC", ".%f %z", ".%f UTC")),
+    *("%a, %d %b %Y %H:%M:%S %z", "%a, %d %b %Y %H:%M:%S GMT", *_DATES),
 )
 _ACCESS: Final = "[%d/%b/%Y:%H:%M:%S"
 _PARTS: Final = (
@@ -206,7 +179,7 @@ def _of_numbers(cell: str, values: Sequence[Any], *, named: bool) -> TimeGuess |
 
 def _micros(value: Any, factor: int) -> Micros | None:
     text = str(value)
-    return int(Decimal(text) * 1_000_000 // factor) if _NUMBER.fullmatch(text) else None
+    return int(Decimal(text) * 1_000_000 // factor) if _NUMBER.fullmatch(text) and abs(float(text)) < 1e20 else None
 
 
 def _form_of(texts: Sequence[str], forms: Sequence[str]) -> str | None:

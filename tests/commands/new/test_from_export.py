@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import random
 from collections.abc import Mapping
+from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -200,3 +202,36 @@ def test_a_file_without_times_says_why(tmp_path: Path, content: str, message: st
     [told] = raised.value.diagnostics
     assert message in told.message
     assert hint in told.hint
+
+
+PIECES = (
+    b'"',
+    b"{",
+    b"[[",
+    b"\n\n",
+    b",,",
+    b";",
+    b"#",
+    b"$",
+    b"\0",
+    b"\xff",
+    b"null",
+    b"1e999",
+    b"9" * 400,
+    b"sep=;\n",
+    "é".encode(),
+    b"PAR1",
+)
+
+
+def test_a_damaged_file_is_guessed_or_refused(tmp_path: Path) -> None:
+    chance = random.Random(7)
+    contents = [case.values[0] for case in (*TABLES, *OBJECTS)]
+    for _ in range(150):
+        content = chance.choice(contents)
+        text = bytearray(content if isinstance(content, bytes) else (content if isinstance(content, str) else json.dumps(content)).encode())
+        for _ in range(chance.randrange(5)):
+            at = chance.randrange(len(text) + 1)
+            text[at : at + chance.randrange(30)] = chance.choice(PIECES) * chance.randrange(3)
+        with suppress(Refused):
+            guessed(tmp_path, bytes(text))
