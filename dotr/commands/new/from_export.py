@@ -7,12 +7,13 @@ its test has the file's first records, and the first one for which the rule fire
 
 from __future__ import annotations
 
+import glob
 import json
 import os
 import re
 import unicodedata
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import accumulate, islice
 from pathlib import Path
 from typing import Any, Final
@@ -26,10 +27,10 @@ from dotr.errors.diagnostics import refuse
 from dotr.evaluation.expressions.values.times import format_time
 from dotr.languages.programs import compile_program
 from dotr.model.places import Document
-from dotr.model.stream import Element
+from dotr.model.stream import Element, Reason
 from dotr.model.terms import WELL_KNOWN, Prefixes, Triple
 from dotr.model.time import UNITS, Clock, Micros
-from dotr.runtimes.pipeline.config import Config, ConfigFiles
+from dotr.runtimes.pipeline.config import Config, ConfigFiles, glob_files
 from dotr.runtimes.pipeline.inputs import file_of_input
 from dotr.runtimes.pipeline.sections import Settings, schema, validated
 from dotr.streams.formats.reading import Reader, check_input
@@ -99,21 +100,28 @@ def project_from_export(folder: str, export: str, name: str) -> ExportProject:
 
     Args:
         folder: the folder of the project.
-        export: the path of a file of CSV, JSON, Parquet or text.
+        export: the path of a file of CSV, JSON, Parquet or text, or a glob of files of one form, whose
+            names are mapped too.
         name: the name of the pipeline, which is that of the namespace too.
 
     Raises:
         Refused: the file cannot be read, is of another kind, or has no time.
     """
-    guessed = guess(export)
+    paths = glob_files(export) if glob.has_magic(export) and not os.path.exists(export) else [export]
+    guessed = guess(paths[0] if paths else export)
+    if len(paths) > 1:
+        own = ValueGuess("$stem", "$stem", "file", (), numeric=False, distinct=len(paths))
+        told = f"It is the first of {len(paths)} files, whose names are mapped as :file."
+        guessed = replace(guessed, values=(own, *guessed.values), sentences=(*guessed.sentences, told))
     prefixes = {"": f"http://example.org/{re.sub('[^A-Za-z0-9-]+', '-', name).strip('-') or 'data'}#"}
     values = guessed.values[:_MOST_VALUES]
     if not values:
         raise refuse("C308", f"{export} has nothing but times", None, "Name a file with values.")
     mapped = f"{guessed.subject} {' ; '.join(f':{value.predicate} {{{value.cell}}}' for value in values)} ."
     settings = {"path": os.path.relpath(export, folder), **guessed.settings, "map": mapped}
-    records = _records(_config(guessed, settings, prefixes, name), folder, export)
-    elements = [record.element for record in records if record.element is not None]
+    found = _records(_config(guessed, settings, prefixes, name), folder, paths)
+    records = [(path, record) for path, records in found.items() for record in records]
+    elements = [record.element for _, record in records if record.element is not None]
     if not elements:
         raise refuse("C308", f"no record of {export} can be read as guessed", None, "Write the configuration by hand: docs/inputs.md.")
     watched = next((value for value in values if value.numeric and len(set(value.numbers)) > 1), None)
@@ -123,8 +131,10 @@ def project_from_export(folder: str, export: str, name: str) -> ExportProject:
     unit = UNITS[guessed.time.unit]
     program = compile_program(ProgramSpec((Document("rules.dotr", rule),), prefixes=prefixes, unit=unit))
     clock = Clock(unit, not guessed.time.integers)
-    times = [record.judged_time for record in records if record.judged_time is not None]
-    behind = max(latest - time for latest, time in zip(accumulate(times, max), times, strict=True))
+    behind = 0  # in a file that is an input of its own
+    for each in found.values():
+        times = [record.judged_time for record in each if record.judged_time is not None]
+        behind = max([behind, *(latest - time for latest, time in zip(accumulate(times, max), times, strict=True))])
     lateness = {"lateness": f"{-(-behind // 1_000_000)} s"} if behind else {}
     files = {
         "config.yaml": _config(guessed, settings | lateness, prefixes, name),
@@ -135,23 +145,30 @@ def project_from_export(folder: str, export: str, name: str) -> ExportProject:
     sentences = list(guessed.sentences)
     if behind:
         sentences.append(f"Records are not in the order of time: the latest comes {behind / 1_000_000:g} s behind (lateness).")
-    broken = [record for record in records if record.element is None]
+    broken = [
+        f"{path}:{record.line}: {record.why}" for path, record in records if record.element is None and record.reason is not Reason.EMPTY
+    ]
     if broken:
-        first = f"{export}:{broken[0].line}: {broken[0].why}"
-        sentences.append(f"{len(broken):,} of the first {len(records):,} records cannot be read and become dead letters (first: {first}).")
+        sentences.append(
+            f"{len(broken):,} of the first {len(records):,} records cannot be read and become dead letters (first: {broken[0]})."
+        )
     condition = f"{watched.predicate} is above {_threshold(watched)}" if watched.numeric else f"{watched.predicate} is there"
     return ExportProject(files, (*sentences, f"The rule {rule_name} fires where {condition}."))
 
 
-def _records(config: str, folder: str, export: str) -> list[Record]:
-    """The first records of an export, as the configuration reads them."""
+def _records(config: str, folder: str, paths: Sequence[str]) -> dict[str, list[Record]]:
+    """The first records of each file of an export, as the configuration reads them."""
     tree = read_tree(Document(os.path.join(folder, "config.yaml"), config))
     settings = validated(Settings, tree.data, tree)
-    file = file_of_input(Config(settings, ConfigFiles(tree, Path(folder), frozenset())), settings.input[0].name, export)
-    assert file is not None
-    check_input(file)
-    with Reader(file) as reader:
-        return list(islice(reader.records(), _READ))
+    read = Config(settings, ConfigFiles(tree, Path(folder)))
+    found: dict[str, list[Record]] = {}
+    for path in paths:
+        file = file_of_input(read, settings.input[0].name, path)
+        assert file is not None
+        check_input(file)
+        with Reader(file) as reader:
+            found[path] = list(islice(reader.records(), _READ // len(paths) + 1))
+    return found
 
 
 def _input_name(export: str) -> str:
@@ -184,11 +201,12 @@ def _rule(guessed: ExportGuess, watched: ValueGuess, name: str, values: Sequence
     assignments = ",\n     ".join(f"{name}.?{variable} = {_LABEL}.?{variable}" for variable in own)
     condition = f" [ FILTER(?{watched.predicate} > {_threshold(watched)}) ]" if watched.numeric else ""
     words = f"{watched.name} is above {_threshold(watched)}." if watched.numeric else f"{watched.name} is there."
+    words = " ".join(re.sub(r'["\\]', "'", words).split())
     declared = "".join(f"PREFIX {prefix}: <{iri}>\n" for prefix, iri in prefixes.items())
     return f"""{declared}
 query {_LABEL} = [ SELECT {" ".join(f"?{variable}" for variable in own)} WHERE {{ {node} {patterns} }} ]
 
-rule {name} "{words.replace('"', "'")}"
+rule {name} "{words}"
 define {name} = [ dotr_id a :{name} ; {properties} ]
 from {_LABEL}{condition}
 with {assignments}
@@ -219,7 +237,7 @@ def _yaml(value: object) -> str:
     >>> print(_yaml('a "b"'))
     "a \\"b\\""
     """
-    return json.dumps(value, ensure_ascii=False)
+    return re.sub("[\x7f-\x9f\u2028\u2029\ufeff]", lambda found: f"\\u{ord(found[0]):04x}", json.dumps(value, ensure_ascii=False))
 
 
 def _test(program: CompiledProgram, elements: Sequence[Element], clock: Clock, prefixes: Prefixes, rule_name: str) -> str:
@@ -286,17 +304,20 @@ def guess(path: str) -> ExportGuess:
 def _chosen(path: str, samples: list[Sample]) -> tuple[Sample, TimeGuess]:
     """The sample that has times, and its time: the whole objects of a file of many, else the first
     list whose items have times."""
-    timed = [(sample, time) for sample in samples if sample.count and (time := time_of(sample)) and 2 * time.count >= sample.count]
+    found = [(sample, time) for sample in samples if (time := time_of(sample))]
+    timed = [each for each in found if 2 * each[1].count >= each[0].count]
     whole = [each for each in timed if "each" not in each[0].settings]
     items = [each for each in timed if "each" in each[0].settings and not each[1].is_around]
     around = [each for each in timed if each[1].is_around and each[0].count > 1]
     for chosen in (whole, items, around) if samples[0].count > 1 else (items, around, whole):
         if chosen:
             return chosen[0]
+    if found:  # few records have a time
+        return max(found, key=lambda each: each[1].count)
     sample = samples[0]
     names = {cell: sample.names.get(cell, cell) for cell in sample.cells}
     if sample.settings["format"] == "text":
-        hint = "A line of text has no time beside it. A broker's message has one (time: $timestamp, or $received): docs/inputs.md."
+        hint = "A line of text is one value, without a time beside it; messages have one ($timestamp, $received): docs/inputs.md."
         raise refuse("C308", f"{path} has no rows of several columns", None, hint)
     reasons = [f"{names[cell]}: {_reason(column)}" for cell, column in list(sample.cells.items())[:_SHOWN]]
     shown = ", ".join(list(names.values())[:_SHOWN])
@@ -329,6 +350,9 @@ def _values(columns: Mapping[str, list[Any]], sample: Sample) -> list[ValueGuess
             count += 1
             predicate = f"{base}{count}"
         predicates[predicate] = None
+        if cell.endswith("[]") and not cell.startswith("^."):  # of a list each item is a value, and none is the record's
+            values.append(ValueGuess(cell, name, predicate, (), numeric=False, distinct=1))
+            continue
         numbers = [_number(value, comma=comma) for value in found]
         known = [number for number in numbers if number is not None]
         numeric = 2 * len(known) >= len(found) and bool(known)

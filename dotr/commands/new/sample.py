@@ -265,7 +265,8 @@ def _sample(settings: Mapping[str, object], records: Sequence[Mapping[str, Any]]
 
 
 def _scalars(value: Any, before: str) -> Iterator[tuple[str, Any]]:
-    """The paths that lead from an object, or a list of values, to a value, and the values."""
+    """The paths that lead from an object, or a list of values, to a value or a list of values, and
+    these."""
     steps = value.items() if isinstance(value, dict) else [(f"[{number}]", each) for number, each in enumerate(value)]
     for name, member in steps:
         path = before + (_quoted(name) if isinstance(value, dict) else name)
@@ -273,6 +274,8 @@ def _scalars(value: Any, before: str) -> Iterator[tuple[str, Any]]:
             yield from _scalars(member, path + ".")
         elif isinstance(member, (str, bool)) and "{" not in name and "}" not in name:
             yield path, member
+        elif member and isinstance(member, list) and not before.startswith("^.") and all(isinstance(each, str | bool) for each in member):
+            yield f"{path}[]", member
 
 
 def _quoted(name: str) -> str:

@@ -169,6 +169,11 @@ def test_types_are_written_where_a_cell_does_not_fit(tmp_path: Path) -> None:
     assert mapped(guessed(tmp_path, states)) == {"state": "state:decimal?", "n": "n:decimal", "v": "v", "s": "s"}
 
 
+def test_each_item_of_a_list_of_values_is_mapped(tmp_path: Path) -> None:
+    content = [{"t": at, "tags": ["a", "b"][: n % 3], "v": n, "none": [], "mixed": [1, {}]} for n, at in enumerate(MINUTES)]
+    assert mapped(guessed(tmp_path, content)) == {"v": "v", "tags": "tags[]"}
+
+
 def test_what_is_around_the_items_is_mapped_and_what_is_left_out_is_told(tmp_path: Path) -> None:
     content = logs()
     content["resourceLogs"][0]["resource"]["attributes"] = [{"key": "a"}]
@@ -192,7 +197,7 @@ def test_parquet(tmp_path: Path) -> None:
     ("content", "message", "hint"),
     [
         ("a,b\n1,x\n2,y\n", "has no column of times: a, b", "a: 1 is outside of the years 1980 to 2100; b: 'x' is no date-time."),
-        ("21.5\nON\n", "has no rows of several columns", "A line of text has no time beside it."),
+        ("21.5\nON\n", "has no rows of several columns", "without a time beside it"),
         ('[{"bn": "urn:a:", "bt": 1.7e9, "v": 1}, {"v": 2, "t": 60}]', "is SenML whose base names or base times", "RFC 8428"),
     ],
 )
