@@ -419,10 +419,14 @@ CONFIGURATION: tuple[ErrorCode, ...] = (
     ErrorCode(
         "C308",
         "A project cannot be made of that file",
-        "`dotr new DIR --from FILE` reads the first records of a CSV or JSON file, and needs a column or member of times "
+        "`dotr new DIR --from FILE` reads the first records of a file of CSV, JSON, Parquet or text, and needs a column or member of times "
         "and at least one value.",
         "Name another file, or write the configuration by hand (docs/inputs.md).",
-        ShownMessage("C308 readings.csv has no column of times: sensor, value\nWrite the configuration by hand: docs/inputs.md."),
+        ShownMessage(
+            "C308 readings.csv has no column of times: sensor, value\n"
+            "sensor: 'hall' is no date-time; value: 21.5 is outside of the years 1980 to 2100. "
+            "Write the configuration by hand: docs/inputs.md."
+        ),
     ),
     ErrorCode(
         "C319",

@@ -56,17 +56,7 @@ def records(
             (I104), a path is wrong (T107, T108), or pyarrow is not installed (C226).
     """
     assert spec.map is not None
-    try:
-        from pyarrow import ArrowException
-        from pyarrow.parquet import ParquetFile
-
-        opened = ParquetFile(spec.path)
-    except ImportError:
-        reason = "Parquet needs the Python package pyarrow, which is not installed"
-        raise refuse("C226", reason, place, "pip install 'dotr[parquet]'") from None
-    except (ArrowException, OSError) as error:
-        reason = getattr(error, "strerror", None) or str(error).partition("\n")[0]
-        raise refuse("I101", f"cannot read {spec.path} as Parquet: {reason}", place, "Is it a complete Parquet file?") from None
+    opened = _opened(spec.path, place)
     names = opened.schema_arrow.names
     depth = 1 + max(map(_depth, opened.schema_arrow.types), default=0)
     if depth > spec.nesting:
@@ -77,6 +67,26 @@ def records(
     numbers = RecordNumbers(position.offset)
     reader = ObjectReader(spec, time_filter, numbers, frozenset(names))
     return _records(opened, spec, elements, reader, numbers, time_filter)
+
+
+def _opened(path: str, place: Span | None) -> Any:
+    try:
+        from pyarrow import ArrowException
+        from pyarrow.parquet import ParquetFile
+
+        return ParquetFile(path)
+    except ImportError:
+        reason = "Parquet needs the Python package pyarrow, which is not installed"
+        raise refuse("C226", reason, place, "pip install 'dotr[parquet]'") from None
+    except (ArrowException, OSError) as error:
+        reason = getattr(error, "strerror", None) or str(error).partition("\n")[0]
+        raise refuse("I101", f"cannot read {path} as Parquet: {reason}", place, "Is it a complete Parquet file?") from None
+
+
+def rows_of(path: str) -> Iterator[dict[str, Any]]:
+    """The rows of a file as objects of typed values; raises `Refused` as `records` does."""
+    with _opened(path, None) as opened:
+        yield from _rows(opened, 0, None)
 
 
 def _column(cell: str, names: list[str]) -> str:
