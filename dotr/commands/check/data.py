@@ -154,7 +154,7 @@ class _CheckedInput:
 
     def _counted(self, number: int) -> str:
         """A number of records, with the noun."""
-        return f"{number:,} {'row' if self.section.format == 'csv' else 'record'}{'' if number == 1 else 's'}"
+        return f"{number:,} {'row' if self.section.format in ('csv', 'parquet') else 'record'}{'' if number == 1 else 's'}"
 
     @property
     def _lateness(self) -> str:
@@ -213,7 +213,7 @@ class _CheckedInput:
         zoned, zoneless = self.sample.zoned, self.sample.zoneless
         if not zoneless.count:
             return
-        if self.section.format in ("csv", "json"):
+        if self.section.format in ("csv", "json", "parquet"):
             hint = "Name their zone, as in time_zone: Europe/Berlin or time_zone: UTC; without it they are read as UTC."
         else:
             hint = "They are read as UTC; write the zone into the times, as in 2024-03-01T07:00:00Z or …+01:00."
@@ -259,7 +259,7 @@ class _CheckedInput:
             return self._warning("I108", message, hint, "map")
         if self.section.format == "csv":
             return self._warning("I108", message, f"Write its cell in the map without quotes, as in {{column}}; {cast}", "map")
-        if self.section.format == "json":
+        if self.section.format in ("json", "parquet"):
             return self._warning("I108", message, f'Write its cell in the map with a type, as in "{{path}}"^^xsd:decimal; {cast}', "map")
         return self._warning("I108", message, f"Write it without quotes in the data; {cast}")
 
@@ -335,8 +335,11 @@ def _midnights(config: Config, number: int, files: Sequence[InputFile], sample: 
     form = section.time_format or ""
     if map_ is None or not isinstance(section.time, str) or map_.is_dated != bool(form) or not date_form(form) or set(form) & set("HIM"):
         return
-    is_csv = section.format == "csv"
-    names = [written_name(name) for name in header_of(files[0])[0]] if is_csv else member_paths(files[0])
+    names = list[str]()
+    if section.format == "csv":
+        names = [written_name(name) for name in header_of(files[0])[0]]
+    elif section.format == "json":
+        names = member_paths(files[0])
     days = len(sample.times)
     if not days or sample.count < 2 * days:
         return

@@ -18,7 +18,7 @@ from dotr.streams.formats.maps import time_cells
 from dotr.streams.records import SENT_TIMES, ElementMap, GraphSettings, SentTime, Times
 from dotr.syntax.turtle.graphs import parser_message
 
-_MAPPED: Final = ("csv", "json")
+_MAPPED: Final = ("csv", "json", "parquet")
 _GRAPHS: Final = ("turtle", "ntriples", "jsonld", "trig", "nquads")
 _KEYS: Final[Mapping[str, tuple[str, ...]]] = {
     "time": (*_MAPPED, *_GRAPHS),
@@ -48,7 +48,7 @@ _SENT_TIMES: Final[Mapping[SentTime, tuple[str, ...]]] = {
 
 
 def element_map(config: Config, section: InputSection, number: int) -> ElementMap | None:
-    """The map of a CSV or JSON input; None for other formats. Raises `Refused` where keys are
+    """The map of a CSV, JSON or Parquet input; None for other formats. Raises `Refused` where keys are
     missing, or belong to another format.
     """
     place = config.span("input", number)
@@ -57,7 +57,7 @@ def element_map(config: Config, section: InputSection, number: int) -> ElementMa
     if section.format not in _MAPPED:
         return None
     if section.time is None or section.map is None:
-        place_of_time, unit = ("COLUMN names the column", "a row") if section.format == "csv" else ("PATH names the member", "an object")
+        place_of_time, unit = ("COLUMN names the column", "a row") if section.format != "json" else ("PATH names the member", "an object")
         needed = {
             "time": f"time: {place_of_time} that holds the time.",
             "map": f'map: "[] a :Report ; :speed {{{place_of_time.split()[0]}}} ." makes {unit} a graph.',
@@ -102,9 +102,12 @@ def _misplaced_keys(config: Config, section: InputSection, number: int) -> Itera
                 "time", f"a message has no {time}", did_you_mean(time, names) or f"Times of a transport are {' and '.join(names)}."
             )
     if not (section.time is None or isinstance(section.time, str) or section.format in _MAPPED):
-        yield problem("time", f"a list of times belongs to csv and json, not to {section.format}", "Name one.")
+        yield problem("time", f"a list of times belongs to csv, json and parquet, not to {section.format}", "Name one.")
     if sent is not None and section.is_given("times"):
         yield problem("times", f"times chooses among times in the message, and {time} is beside it", "Leave times out.")
+    if section.format == "parquet" and (transport != "path" or section.path == STANDARD_INPUT):
+        read = "standard input" if transport == "path" else f"messages by {transport}"
+        yield problem("format", f"Parquet is read from its end, and {read} can only be read on", "Write it to a file, and name its path.")
     for key, formats in _KEYS.items():
         if section.is_given(key) and section.format not in formats and not (key == "time" and sent):
             message = f"{key} belongs to {', '.join(formats[:-1])}{' and ' if formats[1:] else ''}{formats[-1]}, not to {section.format}"

@@ -143,6 +143,12 @@ def _time_cells(text: str) -> TimeCells:
     return TimeCells(text, cells, rest.replace("%", "%%").replace("\0", "%s"))
 
 
+def cells_of_time(file: InputFile) -> tuple[str, ...]:
+    """The cells from which the time of a record is read, each once."""
+    assert file.map is not None
+    return tuple(dict.fromkeys(cell for text in time_cells(file.map.time) for cell in text.cells))
+
+
 def no_time(texts: Sequence[TimeCells]) -> str:
     """The reason why none of some texts gives a record its time.
 

@@ -22,9 +22,9 @@ from dotr.model.templates import Blank, Template, leaves
 from dotr.model.terms import Triple
 from dotr.model.time import Micros, Unit
 from dotr.streams.formats.map_terms import MapTerms, cell_term, columns_of, comma_cell_term
-from dotr.streams.formats.maps import NUMBER, column_name, no_time, parsed_map, time_cells
+from dotr.streams.formats.maps import NUMBER, cells_of_time, column_name, no_time, parsed_map, time_cells
 from dotr.streams.formats.typed_cells import CellSettings, typed_cells, typed_code, typed_variable
-from dotr.streams.records import InputFile, Message
+from dotr.streams.records import Format, InputFile, Message
 from dotr.streams.times import ParseTime
 from dotr.syntax.turtle.graphs import number_blanks
 
@@ -39,7 +39,7 @@ def check_columns(file: InputFile, header: Sequence[str], place: Span | None = N
     assert file.map is not None
     problems: list[Diagnostic] = []
     named = "columns" if file.map.columns else file.path or "the message"
-    timed = [("time", cell) for each in time_cells(file.map.time) for cell in each.cells]
+    timed = [("time", cell) for cell in cells_of_time(file)]
     for use, cell in dict.fromkeys([*timed, *(("map", cell) for cell in columns_of(parsed_map(file).template))]):
         try:
             column = column_name(cell)
@@ -55,7 +55,7 @@ def check_columns(file: InputFile, header: Sequence[str], place: Span | None = N
             ", ".join(header) if len(header) <= _MOST_NAMED else f"{', '.join(header[:_MOST_NAMED])} and {len(header) - _MOST_NAMED:,} more"
         )
         hint = did_you_mean(column, header) or f"Its columns are {columns}."
-        if len(header) == 1:
+        if len(header) == 1 and file.format is Format.CSV:
             hint = f"Its only column is {header[0]}: is the delimiter {file.map.delimiter!r}?"
         elif hint.startswith("Did"):
             hint += f" Its columns are {columns}."
