@@ -263,7 +263,7 @@ class _CheckedInput:
         if self.section.format == "csv":
             return self._warning("I108", message, f"Write its cell in the map without quotes, as in {{column}}; {cast}", "map")
         if self.section.format in ("json", "parquet"):
-            return self._warning("I108", message, f'Write its cell in the map with a type, as in "{{path}}"^^xsd:decimal; {cast}', "map")
+            return self._warning("I108", message, f"Write its cell in the map with a type, as in {{path:decimal}}; {cast}", "map")
         return self._warning("I108", message, f"Write it without quotes in the data; {cast}")
 
     def line(self) -> str:
