@@ -1,0 +1,106 @@
+"""Marks of files: the identity of a file, and of its bytes as far as they were read.
+
+Idea: a file with the size, time of change, inode and device of its mark is unchanged. In any other
+file the last 1,024 bytes before the mark's offset decide, so that a file that was copied, touched
+or remounted is unchanged too.
+Not seen: other bytes of the same size and time of change; other bytes before the last 1,024.
+Cost: one `stat` of an unchanged file.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from hashlib import blake2b
+from stat import S_ISREG
+from typing import Any, Final, NamedTuple
+
+COMPARED: Final = 1_024
+"""Bytes before the offset that are compared."""
+
+
+class FileMark(NamedTuple):
+    """Mark of a file that was read up to an offset.
+
+    - `size`: bytes of the file; `modified`: its time of change (ns since 1970).
+    - `inode`, `device`: its numbers in the file system.
+    - `offset`: bytes that were read; in a compressed file those of the file itself.
+    - `digest`: of the last `COMPARED` bytes before the offset.
+
+    >>> import tempfile
+    >>> with tempfile.NamedTemporaryFile() as file:
+    ...     _ = file.write(b"12:00,20.5"), file.flush()
+    ...     mark = mark_of(file.fileno())
+    ...     before = mark.offset, mark.has_changed(file.name)
+    ...     _ = file.write(b"12:01,20.7"), file.flush()
+    ...     before, mark.has_changed(file.name), mark.is_continued_by(file.name)
+    ((10, False), True, True)
+    """
+
+    size: int
+    modified: int
+    inode: int
+    device: int
+    offset: int
+    digest: str
+
+    def has_changed(self, path: str) -> bool:
+        """True if there are other bytes than those of the mark under a path: more, fewer, or
+        different ones. A path without a file has not changed, nor has a file that cannot be read.
+
+        Bytes are read only where the size is the same and the time of change, inode or device is
+        not.
+        """
+        try:
+            status = os.stat(path)
+            if self.is_of(status):
+                return False
+            return status.st_size != self.size or not self.is_continued_by(path)
+        except OSError:
+            return False
+
+    def is_of(self, status: os.stat_result) -> bool:
+        """True if size, time of change, inode and device of a file are those of the mark."""
+        return (status.st_size, status.st_mtime_ns, status.st_ino, status.st_dev) == self[:4]
+
+    def is_continued_by(self, path: str) -> bool:
+        """True if the file of a path has the bytes of the mark before the offset, and perhaps
+        further ones; False for a folder or a pipe. Raises OSError where it cannot be read.
+        """
+        status = os.stat(path)
+        if not S_ISREG(status.st_mode) or status.st_size < self.offset:
+            return False
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)  # a pipe that has replaced it meanwhile is not waited for
+        try:
+            return _digest(descriptor, self.offset) == self.digest
+        finally:
+            os.close(descriptor)
+
+    def to_json(self) -> list[int | str]:
+        """The members as a list for JSON."""
+        return list(self)
+
+    @staticmethod
+    def of_json(members: Sequence[Any]) -> FileMark:
+        """Inverse of `to_json`; raises TypeError or ValueError for other data.
+
+        >>> mark = FileMark(10, 1_700_000_000_000_000_000, 7, 1, 10, "ab")
+        >>> FileMark.of_json(mark.to_json()) == mark
+        True
+        """
+        size, modified, inode, device, offset, digest = members
+        return FileMark(int(size), int(modified), int(inode), int(device), int(offset), str(digest))
+
+
+def mark_of(descriptor: int, offset: int | None = None) -> FileMark:
+    """The mark of an open file that is read up to an offset (None: its present size), whose
+    position stays. Raises OSError where the file cannot be read.
+    """
+    status = os.fstat(descriptor)
+    read = status.st_size if offset is None else offset
+    return FileMark(status.st_size, status.st_mtime_ns, status.st_ino, status.st_dev, read, _digest(descriptor, read))
+
+
+def _digest(descriptor: int, offset: int) -> str:
+    start = max(0, offset - COMPARED)
+    return blake2b(os.pread(descriptor, offset - start, start), digest_size=16).hexdigest()
