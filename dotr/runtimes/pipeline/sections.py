@@ -172,10 +172,15 @@ class InputSection(Section):
     mqtt: MqttInputSection | None = Field(default=None, description="topics of an MQTT broker, in place of a path")
     http: HttpInputSection | None = Field(default=None, description="an address that accepts messages, in place of a path")
     watch: bool = Field(default=False, description="read new files too, until stopped; the path is a glob")
+    tail: bool = Field(
+        default=False,
+        description="csv, json (a record a line), ndjson: the files go on: read what is appended, over renames, cuts and new files under "
+        "their names; until stopped, unless watch is false",
+    )
     settle: str | int | None = Field(
         default=None,
-        description="watch: a file unchanged for this long is complete; 1 s if none; 0 s for files renamed "
-        "into place; an integer is in seconds",
+        description="watch: a file unchanged for this long is complete; tail: a file whose name another one has has ended; 1 s if none; "
+        "0 s for files renamed into place; an integer is in seconds",
     )
     idle: str | int | None = Field(
         default=None,

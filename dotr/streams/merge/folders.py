@@ -39,6 +39,7 @@ class GrowingInput:
       never.
     - `source`: the receiver of an input of messages; None for other inputs.
     - `spool`: limit of the bytes of its spool on Spark.
+    - `tail`: its files go on; `watching`: until the run is stopped.
     """
 
     like: InputFile
@@ -47,6 +48,8 @@ class GrowingInput:
     idle: Micros | None = None
     source: MessageSource | None = None
     spool: int = SPOOL_BYTES
+    tail: bool = False
+    watching: bool = True
 
     @property
     def standard(self) -> bool:
