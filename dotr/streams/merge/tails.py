@@ -102,6 +102,8 @@ class TailedFile:
         """True if the file of a path has the bytes read, and perhaps further ones."""
         if self.mark.is_of(status):
             return True
+        if self.over and path != self.path and self.mark.offset <= len(self.head):
+            return False  # it had a header at most, as others have, and its inode may be another file's now
         try:
             return status.st_size >= self.mark.offset and self.mark.is_continued_by(path)
         except OSError:
@@ -141,7 +143,7 @@ class TailedFile:
 
     def is_in(self, path: str, size: int) -> bool:
         """True if a file of that size begins with all that was read of this one."""
-        left, checksum = self.mark.offset, 0
+        left, checksum, block = self.mark.offset, 0, b""
         try:
             if not len(self.head) < left <= size or not self.mark.is_continued_by(path):
                 return False
@@ -150,7 +152,7 @@ class TailedFile:
                     left, checksum = left - len(block), crc32(block, checksum)
         except OSError:
             return False
-        return not left and checksum == self.checksum
+        return not left and checksum == self.checksum and (block.endswith(b"\n") or size == self.mark.offset)
 
     def open(self) -> bool:
         """Open the file, unless it is open; False where it is gone."""
