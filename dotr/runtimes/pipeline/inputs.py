@@ -122,6 +122,8 @@ def _input(config: Config, section: InputSection, number: int) -> Inputs:
         settle = _length(config, number, "settle", section.settle if section.settle is not None else "1 s", Unit.SECOND)
     with collect_problems(problems):
         mapped = element_map(config, section, number)
+    if section.tail and mapped is not None and section.format == "json":
+        mapped = replace(mapped, lines=True)
     with collect_problems(problems):
         graphs = graph_settings(config, section, number)
     with collect_problems(problems):

@@ -23,6 +23,9 @@ from dotr.streams.records import InputFile, MessageSource
 SPOOL_BYTES: Final = 10 << 30
 """Default limit of the bytes of an input's spool."""
 
+TAILED: Final = "tail:"
+"""Beginning of the pattern of files that go on, in a checkpoint and in a job."""
+
 _LISTING_SECONDS: Final = 0.01
 _SHARE: Final = 10
 """Listing a folder takes at most 1/10 of the time."""

@@ -34,7 +34,9 @@ from dotr.streams.merge.file_marks import COMPARED, FileMark, digest_of
 from dotr.streams.merge.folders import GrowingInput
 from dotr.streams.records import Format, InputFile, Position, Record
 
-_BLOCK: Final = 1 << 16
+BLOCK: Final = 1 << 16
+"""Bytes of a piece of ordinary records in process."""
+
 _OPEN_FILES: Final = 256
 """Limit of the files of an input that are kept open, so that they can be read after their removal."""
 
@@ -171,10 +173,10 @@ class TailedFile:
             os.close(self.descriptor)
             self.descriptor = None
 
-    def piece(self, *, last: bool = False) -> Piece | None:
-        """The next whole records, None where there are none yet. `last`: what stands behind the
-        last line end is whole."""
-        limit, size = self._like.record, _BLOCK
+    def piece(self, block: int, *, last: bool = False) -> Piece | None:
+        """The next whole records, about `block` bytes; None where there are none yet. `last`: what
+        stands behind the last line end is whole."""
+        limit, size = self._like.record, block
         while self.mark.offset < self.mark.size and (last or self._incomplete != self.version) and self.open():
             data = self._read(min(size, self.mark.size - self.mark.offset))
             if data is None:
@@ -189,7 +191,7 @@ class TailedFile:
             if not end and len(data) > limit:
                 end, self._skipping = limit + 1, True
             elif not end and not ended:
-                size = min(2 * size, limit + _BLOCK)
+                size = min(2 * size, limit + block)
                 continue
             if end and self._heading:
                 end = self._read_head(data[:end])
@@ -300,7 +302,7 @@ class FileSeries:
         """The next whole records; None where none has come."""
         while self.files:
             file = self.files[0]
-            piece = None if file.over else file.piece()
+            piece = None if file.over else file.piece(self._folder.block)
             self._folder.limit_open_files(file)
             if piece is None:
                 if not file.over and not self._has_ended(file):
@@ -339,7 +341,7 @@ class FileSeries:
             why = f"its line end is not there: the run has ended (watch: false) at byte {file.mark.size} of a file that goes on"
             return Piece(file.name, file.line, told=_told(why, Reason.UNREADABLE, raw)) if raw.strip() else None
         if file.descriptor is not None or file.open():
-            return file.piece(last=True)
+            return file.piece(self._folder.block, last=True)
         why = f"{left:,} bytes from byte {file.mark.offset} on were there, and were cut or removed before they were a whole record"
         return Piece(file.name, file.line, told=_told(f"{why}; keep a file for `settle` after it is renamed", Reason.LOST))
 
@@ -348,14 +350,19 @@ class TailedFolder:
     """The series of files of an input, from scans of its folder.
 
     `watching`: further scans are made; otherwise files are read up to the ends of the first scan.
-    `tell` is called once for each compressed file, with a line for the user.
+    `tell` is called once for each compressed file, with a line for the user. `block`: bytes of a
+    piece of ordinary records.
     """
 
     def __init__(
-        self, growing: GrowingInput, clock: Callable[[], float] = time.monotonic, tell: Callable[[str], object] = lambda line: None
+        self,
+        growing: GrowingInput,
+        clock: Callable[[], float] = time.monotonic,
+        tell: Callable[[str], object] = lambda line: None,
+        block: int = BLOCK,
     ) -> None:
-        like = growing.like
-        self.like = like if like.map is None or like.format is not Format.JSON else replace(like, map=replace(like.map, lines=True))
+        self.like = growing.like
+        self.block = block
         self.watching = growing.watching
         self.settle = growing.settle / 1_000_000 if growing.watching else 0.0
         self.series: dict[str, FileSeries] = {}

@@ -12,8 +12,6 @@ from pathlib import Path
 import pytest
 
 from dotr.model.places import Document
-from dotr.streams.formats.csv.rows import whole_rows
-from dotr.streams.formats.json.lines import records as line_records
 from dotr.streams.merge.folders import GrowingInput
 from dotr.streams.merge.tails import FileSeries, TailedFolder, TailFeed
 from dotr.streams.records import ElementMap, Format, InputFile, Record

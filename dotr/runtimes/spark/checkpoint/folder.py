@@ -31,7 +31,7 @@ from dotr.runtimes.spark.checkpoint.damage import check_logs
 from dotr.runtimes.spark.exchange.positions import BEGINNING, Offset
 from dotr.streams.connectors.opening import needs_identity
 from dotr.streams.formats.segments import RECEIVED
-from dotr.streams.merge.folders import GrowingInput
+from dotr.streams.merge.folders import TAILED, GrowingInput
 from dotr.streams.sinks.batches import BatchHistory
 from dotr.streams.sinks.files import is_transient
 
@@ -74,6 +74,11 @@ class CheckpointLayout:
     first: int = 0
     topics: tuple[tuple[str, int, str], ...] = ()
     identity: str = ""
+
+    @property
+    def has_partitions(self) -> bool:
+        """True if partitions of topics, or series of files, are numbered behind the other inputs."""
+        return bool(self.topics) or any(pattern.startswith(TAILED) for _, _, pattern in self.growing)
 
     def to_json(self) -> dict[str, object]:
         """The members of `dotr.json` under fixed names."""
@@ -332,7 +337,7 @@ class Checkpoint:
         self._check_growing(stored, required)
         new = tuple(entry for entry in required.growing if entry not in stored.growing)
         self._check_topics(stored, required)
-        if new and stored.topics:
+        if new and stored.has_partitions:
             raise self._refused(f"the input {new[0][0]} was not there when it was made, and its partitions are numbered behind the others")
         topics = (*stored.topics, *[entry for entry in required.topics if entry not in stored.topics])
         return replace(
@@ -430,4 +435,6 @@ def required_layout(pipeline: Pipeline) -> CheckpointLayout:
 
 
 def _pattern_of(growing: GrowingInput) -> str:
-    return RECEIVED if growing.source is not None else growing.pattern and os.path.abspath(growing.pattern)
+    if growing.source is not None:
+        return RECEIVED
+    return growing.pattern and f"{TAILED if growing.tail else ''}{os.path.abspath(growing.pattern)}"
