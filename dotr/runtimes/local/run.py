@@ -40,6 +40,7 @@ from dotr.streams.connectors.receivers import QUEUED_MESSAGES, MessageQueue
 from dotr.streams.lateness import Lateness
 from dotr.streams.merge.bounded import merged
 from dotr.streams.merge.feeds import AppearingFiles, Feed, FilesFeed, OneFile, StandardInput
+from dotr.streams.merge.file_marks import FoundFile, changes
 from dotr.streams.merge.folders import GrowingInput
 from dotr.streams.merge.live import Channel, LiveElements, live_instants
 from dotr.streams.merge.paces import EventClock, NoRateLimit, PacedFeed, RateLimit
@@ -220,6 +221,18 @@ class _LocalRun:
         except KeyboardInterrupt:
             LOG.warning("Stopped: the output holds all instants so far.")
         stop.is_writing = True  # so that files are closed before a signal is handled
+        if not self._cut:
+            for file in self._changes():
+                self._write_dead_letter(file.dead_letter_of_change)
+
+    def _changes(self) -> Iterator[InputFile]:
+        """The changes of files that are not told yet."""
+        watched = {} if self._open is None else self._open.watched
+        for files in watched.values():
+            yield from files.changes()
+        for file in self._pipeline.inputs:
+            if file.input not in watched:
+                yield from map(file.found, changes([FoundFile(file.path, file.mark)]))
 
     def close_inputs(self) -> None:
         """Close the clients of brokers."""
@@ -480,13 +493,15 @@ def first_has_dates(queues: Sequence[MessageQueue]) -> bool | None:
 class PipelineChannels:
     """One channel for each existing file, then one for each growing input, then one for each
     partition of a topic; files and partitions of an input share its rate limit. `received` are the
-    queues of the growing inputs that have a source, in their order.
+    queues of the growing inputs that have a source, in their order. `watched` are the files of
+    watched folders, by name of input.
     """
 
     def __init__(self, pipeline: Pipeline, received: Sequence[MessageQueue] = ()) -> None:
         self._rates: dict[str, RateLimit | NoRateLimit] = {name: RateLimit(rate) for name, rate in pipeline.rates.items()}
         self._clocks = {name: EventClock(pace) for name, pace in pipeline.paces.items()}
         self.channels = [self._channel(file, FilesFeed(OneFile(file))) for file in pipeline.inputs]
+        self.watched: dict[str, AppearingFiles] = {}
         queues = iter(received)
         self._received = {queue.name: queue for queue in received}
         self._tails = [(each, TailedFolder(each, tell=LOG.warning)) for each in pipeline.growing if each.tail]
@@ -494,7 +509,7 @@ class PipelineChannels:
         for each in pipeline.growing:
             if each.tail:
                 continue
-            self.channels.append(self._channel(each.like, next(queues) if each.source is not None else _feed(pipeline, each), each))
+            self.channels.append(self._channel(each.like, next(queues) if each.source is not None else self._feed(pipeline, each), each))
         self._topics = {
             each.topics.name: TopicChannels(each, self._rate(each.topics.name), self._clocks.get(each.topics.name))
             for each in pipeline.topics
@@ -526,6 +541,13 @@ class PipelineChannels:
     def _rate(self, name: str) -> RateLimit | NoRateLimit:
         return self._rates.setdefault(name, NoRateLimit())
 
+    def _feed(self, pipeline: Pipeline, growing: GrowingInput) -> Feed:
+        if growing.standard:
+            return StandardInput(growing.like)
+        known = [FoundFile(file.path, file.mark) for file in pipeline.inputs if file.input == growing.like.input]
+        files = self.watched[growing.like.input] = AppearingFiles(growing, known)
+        return FilesFeed(files)
+
     def _channel(self, file: InputFile, feed: Feed, growing: GrowingInput | None = None) -> Channel:
         lateness = Lateness.of(file)
         idle = None if growing is None else growing.idle
@@ -535,13 +557,6 @@ class PipelineChannels:
         if growing is not None and growing.source is not None:
             channel.ahead = QUEUED_MESSAGES
         return channel
-
-
-def _feed(pipeline: Pipeline, growing: GrowingInput) -> Feed:
-    if growing.standard:
-        return StandardInput(growing.like)
-    known: Sequence[str] = [file.path for file in pipeline.inputs if file.input == growing.like.input]
-    return FilesFeed(AppearingFiles(growing, list(known)))
 
 
 # Stop of a run by Ctrl-C or SIGTERM: immediate during matching, delayed while an instant is

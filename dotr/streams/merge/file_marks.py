@@ -10,7 +10,7 @@ Cost: one `stat` of an unchanged file.
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from hashlib import blake2b
 from stat import S_ISREG
 from typing import Any, Final, NamedTuple
@@ -99,6 +99,70 @@ def mark_of(descriptor: int, offset: int | None = None) -> FileMark:
     status = os.fstat(descriptor)
     read = status.st_size if offset is None else offset
     return FileMark(status.st_size, status.st_mtime_ns, status.st_ino, status.st_dev, read, _digest(descriptor, read))
+
+
+class FoundFile(NamedTuple):
+    """A file of an input: its path, and its mark as of when it was found (None: unknown). With
+    `change`, a sentence on a change of that file, it stands for this sentence, and is not read.
+    """
+
+    path: str
+    mark: FileMark | None = None
+    change: str = ""
+
+    @staticmethod
+    def at(path: str) -> FoundFile:
+        """The file that is there now."""
+        return FoundFile(path, mark_of_path(path))
+
+    def changed(self) -> FoundFile | None:
+        """The change of the file since it was marked; None where it has not changed, or where its
+        change is known."""
+        if self.mark is None or self.change or not self.mark.has_changed(self.path):
+            return None
+        now = mark_of_path(self.path)
+        if now == self.mark:  # no file could be read then, and none can be now
+            return None
+        there = "no file is" if now == NO_FILE else f"{now.size:,} are"
+        read = f"{self.mark.offset:,} bytes of it are read, {there} there now"
+        return self._replace(change=f"the file has changed since it was opened: {read}; {_WAY_OUT}")
+
+    def to_json(self) -> list[object]:
+        """The members as a list for JSON, without trailing defaults."""
+        return list(self[: 3 if self.change else 1 if self.mark is None else 2])
+
+    @staticmethod
+    def of_json(path: str, mark: Sequence[Any] | None = None, change: str = "") -> FoundFile:
+        """The file of the members as JSON has them; raises TypeError or ValueError for other data.
+
+        >>> found = FoundFile("a.csv", FileMark(3, 5, 7, 1, 3, "ab"))
+        >>> FoundFile.of_json(*found.to_json()) == found, FoundFile("a.csv").to_json()
+        (True, ['a.csv'])
+        """
+        return FoundFile(str(path), None if mark is None else FileMark.of_json(mark), str(change))
+
+
+NO_FILE: Final = FileMark(0, 0, 0, 0, 0, "")
+"""The mark of what is no file, or cannot be read."""
+
+_WAY_OUT: Final = "write what comes later to a file of another name, or set tail: true, which reads on"
+
+
+def changes(files: Iterable[FoundFile]) -> list[FoundFile]:
+    """The changes of files since they were marked."""
+    return [change for file in files if (change := file.changed()) is not None]
+
+
+def mark_of_path(path: str) -> FileMark:
+    """The mark of the whole file of a path; `NO_FILE` where there is none that can be read."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)  # a pipe is not waited for
+        try:
+            return mark_of(descriptor) if S_ISREG(os.fstat(descriptor).st_mode) else NO_FILE
+        finally:
+            os.close(descriptor)
+    except OSError:
+        return NO_FILE
 
 
 def _digest(descriptor: int, offset: int) -> str:
