@@ -46,6 +46,15 @@ class Inputs:
     paces: Mapping[str, float] = field(default_factory=dict)
 
 
+def present_files(inputs: Inputs) -> list[InputFile]:
+    """The existing files of all inputs, those that go on among them."""
+    tails = [each for each in inputs.growing if each.tail]
+    return [
+        *inputs.files,
+        *(replace(each.like, path=path) for each in tails for path in glob_files(each.pattern) if not path.endswith(".gz")),
+    ]
+
+
 def read_inputs(config: Config, problems: list[Diagnostic]) -> Inputs:
     """Read the input sections of a configuration. Problems are added to `problems`, and inputs with
     problems are left out."""
@@ -88,7 +97,7 @@ def files_of(config: Config, section: InputSection, number: int) -> list[str]:
     if section.path == STANDARD_INPUT or config.transport("input", number) != "path":
         return []
     path, place = config.files.path(section.path, at), config.span(*at)
-    if not (section.watch or (section.tail and not section.is_given("watch"))):
+    if not (section.watch or section.goes_on):
         return matching_files(path, place)
     if not glob.has_magic(path) and not section.tail:
         hint = (
@@ -159,8 +168,8 @@ def _input(config: Config, section: InputSection, number: int) -> Inputs:
     if section.path == STANDARD_INPUT:
         return Inputs((), (GrowingInput(replace(like, path=STANDARD_INPUT), idle=idle),))
     if section.tail:
-        watching = section.watch or not section.is_given("watch")
-        return Inputs((), (GrowingInput(like, config.files.path(section.path, (*at, "path")), settle, idle, tail=True, watching=watching),))
+        pattern = config.files.path(section.path, (*at, "path"))
+        return Inputs((), (GrowingInput(like, pattern, settle, idle, tail=True, watching=section.goes_on),))
     if section.watch:
         return Inputs(tuple(files), (GrowingInput(like, config.files.path(section.path, (*at, "path")), settle, idle),))
     return Inputs(tuple(files))

@@ -254,6 +254,11 @@ class InputSection(Section):
         description="jsonld: the IRI that relative IRIs are resolved against; a message with one is unreadable if none",
     )
 
+    @property
+    def goes_on(self) -> bool:
+        """True if files are read on until the run is stopped."""
+        return self.tail and (self.watch or not self.is_given("watch"))
+
     @field_validator("spool")
     @classmethod
     def _check_spool(cls, value: str | int) -> str | int:
