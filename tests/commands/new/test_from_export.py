@@ -184,6 +184,8 @@ def test_what_is_around_the_items_is_mapped_and_what_is_left_out_is_told(tmp_pat
         "resourceLogsScopeLogsScopeName": "^.resourceLogs[].scopeLogs[].scope.name",
     }
     assert "Lists that are left out: resourceLogs[].resource.attributes[]." in found.sentences
+    side = {"station": "a", "hourly": {"time": MINUTES, "rain": list(range(20))}}
+    assert mapped(guessed(tmp_path, side)) == {"hourlyRain": "^.hourly.rain[]", "station": "^.station"}
 
 
 def test_parquet(tmp_path: Path) -> None:
