@@ -343,7 +343,7 @@ class Session:
         session._engine = Engine(continued.program, Clock(program.spec.unit, found.dated))
         session._engine.restore(continued.states, found.last)
         for verdict in continued.change.verdicts:
-            if verdict.fate is not StateFate.KEPT:
+            if verdict.fate is not StateFate.KEPT or verdict.why:
                 _LOG.log(logging.INFO if verdict.is_new else logging.WARNING, "%s", verdict)
         if continued.knowledge_warning is not None:
             _LOG.warning("%s", continued.knowledge_warning)

@@ -26,12 +26,11 @@ from dotr.engine.program import CompiledProgram
 from dotr.engine.spec import ProgramSpec, RuleSet
 from dotr.engine.stream_terms import StreamObjects
 from dotr.errors.diagnostics import Diagnostic, Refused, Severity, refuse
-from dotr.evaluation.expressions.kinds import with_form_of_times
 from dotr.instant.datalog.background.knowledge import problems_of
 from dotr.languages.allowances import allowances, allowances_above
 from dotr.languages.codes import RuleCode
 from dotr.languages.declarations import nothing_said
-from dotr.languages.programs import compile_program, rules_alone, warnings_on_conditions, warnings_on_windows
+from dotr.languages.programs import compile_program, rules_alone, warnings_on_conditions, warnings_on_windows, warnings_with_form
 from dotr.languages.registry import RuleLanguage, extension_problem
 from dotr.model.places import Document, Span
 from dotr.model.terms import Prefixes
@@ -250,7 +249,7 @@ def _check_yaml(
         every = allowed.kept([*problems, *found, *(check_files(config) if data else ())], comments)
         if data and data.records is not None and not _errors(every):
             checked = check_data(config, compile_program(spec, config.cache_policy()), data.records)
-            every = [*with_form_of_times(every, checked.dated), *allowed.kept(checked.warnings, comments)]
+            every = [*warnings_with_form(spec, every, checked.dated), *allowed.kept(checked.warnings, comments)]
             data.lines.extend(checked.lines)
         if data and not _errors(every):
             tables = [section.name for section in config.settings.input if section.format == "parquet"]

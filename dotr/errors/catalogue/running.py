@@ -21,7 +21,7 @@ INPUTS: tuple[ErrorCode, ...] = (
         "Correct the path or its permissions.",
         ShownMessage("I101 cannot read data/a.ndjson: Permission denied\nIs the input's path right, and may you read it?"),
     ),
-    ErrorCode("I102", "A CSV file without a header", "The first line of a CSV file names its columns.", "Add a header.", _csv("")),
+    ErrorCode("I102", "A CSV file without a header", "The first line of a CSV file names its columns.", "Add a header.", _csv("\n")),
     ErrorCode(
         "I103", "A column is missing", "`time` or `map` names a column that the file does not have.", "Correct the name.", _csv("at,sped\n")
     ),

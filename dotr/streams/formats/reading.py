@@ -79,7 +79,7 @@ class Reader:
     def __init__(self, file: InputFile, position: Position = START, *, elements: bool = True, time_filter: TimeFilter = EVERY_TIME) -> None:
         self.file = file
         self._elements = elements
-        self._lines = open_lines(file.path, position)
+        self._lines = open_lines(file.path, position, size=file.size)
         self._ahead: Record | None = None
         try:
             self._records = records_of(self._lines, file, position, elements, time_filter)

@@ -98,7 +98,7 @@ def _found(
         with closing(open_lines(spec.path, START)) as start:
             cuts = line_cuts if has_object_per_line(start, spec.record) else document_cuts
     if spec.map.each and position.offset:  # the position may be inside an object
-        with closing(open_lines(spec.path, START)) as again:
+        with closing(open_lines(spec.path, START, size=spec.size)) as again:
             yield from _records(again, spec, START, position.offset, cuts, elements, time_filter, numbers)
     else:
         yield from _records(lines, spec, position, 0, cuts, elements, time_filter, numbers)
