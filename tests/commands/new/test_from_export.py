@@ -234,7 +234,7 @@ PIECES = (
 def test_a_damaged_file_is_guessed_or_refused(tmp_path: Path) -> None:
     chance = random.Random(7)
     contents = [case.values[0] for case in (*TABLES, *OBJECTS)]
-    for _ in range(150):
+    for _ in range(60):
         content = chance.choice(contents)
         text = bytearray(content if isinstance(content, bytes) else (content if isinstance(content, str) else json.dumps(content)).encode())
         for _ in range(chance.randrange(5)):
