@@ -57,7 +57,7 @@ class Checked:
     - `states`: retained state of each program.
     - `accepted_count`: number of warnings accepted by configurations (`report.accept`) and
       comments.
-    - `inputs`: a line about the data of each input.
+    - `inputs`: lines about the data of each input, and about what Spark reads by one task.
     """
 
     diagnostics: tuple[Diagnostic, ...]
@@ -251,6 +251,9 @@ def _check_yaml(
             checked = check_data(config, compile_program(spec, config.cache_policy()), data.records)
             every = [*warnings_with_form(spec, every, checked.dated), *allowed.kept(checked.warnings, comments)]
             data.lines.extend(checked.lines)
+        if data and not _errors(every):
+            tables = [section.name for section in config.settings.input if section.format == "parquet"]
+            data.lines.extend(f"Input {name}: on Spark the times of a Parquet file are read by one task." for name in tables)
         if not _errors(every):
             allowed.judge(comments, with_data=True)
         accepted_here = [d for d in every if d.severity is Severity.WARNING and d.code in config.settings.report.accept]
