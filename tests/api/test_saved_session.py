@@ -113,8 +113,7 @@ def test_elapsed_continues_in_every_form_of_times(tmp_path: Path, unit: str, cut
     start = datetime(2024, 2, 29, 12, tzinfo=UTC)
 
     def at(time: int) -> int | datetime:
-        forms: dict[str, int | datetime] = {"s": time, "ms": 1000 * time, "date-times": start + timedelta(seconds=time)}
-        return forms[unit]
+        return start + timedelta(seconds=time) if unit == "date-times" else 1000 * time if unit == "ms" else time
 
     def advanced(session: Session, stream: Sequence[tuple[int, str, int]]) -> list[Event]:
         return [event for time, room, value in stream for event in session.advance(at(time), reading(room, value))]
