@@ -36,7 +36,7 @@ from dotr.model.templates import Blank, Cell, CellIri, CellLiteral, CellType, Fr
 from dotr.model.terms import XSD, Prefixes, Term, Triple
 from dotr.model.time import UNITS, Clock, Unit
 from dotr.runtimes.pipeline.config import Config
-from dotr.runtimes.pipeline.inputs import Inputs, bounded_topics, read_inputs
+from dotr.runtimes.pipeline.inputs import Inputs, bounded_topics, present_files, read_inputs
 from dotr.runtimes.pipeline.sections import InputSection
 from dotr.streams.formats.csv.rows import header_of
 from dotr.streams.formats.json.records import member_paths
@@ -125,7 +125,7 @@ def _read(sample: InputSample, section: InputSection, inputs: Inputs) -> str:
         return "" if sample.count or sample.unreadable.count else "its topics have no records."
     if any(each.source is not None and each.like.input == section.name for each in inputs.growing):
         return "its messages are received in a run, and none are there to be read now."
-    files = [file for file in inputs.files if file.input == section.name]
+    files = [file for file in present_files(inputs) if file.input == section.name]
     if not files:
         return f"no file matches {section.path} yet."
     sample_files(sample, files)

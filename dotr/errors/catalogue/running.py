@@ -127,7 +127,7 @@ INPUTS: tuple[ErrorCode, ...] = (
         "I113",
         "A silent input or partition delays all others",
         "An instant closes when every partition of a topic, and every subscription of an MQTT broker, has passed it. An empty or silent "
-        "partition never passes it; without `idle` the others wait for it without end.",
+        "partition never passes it; without `idle` the others wait for it without end. So it is with every file that goes on (`tail`).",
         "Bound the wait, for example by `idle: 1 min`: later elements of instants that have closed are then dead letters (reason `idle`). "
         "If every partition always has records, accept the warning: `report: { accept: [I113] }`.",
         InFiles(

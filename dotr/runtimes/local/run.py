@@ -45,6 +45,7 @@ from dotr.streams.merge.file_marks import FoundFile, changes
 from dotr.streams.merge.folders import GrowingInput
 from dotr.streams.merge.live import Channel, LiveElements, live_instants
 from dotr.streams.merge.paces import EventClock, NoRateLimit, PacedFeed, RateLimit
+from dotr.streams.merge.tails import NoFileYet, TailedFolder, TailFeed
 from dotr.streams.records import InputFailed, InputFile, ReceivingFailed, SourcedElement
 from dotr.streams.sinks.files import WriteFailed
 from dotr.streams.time_formats import drain_repeated_hours
@@ -512,7 +513,11 @@ class PipelineChannels:
         self.watched: dict[str, AppearingFiles] = {}
         queues = iter(received)
         self._received = {queue.name: queue for queue in received}
+        self._tails = [(each, TailedFolder(each, tell=LOG.warning)) for each in pipeline.growing if each.tail]
+        self.channels += [self._channel(each.like, NoFileYet(folder), each) for each, folder in self._tails]
         for each in pipeline.growing:
+            if each.tail:
+                continue
             self.channels.append(self._channel(each.like, next(queues) if each.source is not None else self._feed(pipeline, each), each))
         self._topics = {
             each.topics.name: TopicChannels(each, self._rate(each.topics.name), self._clocks.get(each.topics.name))
@@ -522,9 +527,13 @@ class PipelineChannels:
             self.channels += topics.channels
 
     def appeared(self) -> Iterator[Channel]:
-        """The channels of the partitions that have appeared since the last call."""
+        """The channels of the partitions, and of the series of files, that have appeared since the
+        last call."""
         for topics in self._topics.values():
             yield from topics.appeared()
+        for each, folder in self._tails:
+            for series in folder.appeared():
+                yield self._channel(each.like, TailFeed(series, folder.like), each)
 
     def connections(self) -> dict[str, bool]:
         """The connections by name of input: True if the broker answers, or the server listens."""
@@ -532,9 +541,11 @@ class PipelineChannels:
         return topics | {name: queue.connected for name, queue in self._received.items()}
 
     def close(self) -> None:
-        """Close the clients of brokers."""
+        """Close the clients of brokers, and the files that go on."""
         for topics in self._topics.values():
             topics.close()
+        for _, folder in self._tails:
+            folder.close()
 
     def _rate(self, name: str) -> RateLimit | NoRateLimit:
         return self._rates.setdefault(name, NoRateLimit())

@@ -184,10 +184,15 @@ class InputSection(Section):
     mqtt: MqttInputSection | None = Field(default=None, description="topics of an MQTT broker, in place of a path")
     http: HttpInputSection | None = Field(default=None, description="an address that accepts messages, in place of a path")
     watch: bool = Field(default=False, description="read new files too, until stopped; the path is a glob")
+    tail: bool = Field(
+        default=False,
+        description="csv, json (a record a line), ndjson: the files go on: read what is appended, over renames, cuts and new files under "
+        "their names; until stopped, unless watch is false",
+    )
     settle: str | int | None = Field(
         default=None,
-        description="watch: a file unchanged for this long is complete; 1 s if none; 0 s for files renamed "
-        "into place; an integer is in seconds",
+        description="watch: a file unchanged for this long is complete; tail: a file whose name another one has has ended; 1 s if none; "
+        "0 s for files renamed into place; an integer is in seconds",
     )
     idle: str | int | None = Field(
         default=None,
@@ -262,6 +267,11 @@ class InputSection(Section):
         min_length=1,
         description="jsonld: the IRI that relative IRIs are resolved against; a message with one is unreadable if none",
     )
+
+    @property
+    def goes_on(self) -> bool:
+        """True if files are read on until the run is stopped."""
+        return self.tail and (self.watch or not self.is_given("watch"))
 
     @field_validator("spool")
     @classmethod

@@ -23,6 +23,7 @@ from dotr.streams.formats.lines import open_lines
 from dotr.streams.formats.maps import parsed_map
 from dotr.streams.formats.rdf import jsonld
 from dotr.streams.formats.rdf import logs as message_logs
+from dotr.streams.formats.segments import TOLD, segment_records, told_records
 from dotr.streams.lateness import EVERY_TIME, TimeFilter
 from dotr.streams.records import START, Format, InputFile, Position, Record
 from dotr.streams.times import other_unit, unit_by_size
@@ -60,9 +61,9 @@ def records_of(
     `elements`: with their elements; where the format allows it, only those that pass `time_filter`.
     """
     if file.framed:
-        from dotr.streams.formats.segments import segment_records
-
         return segment_records(lines, file, position, elements)
+    if file.path.endswith(TOLD):
+        return told_records(lines)
     if time_filter is not EVERY_TIME and (timed := _TIMED_READERS.get(file.format)) is not None:
         return timed(lines, file, position, elements, time_filter)
     return _READERS[file.format](lines, file, position, elements)

@@ -102,7 +102,7 @@ def test_scan_and_full_reading_of_typed_cells_agree(form: Format) -> None:
     agree(form, replace(specification(form), map=TYPED[form]))
 
 
-@pytest.mark.parametrize("form", list(Format))
+@pytest.mark.parametrize("form", [each for each in Format if each is not Format.PARQUET])  # Parquet is read from files alone
 def test_scan_and_full_reading_of_random_messages_agree(form: Format) -> None:
     agree(form, specification(form))
 

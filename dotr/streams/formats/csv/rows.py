@@ -34,7 +34,7 @@ from dotr.streams.formats.csv.map import RowTime, check_columns, compile_map
 from dotr.streams.formats.lines import BOM, DAMAGED, LINE_END, STANDARD_INPUT, bounded_lines, damage, damaged, open_lines
 from dotr.streams.formats.maps import RecordNumbers, column_name, has_numbers, time_cells
 from dotr.streams.lateness import EVERY_TIME, TimeFilter
-from dotr.streams.records import START, InputFile, Message, Position, Record, beginning, limit_reason
+from dotr.streams.records import START, ElementMap, InputFile, Message, Position, Record, beginning, limit_reason
 from dotr.streams.time_formats import local_zone, note_repeated_hour, time_parser
 
 _QUOTE: Final = ord('"')
@@ -56,6 +56,12 @@ def header_of(file: InputFile, place: Span | None = None) -> tuple[list[str], Po
         return list(file.map.columns), START
     with open_lines(file.path, START, place, file.size) as lines:
         return _header(file, lines, place)
+
+
+def header_in(file: InputFile, rows: bytes) -> tuple[list[str], Position] | None:
+    """Columns of a file that begins with some whole rows, and the position of its first row; None
+    where its header is not among them. Raises `Refused` as `header_of`."""
+    return _header(file, io.BytesIO(rows)) if rows.removeprefix(BOM).strip() else None
 
 
 def _header(file: InputFile, lines: BinaryIO, place: Span | None = None) -> tuple[list[str], Position]:
@@ -467,3 +473,43 @@ def quote_state(piece: bytes, state: QuoteState, delimiter: bytes) -> QuoteState
             case _:
                 assert_never(state)
     return state
+
+
+_UNQUOTED: Final = rb'[^"%s\n][^%s\n]*+'
+_QUOTED: Final = rb'"(?:[^"]++|"")*+"'
+
+
+@lru_cache(16)
+def _rows_pattern(delimiter: bytes) -> re.Pattern[bytes]:
+    """Pattern of whole rows without text behind a closing quote, as many as there are."""
+    mark = re.escape(delimiter)
+    cell = rb"(?:%s|%s|)" % (_QUOTED, _UNQUOTED % (mark, mark))
+    return re.compile(rb"(?:(?:%s%s)*+%s\r?\n)*+" % (cell, mark, cell))
+
+
+def whole_rows(data: bytes, spec: ElementMap, limit: int) -> int:
+    r"""Length of the whole rows at the beginning of some bytes, which begin with a row.
+
+    A row whose quote is open is whole at its first line end where it has more bytes than the limit.
+
+    >>> from dotr.model.places import Document
+    >>> rooms = ElementMap("t", Document("map", "[] a {x}"))
+    >>> rows = b'1,"a\nb"\n2,c\n3,"d\n'
+    >>> rows[: whole_rows(rows, rooms, 100)], rows[: whole_rows(rows, rooms, 2)]
+    (b'1,"a\nb"\n2,c\n', b'1,"a\nb"\n2,c\n3,"d\n')
+    """
+    if b'"' not in data:
+        return data.rfind(b"\n") + 1
+    delimiter, at = spec.delimiter.encode(spec.encoding), 0
+    while True:
+        if len(delimiter) == 1 and (found := _rows_pattern(delimiter).match(data, at)) is not None:
+            at = found.end()
+        first = end = data.find(b"\n", at) + 1
+        state = quote_state(data[at:end], QuoteState.START, delimiter)
+        while end and state is QuoteState.INSIDE:
+            begin, end = end, data.find(b"\n", end) + 1
+            state = quote_state(data[begin:end], state, delimiter) if end else state
+        if not first or (not end and len(data) - at <= limit):
+            return at
+        # Behind a closing quote with text the first line alone is a row, as in `_RowReader`; so it is with an open quote.
+        at = end if end and state is not QuoteState.ODD else first
