@@ -132,8 +132,10 @@ def _rows(
     message: Message | None = None,
 ) -> Iterator[Record]:
     """Records of rows under a header; without a column of times, `sent` (µs) is the time of all.
-    `numbers`: the count of the rows before, where the map has their numbers. `message`: the one that
-    has the rows."""
+
+    `numbers`: the count of the rows before, where the map has their numbers. `message`: that of the
+    rows.
+    """
     assert spec.map is not None
     rows = _RowReader(lines, spec, header, elements, sent)
     if isinstance(rows.parse_time, RowTime):
