@@ -212,11 +212,14 @@ def parse_time(value: str | int, unit: Unit) -> Micros:
     try:
         return _days[value[:11]] + _clocks[value[11:]]
     except KeyError:
-        if _INTEGER.fullmatch(value):
-            return parse_integer(int(value), unit)
-        if value[:1].isdigit():
-            return _parse_and_cache(value)
-        raise ValueError(f"{value[:40]!r} is neither an integer nor an ISO 8601 date-time" if value else "it is empty") from None
+        return parse_integer(int(value), unit) if _INTEGER.fullmatch(value) else _date_time_or_error(value)
+
+
+def _date_time_or_error(text: str) -> Micros:
+    """The time of a date-time; raises ValueError for another text, which is no integer either."""
+    if text[:1].isdigit():
+        return _parse_and_cache(text)
+    raise ValueError(f"{text[:40]!r} is neither an integer nor an ISO 8601 date-time" if text else "it is empty") from None
 
 
 def parse_cell_time(value: str, unit: Unit) -> Micros:
@@ -229,7 +232,9 @@ def parse_cell_time(value: str, unit: Unit) -> Micros:
     try:
         return _days[value[:11]] + _clocks[value[11:]]
     except KeyError:
-        return parse_number(value, unit) if _FRACTION.fullmatch(value) else parse_time(value, unit)
+        if _INTEGER.fullmatch(value):
+            return parse_integer(int(value), unit)
+        return parse_number(value, unit) if _FRACTION.fullmatch(value) else _date_time_or_error(value)
 
 
 def parse_delay(value: str | int, unit: Unit = Unit.SECOND) -> Micros:
