@@ -37,6 +37,7 @@ from dotr.runtimes.pipeline.build import Pipeline, with_clock
 from dotr.streams.connectors.kafka.channels import TopicChannels
 from dotr.streams.connectors.opening import OpenedSinks, check_secrets, open_sinks
 from dotr.streams.connectors.receivers import QUEUED_MESSAGES, MessageQueue
+from dotr.streams.formats.typed_cells import drain_left_out
 from dotr.streams.lateness import Lateness
 from dotr.streams.merge.bounded import merged
 from dotr.streams.merge.feeds import AppearingFiles, Feed, FilesFeed, OneFile, StandardInput
@@ -47,6 +48,7 @@ from dotr.streams.merge.paces import EventClock, NoRateLimit, PacedFeed, RateLim
 from dotr.streams.merge.tails import NoFileYet, TailedFolder, TailFeed
 from dotr.streams.records import InputFailed, InputFile, ReceivingFailed, SourcedElement
 from dotr.streams.sinks.files import WriteFailed
+from dotr.streams.time_formats import drain_repeated_hours
 from dotr.temporal.matching.rule_counts import RuleCounts
 
 _REPORT_SECONDS = 0.25
@@ -164,6 +166,8 @@ class _LocalRun:
         self._refused = opened.refused
         self._stop = stop
         self._dead_letter_counts: Counter[Reason] = Counter()
+        self._left_out: Counter[tuple[str, str]] = Counter()
+        drain_left_out(), drain_repeated_hours()  # of records that were read before the run
         self._warnings = WarningLimiter(pipeline.dead_letter_warnings)
         self._terms = stream_terms(pipeline.program)
         self._rules: Mapping[str, RuleCounts] = {}
@@ -274,7 +278,9 @@ class _LocalRun:
         if not all(isinstance(element, SourcedElement) for element in elements):
             if self._second_pass is None:
                 self._second_pass = merged(self._pipeline.inputs, lambda letter: None, trace=True)
+            self._left_out.update(drain_left_out())
             elements = next(read_again for time, read_again in self._second_pass if time == now)
+            drain_left_out()  # which the first pass counts
         return [element for element in elements if isinstance(element, SourcedElement)]
 
     def instants_of(self, pipeline: Pipeline, report: ReportTotals) -> Iterator[tuple[Micros, list[Element]]]:
@@ -439,6 +445,8 @@ class _LocalRun:
             self.fallbacks += fallback.times
             self._warnings.report_fallback(fallback)
         dead_letters = dict(self._dead_letter_counts)
+        self._left_out.update(drain_left_out())
+        self._warnings.report_repeated_hours(drain_repeated_hours())
         return Totals(
             self.elements,
             self.instants,
@@ -450,6 +458,7 @@ class _LocalRun:
             self.fallbacks,
             self._rule_counts(latest=latest),
             frozenset(self._terms.terms),
+            dict(self._left_out),
         )
 
     def _rule_counts(self, *, latest: bool) -> Mapping[str, RuleCounts]:

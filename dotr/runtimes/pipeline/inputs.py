@@ -29,6 +29,7 @@ from dotr.streams.formats.reading import check_input, clock_of, has_date_times
 from dotr.streams.merge.folders import Folder, GrowingInput, stable_files
 from dotr.streams.merge.tails import TailedFolder
 from dotr.streams.records import ElementMap, Format, GraphSettings, InputFailed, InputFile, MessageSource
+from dotr.streams.time_formats import UNIX
 from dotr.streams.times import parse_delay
 from dotr.syntax.quantities import parse_size
 
@@ -72,8 +73,25 @@ def read_inputs(config: Config, problems: list[Diagnostic]) -> Inputs:
         problems.append(
             Diagnostic("C204", "standard input can be read by one input only", config.span("input"), "Name files for the others.")
         )
+    problems += _unix_beside_integers(config, files)
     rates = {section.name: section.rate for section in sections if section.rate is not None}
     return Inputs(tuple(files), tuple(growing), rates, tuple(topics), paces_of(sections))
+
+
+def _unix_beside_integers(config: Config, files: Sequence[InputFile]) -> Iterator[Diagnostic]:
+    """Problems (C204) of inputs with numbers since 1970, which are date-times, beside one whose times
+    are integers of the unit."""
+    sections = config.settings.input
+    unix = [number for number, section in enumerate(sections) if section.time_format in UNIX]
+    names = {sections[number].name for number in unix}
+    for other in (each for each in files if unix and each.input not in names):
+        if has_date_times(other) is False:
+            for number in unix:
+                form = sections[number].time_format
+                message = f"the times of input {sections[number].name} ({form}) are date-times, and those of {other.input} are integers"
+                hint = f"If those of {other.input} count from 1970 too, write time_format for it as well: {', '.join(UNIX)}."
+                yield Diagnostic("C204", message, config.span("input", number, "time_format"), hint)
+            return
 
 
 def paces_of(sections: Sequence[InputSection]) -> dict[str, float]:
