@@ -26,6 +26,7 @@ class Totals:
     - `fallbacks`: see `dotr.errors.fallbacks`; they depend on the division of a run into batches,
       so equality ignores them.
     - `rules`: the counts of the rules with any, by name.
+    - `left_out`: texts of optional typed cells that are of another type, by input and column.
     - `terms`: the predicates and classes of elements, recorded until every term that an anchor
       needs has occurred (`dotr.engine.stream_terms`); ignored by equality.
     """
@@ -40,6 +41,7 @@ class Totals:
     fallbacks: int = field(default=0, compare=False)
     rules: Mapping[str, RuleCounts] = field(default_factory=dict)
     terms: frozenset[Term] = field(default=frozenset(), compare=False)
+    left_out: Mapping[tuple[str, str], int] = field(default_factory=dict)
 
     @property
     def all_rejected(self) -> bool:
@@ -67,6 +69,7 @@ class Totals:
             self.fallbacks + other.fallbacks,
             added_counts(self.rules, other.rules),
             self.terms | other.terms,
+            {key: self.left_out.get(key, 0) + other.left_out.get(key, 0) for key in sorted({*self.left_out, *other.left_out})},
         )
 
 

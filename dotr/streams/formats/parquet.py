@@ -29,7 +29,7 @@ from dotr.streams.formats.json.paths import parse_path
 from dotr.streams.formats.json.records import ObjectReader
 from dotr.streams.formats.lines import damaged
 from dotr.streams.formats.map_terms import columns_of
-from dotr.streams.formats.maps import RecordNumbers, parsed_map
+from dotr.streams.formats.maps import RecordNumbers, cells_of_time, parsed_map
 from dotr.streams.lateness import EVERY_TIME, TimeFilter
 from dotr.streams.records import START, InputFile, Position, Record, beginning, limit_reason
 
@@ -67,7 +67,7 @@ def records(
         message = f"cannot read {spec.path}: its columns nest {depth} deep, and limits.nesting is {spec.nesting}"
         raise refuse("I101", message, place, "Raise limits.nesting, or leave these columns out of the file.")
     further = OF_COLUMNS if spec.map.each else ()
-    paths = {cell for cell in (spec.map.time, *columns_of(parsed_map(spec).template)) if _column(cell, names) not in (cell, "")}
+    paths = {cell for cell in (*cells_of_time(spec), *columns_of(parsed_map(spec).template)) if _column(cell, names) not in (cell, "")}
     check_columns(spec, [*names, *paths, *further], place)
     numbers = RecordNumbers(0)
     whole = replace(spec, map=replace(spec.map, each=""))
@@ -119,14 +119,15 @@ def _records(
     from pyarrow import ArrowException
 
     assert spec.map is not None
-    names, time = opened.schema_arrow.names, _column(spec.map.time, opened.schema_arrow.names)
-    named = {time, *(_column(cell, names) for cell in columns_of(parsed_map(spec).template))}
+    names = opened.schema_arrow.names
+    times = {column for cell in cells_of_time(spec) if (column := _column(cell, names))}
+    named = times | {_column(cell, names) for cell in columns_of(parsed_map(spec).template)}
     others = [(number, name) for number, name in enumerate(names) if name not in named] if spec.map.each else None
     width = 1 if others is None else len(names)
     numbers.last = start // width
     try:
         with opened:
-            for row in _rows(opened, numbers.last, [time] if others is None and not elements else None):
+            for row in _rows(opened, numbers.last, list(times) if others is None and not elements else None):
                 for number, shown in _items(row, others):
                     offset, line = numbers.last * width + number, numbers.last + 1
                     if offset < start:

@@ -182,12 +182,14 @@ def encode_totals(totals: Totals) -> bytes:
     dead_letters = {reason.value: count for reason, count in totals.dead_letters.items()}
     counts: list[object] = [totals.elements, totals.instants, totals.facts, totals.events, dead_letters]
     counts += [totals.dropped, totals.inconsistent]
-    if totals.fallbacks or totals.rules or totals.terms:
+    if totals.fallbacks or totals.rules or totals.terms or totals.left_out:
         counts.append(totals.fallbacks)
-    if totals.rules or totals.terms:
+    if totals.rules or totals.terms or totals.left_out:
         rules = {name: _written_counts(each) for name, each in totals.rules.items()}
         counts += [rules, sorted(totals.terms)]
-    return _json_bytes(counts)  # without fallbacks, rules and terms in the form of earlier releases
+    if totals.left_out:
+        counts.append([[*key, count] for key, count in totals.left_out.items()])
+    return _json_bytes(counts)  # without fallbacks, rules, terms and left out cells in the form of earlier releases
 
 
 def _written_counts(counts: RuleCounts) -> list[object]:
@@ -207,14 +209,15 @@ def decode_totals(payload: bytes) -> Totals:
     """Totals from a payload.
 
     >>> rules = {"Leak": RuleCounts(3, 1, 2, (), {2: 1}, (False, 9, 2, "")), "R": RuleCounts(1)}
-    >>> totals = Totals(elements=2, dead_letters={Reason.LATE: 1}, inconsistent=1, rules=rules)
+    >>> totals = Totals(elements=2, dead_letters={Reason.LATE: 1}, inconsistent=1, rules=rules, left_out={("in", "Wert"): 3})
     >>> decode_totals(encode_totals(totals)) == totals
     True
     """
     counts = json.loads(payload)
     elements, instants, facts, events, dead, dropped, inconsistent = counts[:7]
     fallbacks = counts[7] if len(counts) > 7 else 0
-    rules, terms = counts[8:] or ({}, ())
+    rules, terms = counts[8:10] or ({}, ())
+    left_out = counts[10] if len(counts) > 10 else ()
     return Totals(
         elements,
         instants,
@@ -226,4 +229,5 @@ def decode_totals(payload: bytes) -> Totals:
         fallbacks,
         {name: _read_counts(*each) for name, each in rules.items()},
         frozenset(terms),
+        {(name, column): count for name, column, count in left_out},
     )
