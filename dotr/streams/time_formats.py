@@ -13,15 +13,17 @@ import re
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta, tzinfo
 from functools import lru_cache
-from typing import Final
+from typing import Final, NamedTuple
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
+from dotr.errors.diagnostics import Diagnostic, Severity
 from dotr.model.time import Micros, Unit
-from dotr.streams.times import BEYOND, LEAST, ParseTime, has_zone, parse_cell_time, parse_time
+from dotr.streams.times import BEYOND, LEAST, ParseTime, date_times_in, has_zone, parse_cell_time, parse_time
 
 _EPOCH_START: Final = datetime(1970, 1, 1)
 _MICROSECOND: Final = timedelta(microseconds=1)
 _DAY: Final = timedelta(days=1)
+_QUARTER: Final = 900_000_000
 _CACHED: Final = 1 << 16
 _SAMPLE: Final = datetime(2001, 2, 3, 14, 5, 6, 123_456, tzinfo=UTC)
 
@@ -203,6 +205,62 @@ def repeated_hour(time: Micros, zone: str) -> str:
     """
     local = datetime.fromtimestamp(time // 1_000_000, ZoneInfo(zone)).replace(fold=0)
     return f"{local:%H}:00" if local.utcoffset() != local.replace(fold=1).utcoffset() else ""
+
+
+def local_zone(form: str | None, zone: str | None) -> str:
+    """The zone of the times of a format that have no offset; empty where they are in UTC.
+
+    >>> local_zone(None, "Europe/Berlin"), local_zone("%Y-%m-%d %H:%M %z", "Europe/Berlin"), local_zone(None, None)
+    ('Europe/Berlin', '', '')
+    """
+    return "" if zone is None or form in UNIX or "%z" in (form or "") else zone
+
+
+class RepeatedHour(NamedTuple):
+    """A time that goes back within an hour that its zone has twice: the name of the input, the file
+    and line, the hour, such as 02:00, and the zone."""
+
+    input: str
+    file: str
+    line: int
+    hour: str
+    zone: str
+
+    def warning(self) -> Diagnostic:
+        """The warning (I126) of a run or a check."""
+        message = f"input {self.input}: {self.file}:{self.line} goes back; from here on it may be the second {self.hour} of {self.zone}"
+        hint = "It is read as the first. Write the offset into the times, or log in UTC: time_zone: UTC."
+        return Diagnostic("I126", message, None, hint, Severity.WARNING)
+
+
+_repeated: Final[dict[str, RepeatedHour]] = {}
+"""The first time of each file, until a runtime drains them; workers of Spark send them with the
+counts of a batch."""
+
+
+def note_repeated_hour(name: str, file: str, line: int, time: Micros, zone: str, text: str) -> None:
+    """Note a time (µs since 1970) that goes back, where its zone has its hour twice and the text of
+    its record no offset. `name`: the name of the input; the first one of a file is kept."""
+    if _is_repeated(time // _QUARTER, zone) and file not in _repeated and not date_times_in(text).get(time):
+        _repeated[file] = RepeatedHour(name, file, line, repeated_hour(time, zone), zone)
+
+
+@lru_cache(4096)
+def _is_repeated(quarter: int, zone: str) -> bool:
+    """True for the number of a quarter of an hour since 1970 that the clocks of a zone show twice."""
+    return bool(repeated_hour(quarter * _QUARTER, zone))
+
+
+def drain_repeated_hours() -> tuple[RepeatedHour, ...]:
+    """The times that were noted since the last call.
+
+    >>> note_repeated_hour("in", "a.csv", 7, 1729988000_000_000, "Europe/Berlin", "7;27.10.2024 02:13")
+    >>> [each.line for each in drain_repeated_hours()], drain_repeated_hours()
+    ([7], ())
+    """
+    found = tuple(_repeated.values())
+    _repeated.clear()
+    return found
 
 
 def check_time_format(form: str) -> None:

@@ -9,7 +9,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dotr.model.time import Unit
-from dotr.streams.time_formats import UNIX, check_time_format, date_form, time_parser
+from dotr.streams.time_formats import (
+    UNIX,
+    check_time_format,
+    date_form,
+    drain_repeated_hours,
+    local_zone,
+    note_repeated_hour,
+    time_parser,
+)
 from dotr.streams.times import parse_cell_time
 
 pytestmark = pytest.mark.core
@@ -117,6 +125,22 @@ def test_numbers_of_the_unit_may_have_a_fraction_in_a_cell() -> None:
     for text in ("7.", ".5", "7,25", "1e", "1.5.2", "1e99999", "٣.٣", "NaN", "1." + "3" * 50):
         with pytest.raises(ValueError, match=r"neither an integer|out of range|ISO 8601"):
             parse_cell_time(text, Unit.SECOND)
+
+
+def note(text: str, zone: str, line: int = 2, file: str = "log.csv") -> None:
+    note_repeated_hour("log", file, line, time_parser(None, zone)(text, Unit.SECOND), zone, text)
+
+
+def test_first_time_of_a_file_that_goes_back_in_a_repeated_hour_is_kept() -> None:
+    drain_repeated_hours()
+    for line, text in enumerate(
+        ["2022-11-06 00:59:59", "2022-11-06 01:30-06:00", "2022-11-06 01:59", "2022-11-06 01:00", "2022-11-06 02:00"]
+    ):
+        note(text, "America/Chicago", line)
+    note("2022-11-06 01:00", "Europe/Berlin", file="b.csv")
+    note("2022-04-03 01:45", "Australia/Lord_Howe", file="half.csv")
+    assert [(each.file, each.line, each.hour) for each in drain_repeated_hours()] == [("log.csv", 2, "01:00"), ("half.csv", 2, "01:00")]
+    assert local_zone("unix", "Europe/Berlin") == local_zone("%d.%m.%Y %z", "Europe/Berlin") == ""
 
 
 def test_part_of_a_format_that_is_a_date() -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from itertools import pairwise
 from typing import Final, assert_never
@@ -32,7 +32,7 @@ from dotr.languages.programs import warnings_on_streams
 from dotr.model.algebra import Const, Select, Var
 from dotr.model.places import Document, Span
 from dotr.model.rules import FactSource, Window
-from dotr.model.templates import Blank, Cell, CellIri, CellLiteral, Fresh, TemplateSlot, TemplateTerm
+from dotr.model.templates import Blank, Cell, CellIri, CellLiteral, CellType, Fresh, TemplateSlot, TemplateTerm
 from dotr.model.terms import XSD, Prefixes, Term, Triple
 from dotr.model.time import UNITS, Clock, Unit
 from dotr.runtimes.pipeline.config import Config
@@ -42,7 +42,7 @@ from dotr.streams.formats.csv.rows import header_of
 from dotr.streams.formats.json.records import member_paths
 from dotr.streams.formats.maps import written_name
 from dotr.streams.records import InputFile
-from dotr.streams.time_formats import date_form
+from dotr.streams.time_formats import date_form, drain_repeated_hours
 from dotr.streams.times import other_unit
 from dotr.syntax import scan
 from dotr.syntax.rendering import duration_text, term_text
@@ -85,6 +85,7 @@ def check_data(config: Config, program: CompiledProgram, most: int) -> DataCheck
     streamed: dict[str, frozenset[Term]] = {}
     for number, section in enumerate(config.settings.input):
         sample = InputSample(StreamTerms(()), most)
+        drain_repeated_hours()
         reason = _read(sample, section, inputs)
         if reason:
             lines.append(f"Input {section.name}: {reason}")
@@ -97,6 +98,8 @@ def check_data(config: Config, program: CompiledProgram, most: int) -> DataCheck
         files = [file for file in inputs.files if file.input == section.name]
         warnings += wrong_lists_of_times(config, number, files, most, Severity.ERROR)
         warnings += _midnights(config, number, files, sample)
+        for repeated in drain_repeated_hours()[:1]:
+            warnings.append(replace(repeated.warning(), span=config.span("input", number, "time_zone")))
         lines.append(checked.line())
     if any(sample.count for sample in samples):
         complete = len(samples) == len(config.settings.input) and all(sample.ended for sample in samples)
@@ -466,14 +469,27 @@ def _kind_of_slot(slot: TemplateSlot) -> TermKind | None:
             return TermKind.STRING if datatype == XSD + "string" and not language else None
         case TemplateTerm():
             return TermKind.TRIPLE
-        case Cell() | Var() | Fresh():
+        case Cell(_, kind):
+            return None if kind is None else _KINDS.get(kind, TermKind.OTHER)
+        case Var() | Fresh():
             return None
         case _:
             assert_never(slot)
 
 
+_KINDS: Final = {
+    **dict.fromkeys((CellType.DECIMAL, CellType.INTEGER, CellType.DOUBLE), TermKind.NUMBER),
+    CellType.BOOLEAN: TermKind.BOOLEAN,
+    CellType.IRI: TermKind.IRI,
+    CellType.STRING: TermKind.STRING,
+}
+"""The kinds of the terms of typed cells; dates and times are other literals."""
+
+
 def _remedy(slot: TemplateSlot) -> str:
     match slot:
+        case Cell(column, CellType.STRING):
+            return f"write {{{column}}} or {{{column}:decimal}} there"
         case CellLiteral((Cell(column),), _, _):
             return f'write {{{column}}} or "{{{column}}}"^^xsd:decimal there'
         case _:

@@ -225,6 +225,19 @@ INPUTS: tuple[ErrorCode, ...] = (
         ),
     ),
     ErrorCode(
+        "I126",
+        "Times that may be in the second of two equal hours",
+        "Where clocks are put back, an hour of local times comes twice, and its times are read as those of the first. In a file of an "
+        "input with `time_zone` a time within such an hour is before one that came earlier, so from there on the times are probably those "
+        "of the second hour: they may be late, or an hour off. The first such time of a file is told.",
+        "Write the offset into the data, or log in UTC (`time_zone: UTC`); if the file is only not sorted, accept it: "
+        "`report: { accept: [I126] }`.",
+        ShownMessage(
+            "I126 warning: input log: log.csv:7 goes back; from here on it may be the second 02:00 of Europe/Berlin\n"
+            "It is read as the first. Write the offset into the times, or log in UTC: time_zone: UTC."
+        ),
+    ),
+    ErrorCode(
         "I201",
         "The output exists already",
         "A run never mixes its output with that of an older run.",

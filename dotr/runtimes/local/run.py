@@ -48,6 +48,7 @@ from dotr.streams.merge.paces import EventClock, NoRateLimit, PacedFeed, RateLim
 from dotr.streams.merge.tails import NoFileYet, TailedFolder, TailFeed
 from dotr.streams.records import InputFailed, InputFile, ReceivingFailed, SourcedElement
 from dotr.streams.sinks.files import WriteFailed
+from dotr.streams.time_formats import drain_repeated_hours
 from dotr.temporal.matching.rule_counts import RuleCounts
 
 _REPORT_SECONDS = 0.25
@@ -166,7 +167,7 @@ class _LocalRun:
         self._stop = stop
         self._dead_letter_counts: Counter[Reason] = Counter()
         self._left_out: Counter[tuple[str, str]] = Counter()
-        drain_left_out()  # of records that were read before the run
+        drain_left_out(), drain_repeated_hours()  # of records that were read before the run
         self._warnings = WarningLimiter(pipeline.dead_letter_warnings)
         self._terms = stream_terms(pipeline.program)
         self._rules: Mapping[str, RuleCounts] = {}
@@ -445,6 +446,7 @@ class _LocalRun:
             self._warnings.report_fallback(fallback)
         dead_letters = dict(self._dead_letter_counts)
         self._left_out.update(drain_left_out())
+        self._warnings.report_repeated_hours(drain_repeated_hours())
         return Totals(
             self.elements,
             self.instants,

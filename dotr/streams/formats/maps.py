@@ -161,17 +161,15 @@ def no_time(texts: Sequence[TimeCells]) -> str:
 
 
 def column_name(cell: str) -> str:
-    """The name of the column that a cell names, in quotes or without; raises ValueError.
+    """The name of the column that a cell names, without the quotes around a name that needs them.
 
-    >>> column_name("Zeit"), column_name('"a{b}:date"')
-    ('Zeit', 'a{b}:date')
+    >>> column_name("Zeit"), column_name('"a{b}:date"'), column_name('"a"b"')
+    ('Zeit', 'a{b}:date', '"a"b"')
     """
-    if not (len(cell) > 1 and cell[0] == cell[-1] == '"'):
-        return cell
     try:
-        return str(json.loads(cell))
+        return str(json.loads(cell)) if cell[:1] == cell[-1:] == '"' else cell
     except ValueError:
-        raise ValueError(f"{cell} is no JSON string") from None
+        return cell
 
 
 def written_name(name: str) -> str:

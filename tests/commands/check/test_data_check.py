@@ -293,3 +293,15 @@ def test_list_whose_later_entry_never_counts_or_does(project: Project) -> None:
     assert "I124" not in project.dotr("check", "--data", "c.yaml").err
     answer = air(project, "[road, Time]", AIR.replace(";a\n", ";\n", 1)).dotr("check", "--data", "c.yaml")
     assert "I124 time is the first of a list that is there, and Time is a time of day (00.30.00)\n" in answer.err
+
+
+@pytest.mark.parametrize("quote", ["", '"'])
+def test_hour_that_comes_twice_is_told_where_it_goes_back(cars: Project, quote: str) -> None:
+    cars.change("c.yaml", "lateness: 10 min", "lateness: 1 h\n    time_zone: Europe/Madrid")
+    times = ["2021-10-31T02:15", "2021-10-31T02:45", "2021-10-31T02:05", "2021-10-31T02:00"]
+    cars.write("cars.csv", "at,speed,road\n" + "".join(f"{quote}{time}{quote},12,A1\n" for time in times))
+    assert warnings(cars) == ["input cars: cars.csv:4 goes back; from here on it may be the second 02:00 of Europe/Madrid"]
+    cars.write("cars.csv", "at,speed,road\n" + "".join(f"{time}+02:00,12,A1\n" for time in times))
+    assert warnings(cars) == []
+    cars.write("cars.csv", "at,speed,road\n" + "".join(f"{time},12,A1\n" for time in sorted(times)))
+    assert warnings(cars) == []

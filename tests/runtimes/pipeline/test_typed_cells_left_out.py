@@ -20,6 +20,7 @@ rules: [r.dotr]
 input:
   - { name: rows, format: csv, path: rows.csv, time: "{day} {hour}:00", map: "[] :v {v:decimal?} ; :w {w:boolean?} ." }
   - { name: objects, format: json, path: objects.json, time: [at, seen], map: "[] :v {v:integer?} ; :u {u:iri} ." }
+  - { name: local, format: csv, path: local.csv, time: t, time_zone: Europe/Berlin, lateness: 2 h, map: "[] :v {v:integer} ." }
 output: [ { path: out } ]
 dead_letter: dead
 spark: { master: "local[2]", checkpoint: ck }
@@ -40,6 +41,7 @@ def cells(project: Project) -> Project:
     project.write("r.dotr", RULE)
     project.write("c.yaml", CONFIG)
     project.write("rows.csv", ROWS)
+    project.write("local.csv", "t,v\n" + "".join(f"2023-10-29 0{each},1\n" for each in ("1:30", "1:20", "2:40", "2:10", "2:50")))
     project.write("objects.json", "".join(json.dumps(each) + "\n" for each in OBJECTS))
     return project
 
@@ -52,6 +54,8 @@ def run(cells: Project, engine: str) -> tuple[list[Any], list[Any], dict[tuple[s
         [json.loads(line) for path in sorted(files) if path.is_file() for line in path.read_text().splitlines()]
         for files in ([cells.folder / name, *cells.folder.glob(f"{name}/*.ndjson")] for name in ("out", "dead"))
     )
+    assert answer.err.count("I126") == 1
+    assert "input local: local.csv:5 goes back; from here on it may be the second 02:00 of Europe/Berlin" in answer.err
     letters = sorted((each["input"], each["line"], each["reason"], each["error"]) for each in dead)
     final = json.loads(answer.err.splitlines()[-1])
     return out, letters, {(each["input"], each["column"]): each["cells"] for each in final["left_out"]}
@@ -64,7 +68,7 @@ def test_left_out_cells_are_counted_by_column(cells: Project) -> None:
     )
     assert told in cells.dotr("run", "c.yaml", "--engine", "local").err
     events, letters, left_out = run(cells, "local")
-    assert [each["attributes"]["v"].partition("^")[0] for each in events] == ['"7.5"', '"8"']
+    assert [each["attributes"]["v"].partition("^")[0] for each in events] == ['"7.5"', '"8"', *['"1"'] * 5]
     assert letters == [
         ("objects", 2, "unreadable", "u: 'a b' is no absolute IRI"),
         (

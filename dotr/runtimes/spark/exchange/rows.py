@@ -37,6 +37,7 @@ from dotr.runtimes.external_sort import decode_firings as decode_firings
 from dotr.runtimes.external_sort import encode_firings as encode_firings
 from dotr.runtimes.monitoring.totals import Totals
 from dotr.runtimes.spark.exchange.names import KEY
+from dotr.streams.time_formats import RepeatedHour
 from dotr.temporal.matching.rule_counts import RuleCounts
 
 if TYPE_CHECKING:  # Arrow starts threads, so it is loaded where a worker makes rows
@@ -182,13 +183,16 @@ def encode_totals(totals: Totals) -> bytes:
     dead_letters = {reason.value: count for reason, count in totals.dead_letters.items()}
     counts: list[object] = [totals.elements, totals.instants, totals.facts, totals.events, dead_letters]
     counts += [totals.dropped, totals.inconsistent]
-    if totals.fallbacks or totals.rules or totals.terms or totals.left_out:
+    further = bool(totals.left_out or totals.repeated_hours)
+    if totals.fallbacks or totals.rules or totals.terms or further:
         counts.append(totals.fallbacks)
-    if totals.rules or totals.terms or totals.left_out:
+    if totals.rules or totals.terms or further:
         rules = {name: _written_counts(each) for name, each in totals.rules.items()}
         counts += [rules, sorted(totals.terms)]
-    if totals.left_out:
+    if totals.left_out or totals.repeated_hours:
         counts.append([[*key, count] for key, count in totals.left_out.items()])
+    if totals.repeated_hours:
+        counts.append(totals.repeated_hours)
     return _json_bytes(counts)  # without fallbacks, rules, terms and left out cells in the form of earlier releases
 
 
@@ -230,4 +234,5 @@ def decode_totals(payload: bytes) -> Totals:
         {name: _read_counts(*each) for name, each in rules.items()},
         frozenset(terms),
         {(name, column): count for name, column, count in left_out},
+        tuple(RepeatedHour(*each) for each in (counts[11] if len(counts) > 11 else ())),
     )

@@ -29,6 +29,7 @@ from dotr.runtimes.spark.exchange.worker_cache import layers_of, program_of, ter
 from dotr.runtimes.spark.tasks.inputs import TaskInputs, admit
 from dotr.streams.formats.typed_cells import drain_left_out
 from dotr.streams.records import InputFailed, SourcedElement
+from dotr.streams.time_formats import drain_repeated_hours
 from dotr.temporal.matching.rule_counts import RuleCounts
 
 if TYPE_CHECKING:
@@ -57,7 +58,7 @@ def task_lines(job: Job, task: Task) -> list[SparkRow]:
     dead_letters = SpilledDeadLetters(job)
     program = program_of(job)
     opened = TaskInputs(job, task)
-    drain_left_out()  # of a task that failed
+    drain_left_out(), drain_repeated_hours()  # of a task that failed
     for input_range in task.ranges:
         files = opened.files(input_range, trace=program.stage_one.may_reject or bool(program.units), times=(task.after, task.until))
         admit(files, input_range, task.after, task.until, elements, dead_letters)
@@ -119,6 +120,7 @@ def task_lines(job: Job, task: Task) -> list[SparkRow]:
         rules=stage_two.rule_counts,
         terms=frozenset(terms.terms),
         left_out=left_out,
+        repeated_hours=drain_repeated_hours(),
     )
     lines.append(SparkRow(-2, RowKind.COUNTS, 0, encode_totals(totals)))
     lines += fallback_rows()

@@ -41,11 +41,7 @@ def check_columns(file: InputFile, header: Sequence[str], place: Span | None = N
     named = "columns" if file.map.columns else file.path or "the message"
     timed = [("time", cell) for cell in cells_of_time(file)]
     for use, cell in dict.fromkeys([*timed, *(("map", cell) for cell in columns_of(parsed_map(file).template))]):
-        try:
-            column = column_name(cell)
-        except ValueError as error:
-            problems.append(Diagnostic("I103", f"{use} names no column: {error}", place, "A name in quotes is written as in JSON."))
-            continue
+        column = column_name(cell)
         if header.count(column) == 1 or (column == NUMBER and column not in header):
             continue
         if column in header:

@@ -35,7 +35,7 @@ from dotr.streams.formats.lines import BOM, DAMAGED, LINE_END, STANDARD_INPUT, b
 from dotr.streams.formats.maps import RecordNumbers, column_name, has_numbers, time_cells
 from dotr.streams.lateness import EVERY_TIME, TimeFilter
 from dotr.streams.records import START, ElementMap, InputFile, Message, Position, Record, beginning, limit_reason
-from dotr.streams.time_formats import time_parser
+from dotr.streams.time_formats import local_zone, note_repeated_hour, time_parser
 
 _QUOTE: Final = ord('"')
 _RETURN: Final = ord("\r")
@@ -147,6 +147,9 @@ def _rows(
     make, parse, encoding = rows.to_triples, rows.parse_time, spec.map.encoding
     new = tuple.__new__  # takes a third of the time of a constructor; called twice a row
     end, line = position
+    zone = local_zone(spec.map.time_format, spec.map.time_zone)
+    if time_filter is EVERY_TIME:
+        greatest = -LAST_MICRO  # not that of another file
     # A scan splits a plain row of ASCII bytes only up to the time: b"7,12:00,a,b\n" with the time in
     # column 1 is split into the cells b"7", b"12:00", b"a,b\n". A time of several cells needs all.
     in_ascii = not elements and delimiter.isascii() and is_like_ascii(encoding) and not isinstance(time_at, slice)
@@ -184,6 +187,8 @@ def _rows(
                     if stamp is not None and stamp > greatest:
                         greatest = stamp
                         rows.lowest = lowest = max(lowest, stamp - distance)
+                    elif stamp is not None and zone and stamp < greatest:
+                        note_repeated_hour(spec.input, spec.path, record.line, stamp, zone, record.decoded(encoding))
                     if record.raw.strip() or record.reason is Reason.LIMIT:
                         yield record
                 continue
@@ -191,6 +196,8 @@ def _rows(
                 greatest = time
                 if time - distance > lowest:
                     rows.lowest = lowest = time - distance
+            elif zone and time < greatest:
+                note_repeated_hour(spec.input, spec.path, line, time, zone, text)
             yield new(Record, (offset, end, line, time, element, raw, "", None, Reason.UNREADABLE))
             line += 1
         time_filter.greatest = greatest

@@ -19,7 +19,7 @@ from typing import Any, BinaryIO, Final
 from dotr.errors.diagnostics import Diagnostic, Refused
 from dotr.model.places import Span
 from dotr.model.stream import Element, Reason
-from dotr.model.time import Micros
+from dotr.model.time import LAST_MICRO, Micros
 from dotr.streams.formats.json.cuts import JsonCut, document_cuts, has_object_per_line, line_cuts
 from dotr.streams.formats.json.map import JsonNumber, check_no_sent_values, compile_map_of, items_of
 from dotr.streams.formats.json.paths import JsonPath, parse_path
@@ -27,7 +27,7 @@ from dotr.streams.formats.lines import DAMAGED, STANDARD_INPUT, damage, damaged,
 from dotr.streams.formats.maps import RecordNumbers, TimeCells, cells_of_time, no_time, time_cells
 from dotr.streams.lateness import EVERY_TIME, TimeFilter
 from dotr.streams.records import START, InputFile, Message, Position, Record, beginning, limit_reason
-from dotr.streams.time_formats import time_parser
+from dotr.streams.time_formats import local_zone, note_repeated_hour, time_parser
 from dotr.streams.times import ParseTime, parse_number
 from dotr.syntax.turtle.jsonld import refuse_constant
 from dotr.syntax.turtle.nesting import OPENING, TextLimitExceeded, check_json_nesting
@@ -175,6 +175,8 @@ class ObjectReader:
         assert spec.map is not None
         self._numbers = numbers
         self.greatest, self._lowest, self._until = time_filter.greatest, time_filter.lowest(spec), time_filter.until
+        if time_filter is EVERY_TIME:
+            self.greatest = -LAST_MICRO  # not that of another file
         self._distance = time_filter.distance(spec)
         self._make = compile_map_of(spec, columns)
         self._clock = spec.map.sent_time
@@ -189,6 +191,7 @@ class ObjectReader:
         self._each_text = spec.map.each
         self._parse: ParseTime = time_parser(spec.map.time_format, spec.map.time_zone)
         self._formatted = spec.map.time_format is not None
+        self._zone, self._input, self._path = local_zone(spec.map.time_format, spec.map.time_zone), spec.input, spec.path
         self._unit = spec.unit
         self._nesting = spec.nesting
         self._limit = spec.record
@@ -231,6 +234,8 @@ class ObjectReader:
                 if time > self.greatest:
                     self.greatest = time
                     self._lowest = max(self._lowest, time - self._distance)
+                elif self._zone and time < self.greatest:
+                    note_repeated_hour(self._input, self._path, line, time, self._zone, raw.decode(errors="replace"))
                 if b"\\u" in raw and self._each is None:
                     _check_text(item)
                 around = sent if self._numbers is None else Message(b"", self._numbers.last + 1)
