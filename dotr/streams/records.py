@@ -27,6 +27,7 @@ class Format(Enum):
     NQUADS = "nquads"
     CSV = "csv"
     JSON = "json"
+    PARQUET = "parquet"
     TURTLE = "turtle"
     NTRIPLES = "ntriples"
     JSONLD = "jsonld"
@@ -94,7 +95,7 @@ class Message(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ElementMap:
-    """Mapping of CSV rows or JSON objects to elements.
+    """Mapping of rows of CSV or Parquet, or of JSON objects, to elements.
 
     - `time`: the column, or the path in the object, of the time.
     - `template`: makes the graph. It is a document, so messages can refer to its lines.

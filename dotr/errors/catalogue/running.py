@@ -17,7 +17,7 @@ INPUTS: tuple[ErrorCode, ...] = (
     ErrorCode(
         "I101",
         "An input cannot be read",
-        "The file cannot be opened, or its compression is damaged.",
+        "The file cannot be opened, its compression is damaged, or it is not of its format.",
         "Correct the path or its permissions.",
         ShownMessage("I101 cannot read data/a.ndjson: Permission denied\nIs the input's path right, and may you read it?"),
     ),

@@ -266,7 +266,7 @@ def _move_state(session: SparkSession, checkpoint: Checkpoint, change: StateChan
         old = OldQuery(query, moved if stored.start is not None else "", stored.layers, keys, checkpoint.committed_batch() is not None)
         sizes = move_state(session, change, old, job, checkpoint.log)
     for verdict in change.verdicts:
-        if verdict.fate is not StateFate.KEPT:
+        if verdict.fate is not StateFate.KEPT or verdict.why:
             _LOG.warning("%s", verdict)
     checkpoint.switch(layout)
     return sizes
