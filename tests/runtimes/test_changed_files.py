@@ -99,6 +99,7 @@ def test_an_empty_file_with_a_header_due_is_a_dead_letter(project: Project, rows
         ("format: turtle", 0),
         ("format: jsonld", 0),
         (f"{ROWS}, columns: [t, x]", 0),
+        (ROWS.replace("csv", "parquet"), 1),
     ],
 )
 def test_an_empty_file_of_any_format_is_no_error_at_a_start(project: Project, entry: str, expected: int) -> None:
