@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import base64
 import json
+import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -60,6 +61,8 @@ def records(
             (I104), a path is wrong (T107, T108), or pyarrow is not installed (C226).
     """
     assert spec.map is not None
+    if os.path.isfile(spec.path) and not os.path.getsize(spec.path):
+        return iter((Record(0, 0, 1, None, None, b"", f"{spec.path} is empty, and no Parquet file"),))
     opened = _opened(spec.path, place)
     names = opened.schema_arrow.names
     depth = 1 + max(map(_depth, opened.schema_arrow.types), default=0)
