@@ -219,8 +219,10 @@ class InputSection(Section):
         description="turtle, ntriples, jsonld, trig, nquads: the time of an element that has several; one: such an element is unreadable",
     )
     map: str | None = Field(default=None, description="csv, json: the template that makes the graph of a row or an object, required")
-    each: str | None = Field(
-        default=None, min_length=1, description="json: the path of a list, each item of which is an element; the object if none"
+    each: str | list[str] | None = Field(
+        default=None,
+        min_length=1,
+        description="json: the path of a list, each item of which is an element, or the paths of lists side by side; the object if none",
     )
     time_format: str | None = Field(
         default=None, min_length=1, description='csv, json: the form of times, such as "%d.%m.%Y %H:%M:%S"; ISO 8601 or integers if none'

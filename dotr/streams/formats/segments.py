@@ -19,7 +19,7 @@ import os
 import re
 import struct
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -27,7 +27,7 @@ from typing import BinaryIO, Final, NamedTuple
 from urllib.parse import quote
 
 from dotr.errors.diagnostics import Refused, refuse
-from dotr.streams.formats.messages import message_decoder
+from dotr.streams.formats.messages import item_decoder
 from dotr.streams.lateness import EVERY_TIME, TimeFilter
 from dotr.streams.records import Format, InputFile, Message, Position, Record
 
@@ -149,7 +149,7 @@ _SINGLE: Final = (Format.NDJSON, Format.TURTLE, Format.NTRIPLES)
 
 def has_several(spec: InputFile) -> bool:
     """True if a message of an input may have several records."""
-    return bool(spec.map.each) if spec.format is Format.JSON and spec.map is not None else spec.format not in _SINGLE
+    return spec.format not in _SINGLE
 
 
 class SegmentReader:
@@ -164,11 +164,13 @@ class SegmentReader:
         self, stream: BinaryIO, spec: InputFile, position: Position, *, elements: bool, time_filter: TimeFilter = EVERY_TIME
     ) -> None:
         self._spec = spec
-        self._decode = message_decoder(spec, time_filter)
+        self._decode = item_decoder(spec, time_filter)
         self._elements = elements
         self._first = position.offset
         self.line = position.line
-        start = len(MAGIC) if position.offset <= len(MAGIC) or has_several(spec) else position.offset
+        start = max(position.offset, len(MAGIC))
+        if start > len(MAGIC) and has_several(spec) and not (spec.format is Format.JSON and _begins_frame(stream, position)):
+            start = len(MAGIC)
         self._frames = FrameReader(stream, start)
 
     @property
@@ -176,7 +178,7 @@ class SegmentReader:
         """The offset of the next frame."""
         return self._frames.offset
 
-    def next(self, bound: int | None = None) -> list[Record] | None:
+    def next(self, bound: int | None = None) -> Iterable[Record] | None:
         """The records of the next message; None at the offset `bound`, or at the end.
 
         Raises Refused (S114) where a frame before the bound is damaged.
@@ -194,7 +196,7 @@ class SegmentReader:
             if end <= first:
                 continue
             records = _placed(self._decode(message, self._elements), start, end)
-            return records if start >= first else [record for record in records if record.offset >= first]
+            return records if start >= first else (record for record in records if record.offset >= first)
         return None
 
 
@@ -206,12 +208,28 @@ def damaged_segment(path: Path | str, offset: int) -> Refused:
     return refuse("S114", f"the checkpoint is damaged: {path} has no whole message at byte {offset}", hint=DAMAGED_HINT)
 
 
-def _placed(records: list[Record], start: int, end: int) -> list[Record]:
+def _begins_frame(stream: BinaryIO, position: Position) -> bool:
+    """True if a frame begins at a position. No JSON text can be taken for one: it has no zero byte,
+    and the lengths in a frame have several."""
+    frame = FrameReader(stream, position.offset).next()
+    return frame is not None and frame.message.place == position.line
+
+
+def _placed(records: Iterable[Record], start: int, end: int) -> Iterable[Record]:
     """Records of a message with their offsets in the segment."""
-    if len(records) == 1:
+    if isinstance(records, list) and len(records) == 1:
         return [Record._make((start, end, *records[0][2:]))]
-    last = len(records) - 1
-    return [Record._make((start + number, end if number == last else start + number + 1, *each[2:])) for number, each in enumerate(records)]
+    return _all_placed(records, start, end)
+
+
+def _all_placed(records: Iterable[Record], start: int, end: int) -> Iterator[Record]:
+    held: Record | None = None
+    for number, record in enumerate(records, start):
+        if held is not None:
+            yield Record._make((number - 1, number, *held[2:]))
+        held, last = record, number
+    if held is not None:
+        yield Record._make((last, end, *held[2:]))
 
 
 def segment_records(stream: BinaryIO, spec: InputFile, position: Position, elements: bool) -> Iterator[Record]:

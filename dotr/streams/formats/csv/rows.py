@@ -175,7 +175,7 @@ def _rows(
                 greatest = time
                 if time - distance > lowest:
                     rows.lowest = lowest = time - distance
-            yield new(Record, (offset, end, line, time, element, raw, "", None, Reason.UNREADABLE))
+            yield new(Record, (offset, end, line, time, element, raw, "", None, Reason.UNREADABLE, ""))
             line += 1
         time_filter.greatest = greatest
         if (broken := damage(lines)) and not rows.damaged:

@@ -1,41 +1,48 @@
 """JSON reader: an object is an element, or with `each` every item of one of its lists. A path gives
 the time, and a map makes the graph (docs/inputs.md).
 
-Invariant: a scan gives the same records with the same `judged_time`, without triples. With `each`,
-item n of the object at offset m has the offset m + n, which is inside the object, since an item has
-at least two bytes.
-Cost: less than twice that of `json.loads`.
+Idea: an item of `each` is a record with its own text. The places of a message's items are found
+first, and an item is decoded when its record is requested.
+Invariant: a scan gives the same records with the same `judged_time`, without triples. Item n of the
+message at offset m has the offset m + n, which is inside the message, since an item has at least
+two bytes.
+Cost: less than twice that of `json.loads`, for an item as for an object on a line of its own.
 """
 
 from __future__ import annotations
 
 import json
+import re
 import sys
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing
-from functools import lru_cache, partial
+from functools import partial
 from typing import Any, BinaryIO, Final
 
 from dotr.errors.diagnostics import Diagnostic, Refused
 from dotr.model.places import Span
 from dotr.model.stream import Element, Reason
 from dotr.model.time import Micros
-from dotr.streams.formats.json.cuts import JsonCut, document_cuts, has_object_per_line, line_cuts
-from dotr.streams.formats.json.map import JsonNumber, check_no_sent_values, compile_map_of, items_of
-from dotr.streams.formats.json.paths import JsonPath, parse_path
-from dotr.streams.formats.lines import DAMAGED, STANDARD_INPUT, damage, damaged, open_lines
-from dotr.streams.formats.maps import RecordNumbers
+from dotr.streams.formats.json.cuts import JsonCut, document_cuts, has_object_per_line, line_cuts, object_cuts
+from dotr.streams.formats.json.map import JsonConstant, JsonNumber, check_no_sent_values, compile_map_of
+from dotr.streams.formats.json.paths import ItemFinder, ItemGroup, JsonPath, Outer, parse_lists, parse_path
+from dotr.streams.formats.lines import DAMAGED, STANDARD_INPUT, damage, damaged, line_start, open_lines
+from dotr.streams.formats.map_terms import columns_of
+from dotr.streams.formats.maps import RecordNumbers, parsed_map
 from dotr.streams.lateness import EVERY_TIME, TimeFilter
-from dotr.streams.records import START, InputFile, Message, Position, Record, beginning, limit_reason
+from dotr.streams.records import SHOWN, START, InputFile, Message, Position, Record, beginning, limit_reason
 from dotr.streams.times import ParseTime, parse_number, time_parser
-from dotr.syntax.turtle.jsonld import refuse_constant
-from dotr.syntax.turtle.nesting import OPENING, TextLimitExceeded, check_json_nesting
+from dotr.syntax.turtle.nesting import TextLimitExceeded, check_json_nesting
 
 _BOM: Final = "\ufeff"
+_BLANK: Final = re.compile(r"[ \t\n\r\x1e]*")
+"""What may be around an object: also the record separator of RFC 7464."""
 
 
-DECODER: Final = json.JSONDecoder(parse_int=JsonNumber, parse_float=JsonNumber, parse_constant=refuse_constant)
+DECODER: Final = json.JSONDecoder(parse_int=JsonNumber, parse_float=JsonNumber, parse_constant=JsonConstant)
 """A decoder that keeps the lexical form of numbers."""
+
+_scan: Final = DECODER.scan_once  # type: ignore[attr-defined]
 
 
 def check_paths(file: InputFile, place: Span | None = None, *, sent: bool = False) -> None:
@@ -45,14 +52,17 @@ def check_paths(file: InputFile, place: Span | None = None, *, sent: bool = Fals
     """
     assert file.map is not None
     problems: list[Diagnostic] = []
-    for key, text in (("time", "" if file.map.sent_time else file.map.time), ("each", file.map.each)):
-        try:
-            if text:
-                _path_of(key, text)
-        except ValueError as error:
-            problems.append(Diagnostic("T107", f"{key}: {error}", place, "A path is written a.b, a[0] or, for `each`, a[]."))
+    each: tuple[JsonPath, ...] = ()
+    key = "each"
     try:
-        compile_map_of(file)
+        each = parse_lists(file.map.each) if file.map.each else ()
+        key = "time"
+        if not file.map.sent_time:
+            _time_path(file, each)
+    except ValueError as error:
+        problems.append(Diagnostic("T107", f"{key}: {error}", place, "A path is written a.b, a[0] or, for `each`, a[]."))
+    try:
+        compile_map_of(file, each)
         if not sent:
             check_no_sent_values(file)
     except Refused as refused:
@@ -61,18 +71,16 @@ def check_paths(file: InputFile, place: Span | None = None, *, sent: bool = Fals
         raise Refused(problems)
 
 
-@lru_cache(64)
-def _path_of(key: str, text: str) -> JsonPath:
-    """The path of the key `time` or `each`; raises ValueError where the key cannot have it."""
-    path = parse_path(text)
+def _time_path(file: InputFile, each: Sequence[JsonPath]) -> JsonPath:
+    """The path of the time, as seen from an item; raises ValueError where it cannot be that."""
+    assert file.map is not None
+    path = parse_path(file.map.time)
     if path.sent:
-        raise ValueError(f"{text} is no path in the message")
-    lists = path.lists
-    if key == "time" and lists:
-        raise ValueError(f"{text} goes through a list, and an element has one time")
-    if key == "each" and (lists != (path.steps,) or path.from_message):
-        raise ValueError(f"{text} names no list: a path of `each` ends with [], as in data[]")
-    return path
+        raise ValueError(f"{path.text} is no path in the message")
+    seen = path.within(each)
+    if seen.lists:
+        raise ValueError(f"{path.text} goes through a list, and an element has one time")
+    return seen
 
 
 def records(lines: BinaryIO, spec: InputFile, position: Position, elements: bool, time_filter: TimeFilter = EVERY_TIME) -> Iterator[Record]:
@@ -93,15 +101,22 @@ def _found(
     lines: BinaryIO, spec: InputFile, position: Position, elements: bool, time_filter: TimeFilter, numbers: RecordNumbers | None
 ) -> Iterator[Record]:
     assert spec.map is not None
-    cuts = line_cuts
+    cuts: Callable[..., Iterator[JsonCut]] = object_cuts
+    opening = b"{"
+    if spec.map.each and not isinstance(parse_lists(spec.map.each)[0].steps[0], str):  # the outermost list is a message
+        cuts, opening = line_cuts, b"["
     if not spec.map.lines and spec.path != STANDARD_INPUT:
         with closing(open_lines(spec.path, START)) as start:
-            cuts = line_cuts if has_object_per_line(start, spec.record) else document_cuts
-    if spec.map.each and position.offset:  # the position may be inside an object
-        with closing(open_lines(spec.path, START)) as again:
-            yield from _records(again, spec, START, position.offset, cuts, elements, time_filter, numbers)
-    else:
-        yield from _records(lines, spec, position, 0, cuts, elements, time_filter, numbers)
+            if not has_object_per_line(start, spec.record, opening):
+                cuts = partial(document_cuts, opening=opening)
+    first, offset, line = position.offset, *position
+    if first and (spec.map.each or not isinstance(cuts, partial)):  # the position may be inside a message, or a line
+        if isinstance(cuts, partial):
+            offset, line = START
+            lines.seek(offset)
+        else:
+            offset = line_start(lines, first)
+    yield from _records(lines, spec, Position(offset, line), first, cuts, elements, time_filter, numbers)
 
 
 def _records(
@@ -122,12 +137,10 @@ def _records(
             end, line = cut.end, cut.line + cut.raw.count(b"\n")
             if end <= first:
                 continue
-            if end == cut.offset + len(cut.raw) and not cut.raw.endswith((b"}", b"\n")) and (broken := damage(lines)):
+            if end == cut.offset + len(cut.raw) and not cut.raw.endswith((b"}", b"]", b"\n")) and (broken := damage(lines)):
                 yield damaged(cut.offset, cut.line, broken, cut.raw)
                 return
-            for record in objects.records(cut, elements):
-                if record.offset >= first:
-                    yield record
+            yield from objects.records(cut, elements, first=first)
         time_filter.greatest = objects.greatest
         if broken := damage(lines):
             raise broken
@@ -136,102 +149,178 @@ def _records(
 
 
 def object_decoder(spec: InputFile, time_filter: TimeFilter = EVERY_TIME) -> Callable[[Message, bool], Iterator[Record]]:
-    """Decoder of messages of one object each, with the elements of those that pass
+    """Decoder of messages of one object or list each, with the elements of those that pass
     `time_filter`."""
     records = _ObjectReader(spec, time_filter).records
     return lambda message, elements: records(JsonCut(message.place, message.place + 1, message.place, message.body), elements, message)
 
 
 class _ObjectReader:
-    """Reader of the elements of consecutive objects."""
+    """Reader of the elements of consecutive messages."""
 
     def __init__(self, spec: InputFile, time_filter: TimeFilter = EVERY_TIME, numbers: RecordNumbers | None = None) -> None:
         assert spec.map is not None
         self._numbers = numbers
         self.greatest, self._lowest, self._until = time_filter.greatest, time_filter.lowest(spec), time_filter.until
         self._distance = time_filter.distance(spec)
-        self._make = compile_map_of(spec)
+        each = parse_lists(spec.map.each) if spec.map.each else ()
+        self._make = compile_map_of(spec, each)
         self._clock = spec.map.sent_time
-        self._time = JsonPath(()) if self._clock else _path_of("time", spec.map.time)
+        self._time = JsonPath(()) if self._clock else _time_path(spec, each)
         self._time_text = spec.map.time
-        self._each = _path_of("each", spec.map.each) if spec.map.each else None
-        self._each_text = spec.map.each
         self._parse: ParseTime = time_parser(spec.map.time_format, spec.map.time_zone)
         self._formatted = spec.map.time_format is not None
         self._unit = spec.unit
         self._nesting = spec.nesting
         self._limit = spec.record
+        read = [parse_path(column) for column in columns_of(parsed_map(spec).template)]
+        read += [] if self._clock else [parse_path(spec.map.time)]
+        self._finder = ItemFinder(spec.map.each, read, spec.nesting, _scan) if each else None
+        self._lists = ItemFinder("[]", (), spec.nesting, _scan)
+        self._is_side_by_side = len(each) > 1
+        self._file = spec
+        # an item may be a list where a path begins with an index, and any value where a path names the item itself
+        seen = [path.within(each) for path in read if not path.sent]
+        is_list = any(path.steps and isinstance(path.steps[0], int) for path in seen)
+        self._kinds = (object,) if () in [path.steps for path in seen] else (dict, list) if is_list or self._is_side_by_side else (dict,)
 
-    def records(self, cut: JsonCut, elements: bool, sent: Message | None = None) -> Iterator[Record]:
-        """The records of an object: one, or one for each item. Those of a transport's message
-        (`sent`) have the place of the message.
+    def records(self, cut: JsonCut, elements: bool, sent: Message | None = None, first: int = 0) -> Iterator[Record]:
+        """The records of a cut, from the offset `first` on: one for each object, or for each item.
+        Those of a transport's message (`sent`) have the place of the message.
         """
         offset, end, line, raw, too_long = cut
         if too_long:
             yield Record(offset, end, line, None, None, beginning(raw, self._limit), limit_reason(self._limit), reason=Reason.LIMIT)
             return
         try:
-            message = self._decoded(raw, 0 if sent else offset)
-            items = [message] if self._each is None else self._items(message)
-        except TextLimitExceeded as error:
-            yield Record(offset, end, line, None, None, raw, str(error), reason=Reason.LIMIT)
-            return
-        except (ValueError, RecursionError) as error:
+            text = raw.decode()
+        except UnicodeDecodeError as error:
             yield Record(offset, end, line, None, None, raw, reason_text(error))
             return
-        last = len(items) - 1
-        for number, item in enumerate(items):
-            start, stop = offset + number, end if number == last else offset + number + 1
-            if sent:
-                start, stop = offset, end
-            time: Micros | None = None
+        used, done = 0, 0  # the bytes and the characters before the next object
+        if not (offset or sent) and text.startswith(_BOM):
+            text, used = text[1:], 3
+        at = start = _blank_end(text, 0)
+        begin, limit, whole = offset, end, raw
+        while start < len(text) or sent is not None:
             try:
-                if self._clock and sent:
-                    time = sent.time_by(self._clock)
-                if not isinstance(item, dict):
-                    raise ValueError("it is no JSON object")
-                if time is None:
-                    time = self._micros(message if self._time.from_message else item)
-                is_wanted = elements and self._lowest < time <= self._until
-                if time > self.greatest:
-                    self.greatest = time
-                    self._lowest = max(self._lowest, time - self._distance)
-                if b"\\u" in raw and self._each is None:
-                    _check_text(item)
-                around = sent if self._numbers is None else Message(b"", self._numbers.last + 1)
-                triples = self._make(item, message, around)[0] if is_wanted else ()
+                groups, item, stop = self._found(text, start)
+                at = _blank_end(text, stop)
+                if at < len(text) and (sent is not None or text[at] != text[start]):
+                    raise json.JSONDecodeError("Extra data", text, at)
+            except TextLimitExceeded as error:
+                yield Record(offset, limit, line, None, None, raw, str(error), reason=Reason.LIMIT)
+                return
             except (ValueError, RecursionError) as error:
-                where = f"item {number + 1} of {self._each_text}: " if self._each else ""
-                yield Record(start, stop, line, None, None, raw, where + reason_text(error), time)
+                yield Record(offset, limit, line, None, None, raw, reason_text(error))
+                return
+            if at < len(text):  # another object follows in the line
+                used += _size(text, done, stop)
+                end = begin + used
+                raw = whole[offset - begin : used]
             else:
-                yield Record(start, stop, line, time, Element(time, triples) if is_wanted else None, raw)
+                end = limit
+            if groups is not None:
+                yield from self._items(text, groups, JsonCut(offset, end, line, raw), elements, sent, first)
+            elif offset >= first:
+                yield self._record(offset, end, line, raw, item, (item,), elements, sent, b"\\u" in raw)
+            if at == len(text):
+                return
+            used += _size(text, stop, at)
+            offset, start, done, raw = begin + used, at, at, whole[used:]
 
-    def _decoded(self, raw: bytes, offset: int) -> Any:
-        text = raw.decode()
-        if len(raw) - len(raw.translate(None, OPENING)) > self._nesting:
-            check_json_nesting(text, self._nesting)
-        message = DECODER.decode(text if offset else text.removeprefix(_BOM))
-        if b"\\u" in raw and self._each is not None:  # without `each`, `records` checks the text after it has read the time
-            _check_text(message)
-        return message
+    def _found(self, text: str, start: int) -> tuple[list[ItemGroup] | None, Any, int]:
+        """The items of a message, or the message where it is an element, and its end in the text."""
+        finder = self._finder or (self._lists if text.startswith("[", start) else None)
+        if finder is None:
+            if text.count("{") + text.count("[") > self._nesting:
+                check_json_nesting(text, self._nesting)
+            try:
+                return None, *_scan(text, start)
+            except StopIteration as error:
+                raise json.JSONDecodeError("Expecting value", text, error.value) from None
+        groups, stop = finder.find(text, start)
+        if text.find("\\u", start, stop) >= 0:
+            _check_text(list({id(value): value for group in groups for value in group.outer}.values()))
+        if finder is self._lists and groups and not any(text[at] in "{[" for at in groups[0].starts[0]):
+            return None, [], stop  # a list of no objects is no list of records
+        return groups, None, stop
 
-    def _items(self, message: Any) -> list[Any]:
-        assert self._each is not None
-        value = message
-        for step in self._each.steps[:-1]:
-            value = _at(value, step)
-        if value is None:
-            raise ValueError(f"it has no {self._each_text.removesuffix('[]')}")
-        return list(items_of(value))
+    def _items(
+        self, text: str, groups: Sequence[ItemGroup], cut: JsonCut, elements: bool, sent: Message | None, first: int
+    ) -> Iterator[Record]:
+        """The records of the items of a message, from the offset `first` on."""
+        offset, end, line = cut[:3]
+        if not groups:
+            if offset >= first:
+                yield Record(offset, end, line, None, None, b"", "its list is empty", reason=Reason.EMPTY)
+            return
+        before, last = 0, sum(len(group.starts[0]) for group in groups) - 1
+        has_escapes = "\\u" in text
+        for numbers, outer, starts, ends in groups:
+            prefix = "".join(f"{number}." for number in numbers)
+            for at in range(max(0, first - offset - before), len(starts[0])):
+                if self._is_side_by_side:
+                    texts = [text[start[at] : stop[at]] for start, stop in zip(starts, ends, strict=True)]
+                    own, item = f"[{','.join(texts)}]", [_scan(each, 0)[0] for each in texts]
+                else:
+                    own, item = text[starts[0][at] : ends[0][at]], _scan(text, starts[0][at])[0]
+                raw = own.encode()
+                if len(raw) > SHOWN:
+                    raw = beginning(raw, SHOWN)
+                number = before + at
+                begin, until = (offset, end) if sent is not None else (offset + number, end if number == last else offset + number + 1)
+                is_escaped = has_escapes and "\\u" in own
+                yield self._record(begin, until, line, raw, item, outer, elements, sent, is_escaped, f"{prefix}{at + 1}")
+            before += len(starts[0])
 
-    def _micros(self, item: Any) -> Micros:
+    def _record(
+        self,
+        offset: int,
+        end: int,
+        line: int,
+        raw: bytes,
+        item: Any,
+        outer: Sequence[Any],
+        elements: bool,
+        sent: Message | None,
+        is_escaped: bool,
+        number: str = "",
+    ) -> Record:
+        """The record of an object, or of an item with a number."""
+        time: Micros | None = None
+        element = None
+        try:
+            if self._clock and sent is not None:
+                time = sent.time_by(self._clock)
+            if not isinstance(item, self._kinds):
+                raise ValueError("it is no JSON object")
+            if time is None:
+                time = self._micros(item, outer)
+            is_wanted = elements and self._lowest < time <= self._until
+            if time > self.greatest:
+                self.greatest = time
+                self._lowest = max(self._lowest, time - self._distance)
+            if is_escaped:
+                _check_text(item)
+            if is_wanted:
+                around = sent if self._numbers is None else Message(b"", self._numbers.last + 1)
+                element = Element(time, self._make(item, outer, around)[0])
+        except (ValueError, RecursionError) as error:
+            why = reason_text(error)
+            if number:
+                where = Record(0, 0, 0, None, None, b"", item=number).item_name(self._file)
+            return Record(offset, end, line, None, None, raw, f"{where}: {why}" if number else why, time, Reason.UNREADABLE, number)
+        return Record(offset, end, line, time, element, raw, "", None, Reason.UNREADABLE, number)
+
+    def _micros(self, item: Any, outer: Sequence[Any]) -> Micros:
         """The time of an item in µs since 1970; raises ValueError with the reason."""
         value = item
         for step in self._time.steps:
-            value = _at(value, step)
+            value = outer[step.level] if isinstance(step, Outer) else _at(value, step)
         if value is None:
             raise ValueError(f"it has no {self._time_text}")
-        if isinstance(value, bool) or not isinstance(value, str):
+        if not isinstance(value, str) or isinstance(value, JsonConstant):
             raise ValueError(f"its time, {self._time_text}, is neither text nor a number")
         if not value.isascii():
             _check_text(value)
@@ -241,6 +330,17 @@ class _ObjectReader:
             return self._parse(str(value), self._unit)
         except ValueError as error:
             raise ValueError(f"its time, {self._time_text}: {error}") from None
+
+
+def _blank_end(text: str, at: int) -> int:
+    found = _BLANK.match(text, at)
+    assert found is not None
+    return found.end()
+
+
+def _size(text: str, start: int, stop: int) -> int:
+    """The number of bytes of a part of a text."""
+    return stop - start if text.isascii() else len(text[start:stop].encode())
 
 
 def _check_text(message: Any) -> None:
