@@ -82,7 +82,7 @@ def skip_line(lines: BinaryIO) -> tuple[int, bytes]:
 
 
 def line_start(lines: BinaryIO, offset: int) -> int:
-    r"""The offset of the start of the line with the byte at an offset, to which the file is moved.
+    r"""The offset of the start of the line with the byte at an offset.
 
     >>> [line_start(io.BytesIO(b"ab\ncd\n"), offset) for offset in (0, 2, 3, 5, 6)]
     [0, 0, 3, 3, 6]
@@ -92,11 +92,9 @@ def line_start(lines: BinaryIO, offset: int) -> int:
         start = max(0, end - size)
         lines.seek(start)
         if (at := lines.read(end - start).rfind(b"\n")) >= 0:
-            end = start + at + 1
-            break
+            return start + at + 1
         end, size = start, _BUFFER
-    lines.seek(end)
-    return end
+    return 0
 
 
 def damage(lines: BinaryIO) -> OSError | EOFError | None:

@@ -209,8 +209,8 @@ def damaged_segment(path: Path | str, offset: int) -> Refused:
 
 
 def _begins_frame(stream: BinaryIO, position: Position) -> bool:
-    """True if a frame begins at a position. No JSON text can be taken for one: it has no zero byte,
-    and the lengths in a frame have several."""
+    """True if a frame begins at a position. A place in its text cannot be taken for one: JSON has no
+    zero bytes, and the lengths in a frame have several."""
     frame = FrameReader(stream, position.offset).next()
     return frame is not None and frame.message.place == position.line
 
@@ -219,17 +219,19 @@ def _placed(records: Iterable[Record], start: int, end: int) -> Iterable[Record]
     """Records of a message with their offsets in the segment."""
     if isinstance(records, list) and len(records) == 1:
         return [Record._make((start, end, *records[0][2:]))]
-    return _all_placed(records, start, end)
+    following = iter(records)
+    held = next(following, None)
 
+    def placed() -> Iterator[Record]:
+        number, last = start, held
+        for record in following:
+            assert last is not None
+            yield Record._make((number, number + 1, *last[2:]))
+            number, last = number + 1, record
+        if last is not None:
+            yield Record._make((number, end, *last[2:]))
 
-def _all_placed(records: Iterable[Record], start: int, end: int) -> Iterator[Record]:
-    held: Record | None = None
-    for number, record in enumerate(records, start):
-        if held is not None:
-            yield Record._make((number - 1, number, *held[2:]))
-        held, last = record, number
-    if held is not None:
-        yield Record._make((last, end, *held[2:]))
+    return placed()
 
 
 def segment_records(stream: BinaryIO, spec: InputFile, position: Position, elements: bool) -> Iterator[Record]:

@@ -163,6 +163,15 @@ def test_broken_object_costs_the_rest_of_its_line(tmp_path: Path, text: str, exp
     ]
 
 
+def test_cost_of_objects_in_one_line_is_that_of_their_text(tmp_path: Path) -> None:
+    path = tmp_path / "a.json"
+    path.write_text('{"at": 1, "v": "é"}' * 20_000 + "\n")  # looking at the whole line for each of them would take a minute
+    records = read(file_of(path, ":s :v {v} ."))
+    assert len(records) == 20_000
+    assert records[-1].end == path.stat().st_size
+    assert sum(len(record.raw) for record in records) == path.stat().st_size
+
+
 def test_long_line_of_short_objects_is_cut_into_them(tmp_path: Path) -> None:
     path = tmp_path / "a.json"
     long = '{"at": 3, "v": "' + "x" * 300 + '"}'

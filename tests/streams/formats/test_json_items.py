@@ -251,6 +251,7 @@ def test_lists_in_files(tmp_path: Path, text: str, each: str) -> None:
         ("a[], b", "at", ":s :v 1 .", "T107 each: b names no list"),
         ("a[], b[].c[]", "at", ":s :v 1 .", "T107 each: a[] and b[].c[] are not side by side"),
         ("a[].b[], c[].b[]", "at", ":s :v 1 .", "T107 each: a[].b[] and c[].b[] are not side by side"),
+        ("a[], b[], a[]", "at", ":s :v 1 .", "T107 each: a[] is there twice"),
         ("a[] b[]", "at", ":s :v 1 .", "T107 each: ' b[]' is no part of a path"),
         ("^.a[]", "at", ":s :v 1 .", "T107 each: ^.a[] names no list"),
         ("$key", "at", ":s :v 1 .", "T107 each: $key is no path in the message"),

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import BinaryIO, Final, NamedTuple, Protocol
+from typing import BinaryIO, Final, NamedTuple
 
 from dotr.streams.formats.lines import BOM, bounded_lines, skip_line
 
@@ -49,16 +49,6 @@ def has_object_per_line(lines: BinaryIO, limit: int, opening: bytes = b"{") -> b
     return True
 
 
-def object_cuts(lines: BinaryIO, offset: int, line: int, limit: int) -> Iterator[JsonCut]:
-    r"""Cuts of lines that are not empty; of a line with more bytes than the limit, of its objects.
-
-    >>> from io import BytesIO
-    >>> [cut.raw for cut in object_cuts(BytesIO(b'{"a": 1}{"b": 2}\n{"c": 3}\n{"d": 4}{"e": 55555555}\n'), 0, 1, 16)]
-    [b'{"a": 1}{"b": 2}\n', b'{"c": 3}\n', b'{"d": 4}', b'{"e": 55555555}']
-    """
-    return line_cuts(lines, offset, line, limit, objects=True)
-
-
 class _RestOfLine:
     """A line with more bytes than the limit, of which `raw` was read, as a file."""
 
@@ -75,10 +65,14 @@ class _RestOfLine:
 
 
 def line_cuts(lines: BinaryIO, offset: int, line: int, limit: int, *, objects: bool = False) -> Iterator[JsonCut]:
-    """Cuts of lines that are not empty, from an offset and its line on; `limit` in bytes.
+    r"""Cuts of lines that are not empty, from an offset and its line on; `limit` in bytes.
 
     `objects`: a line with more bytes than the limit that begins with an object is cut into its
     objects.
+
+    >>> from io import BytesIO
+    >>> [cut.raw for cut in line_cuts(BytesIO(b'{"a": 1}{"b": 2}\n{"d": 4}{"e": 55555555}\n'), 0, 1, 16, objects=True)]
+    [b'{"a": 1}{"b": 2}\n', b'{"d": 4}', b'{"e": 55555555}']
     """
     end = offset
     for raw in bounded_lines(lines, limit):
@@ -106,13 +100,7 @@ def whole_cut(lines: BinaryIO, offset: int, line: int, limit: int) -> Iterator[J
         yield JsonCut(offset, offset + size, line, raw, size > limit)
 
 
-class _Readable(Protocol):
-    """What the bytes of a document are read from."""
-
-    def read(self, most: int, /) -> bytes: ...
-
-
-def document_cuts(lines: _Readable, offset: int, line: int, limit: int, opening: bytes = b"{") -> Iterator[JsonCut]:
+def document_cuts(lines: BinaryIO | _RestOfLine, offset: int, line: int, limit: int, opening: bytes = b"{") -> Iterator[JsonCut]:
     r"""Cuts around the objects of a document, or around its outermost arrays where `opening` is their
     bracket.
 

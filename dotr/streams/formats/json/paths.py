@@ -119,6 +119,8 @@ def parse_lists(text: str) -> tuple[JsonPath, ...]:
     at = 0
     while not paths or text[at : at + 1] == ",":
         path, at = _path_at(text, at and _blank_end(text, at + 1))
+        if path in paths:
+            raise ValueError(f"{path.text} is there twice")
         paths.append(path)
         if path.sent:
             raise ValueError(f"{path.text} is no path in the message")

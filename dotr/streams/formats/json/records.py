@@ -23,7 +23,7 @@ from dotr.errors.diagnostics import Diagnostic, Refused
 from dotr.model.places import Span
 from dotr.model.stream import Element, Reason
 from dotr.model.time import Micros
-from dotr.streams.formats.json.cuts import JsonCut, document_cuts, has_object_per_line, line_cuts, object_cuts
+from dotr.streams.formats.json.cuts import JsonCut, document_cuts, has_object_per_line, line_cuts
 from dotr.streams.formats.json.map import JsonConstant, JsonNumber, check_no_sent_values, compile_map_of
 from dotr.streams.formats.json.paths import ItemFinder, ItemGroup, JsonPath, Outer, parse_lists, parse_path
 from dotr.streams.formats.lines import DAMAGED, STANDARD_INPUT, damage, damaged, line_start, open_lines
@@ -101,22 +101,18 @@ def _found(
     lines: BinaryIO, spec: InputFile, position: Position, elements: bool, time_filter: TimeFilter, numbers: RecordNumbers | None
 ) -> Iterator[Record]:
     assert spec.map is not None
-    cuts: Callable[..., Iterator[JsonCut]] = object_cuts
-    opening = b"{"
-    if spec.map.each and not isinstance(parse_lists(spec.map.each)[0].steps[0], str):  # the outermost list is a message
-        cuts, opening = line_cuts, b"["
+    is_rooted = bool(spec.map.each) and not isinstance(parse_lists(spec.map.each)[0].steps[0], str)
+    opening = b"[" if is_rooted else b"{"  # an outermost list is a message where `each` begins with []
+    is_document = False
     if not spec.map.lines and spec.path != STANDARD_INPUT:
         with closing(open_lines(spec.path, START)) as start:
-            if not has_object_per_line(start, spec.record, opening):
-                cuts = partial(document_cuts, opening=opening)
-    first, offset, line = position.offset, *position
-    if first and (spec.map.each or not isinstance(cuts, partial)):  # the position may be inside a message, or a line
-        if isinstance(cuts, partial):
-            offset, line = START
-            lines.seek(offset)
-        else:
-            offset = line_start(lines, first)
-    yield from _records(lines, spec, Position(offset, line), first, cuts, elements, time_filter, numbers)
+            is_document = not has_object_per_line(start, spec.record, opening)
+    cuts = partial(document_cuts, opening=opening) if is_document else partial(line_cuts, objects=not is_rooted)
+    first = position.offset
+    if first and spec.map.each:  # the position may be inside a message
+        position = START if is_document else Position(line_start(lines, first), position.line)
+        lines.seek(position.offset)
+    yield from _records(lines, spec, position, first, cuts, elements, time_filter, numbers)
 
 
 def _records(
@@ -188,75 +184,53 @@ class _ObjectReader:
         """The records of a cut, from the offset `first` on: one for each object, or for each item.
         Those of a transport's message (`sent`) have the place of the message.
         """
-        offset, end, line, raw, too_long = cut
+        begin, limit, line, whole, too_long = cut
         if too_long:
-            yield Record(offset, end, line, None, None, beginning(raw, self._limit), limit_reason(self._limit), reason=Reason.LIMIT)
+            yield Record(begin, limit, line, None, None, beginning(whole, self._limit), limit_reason(self._limit), reason=Reason.LIMIT)
             return
+        offset, used, done = begin, 0, 0  # the next object's offset, and the bytes of the first `done` characters
         try:
-            text = raw.decode()
-        except UnicodeDecodeError as error:
-            yield Record(offset, end, line, None, None, raw, reason_text(error))
-            return
-        used, done = 0, 0  # the bytes and the characters before the next object
-        if not (offset or sent) and text.startswith(_BOM):
-            text, used = text[1:], 3
-        at = start = _blank_end(text, 0)
-        begin, limit, whole = offset, end, raw
-        while start < len(text) or sent is not None:
-            try:
-                groups, item, stop = self._found(text, start)
-                at = _blank_end(text, stop)
-                if at < len(text) and (sent is not None or text[at] != text[start]):
-                    raise json.JSONDecodeError("Extra data", text, at)
-            except TextLimitExceeded as error:
-                yield Record(offset, limit, line, None, None, raw, str(error), reason=Reason.LIMIT)
-                return
-            except (ValueError, RecursionError) as error:
-                yield Record(offset, limit, line, None, None, raw, reason_text(error))
-                return
-            if at < len(text):  # another object follows in the line
-                used += _size(text, done, stop)
-                end = begin + used
-                raw = whole[offset - begin : used]
-            else:
-                end = limit
-            if groups is not None:
-                yield from self._items(text, groups, JsonCut(offset, end, line, raw), elements, sent, first)
-            elif offset >= first:
-                yield self._record(offset, end, line, raw, item, (item,), elements, sent, b"\\u" in raw)
-            if at == len(text):
-                return
-            used += _size(text, stop, at)
-            offset, start, done, raw = begin + used, at, at, whole[used:]
-
-    def _found(self, text: str, start: int) -> tuple[list[ItemGroup] | None, Any, int]:
-        """The items of a message, or the message where it is an element, and its end in the text."""
-        finder = self._finder or (self._lists if text.startswith("[", start) else None)
-        if finder is None:
-            if text.count("{") + text.count("[") > self._nesting:
+            text = whole.decode()
+            if not (begin or sent) and text.startswith(_BOM):
+                text, used = text[1:], 3
+            at = _blank_end(text, 0)
+            finder = self._finder or (self._lists if sent is not None and text.startswith("[", at) else None)
+            if finder is None and text.count("{") + text.count("[") > self._nesting:
                 check_json_nesting(text, self._nesting)
-            try:
-                return None, *_scan(text, start)
-            except StopIteration as error:
-                raise json.JSONDecodeError("Expecting value", text, error.value) from None
-        groups, stop = finder.find(text, start)
-        if text.find("\\u", start, stop) >= 0:
-            _check_text(list({id(value): value for group in groups for value in group.outer}.values()))
-        if finder is self._lists and groups and not any(text[at] in "{[" for at in groups[0].starts[0]):
-            return None, [], stop  # a list of no objects is no list of records
-        return groups, None, stop
+            while at < len(text) or sent is not None:
+                start, (found, stop) = at, finder.find(text, at) if finder is not None else _decoded(text, at)
+                at = _blank_end(text, stop)
+                end, raw = limit, whole[offset - begin :]
+                if at < len(text):  # another object follows in the line
+                    if sent is not None or text[at] != text[start]:
+                        raise json.JSONDecodeError("Extra data", text, at)
+                    used += _size(text, done, stop)
+                    end, raw = begin + used, whole[offset - begin : used]
+                if finder is not None:
+                    yield from self._items(text, found, JsonCut(offset, end, line, raw), elements, sent, first)
+                elif offset >= first:
+                    yield self._record(offset, end, line, raw, found, (found,), elements, sent, b"\\u" in raw)
+                if at == len(text):
+                    return
+                used, done = used + _size(text, stop, at), at
+                offset = begin + used
+        except (ValueError, RecursionError) as error:
+            reason = Reason.LIMIT if isinstance(error, TextLimitExceeded) else Reason.UNREADABLE
+            yield Record(offset, limit, line, None, None, whole[offset - begin :], reason_text(error), reason=reason)
 
     def _items(
         self, text: str, groups: Sequence[ItemGroup], cut: JsonCut, elements: bool, sent: Message | None, first: int
     ) -> Iterator[Record]:
         """The records of the items of a message, from the offset `first` on."""
-        offset, end, line = cut[:3]
-        if not groups:
-            if offset >= first:
-                yield Record(offset, end, line, None, None, b"", "its list is empty", reason=Reason.EMPTY)
-            return
+        offset, end, line, raw, _ = cut
+        if not groups and offset >= first:
+            yield Record(offset, end, line, None, None, b"", "its list is empty", reason=Reason.EMPTY)
+        has_escapes = b"\\u" in raw
+        if has_escapes:  # what is around the items, each once
+            _check_text(list({id(value): value for group in groups for value in group.outer}.values()))
+        if self._finder is None and groups and not any(text[at] in "{[" for at in groups[0].starts[0]):
+            raise ValueError("it is no JSON object")
         before, last = 0, sum(len(group.starts[0]) for group in groups) - 1
-        has_escapes = "\\u" in text
         for numbers, outer, starts, ends in groups:
             prefix = "".join(f"{number}." for number in numbers)
             for at in range(max(0, first - offset - before), len(starts[0])):
@@ -270,8 +244,9 @@ class _ObjectReader:
                     raw = beginning(raw, SHOWN)
                 number = before + at
                 begin, until = (offset, end) if sent is not None else (offset + number, end if number == last else offset + number + 1)
+                around = outer if self._finder is not None else (item,)  # the item of a list without `each` is a message
                 is_escaped = has_escapes and "\\u" in own
-                yield self._record(begin, until, line, raw, item, outer, elements, sent, is_escaped, f"{prefix}{at + 1}")
+                yield self._record(begin, until, line, raw, item, around, elements, sent, is_escaped, f"{prefix}{at + 1}")
             before += len(starts[0])
 
     def _record(
@@ -336,6 +311,15 @@ def _blank_end(text: str, at: int) -> int:
     found = _BLANK.match(text, at)
     assert found is not None
     return found.end()
+
+
+def _decoded(text: str, at: int) -> tuple[Any, int]:
+    """The value at a place of a text, and its end."""
+    try:
+        decoded: tuple[Any, int] = _scan(text, at)
+    except StopIteration as error:
+        raise json.JSONDecodeError("Expecting value", text, error.value) from None
+    return decoded
 
 
 def _size(text: str, start: int, stop: int) -> int:
