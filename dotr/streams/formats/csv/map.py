@@ -22,7 +22,7 @@ from dotr.model.templates import Blank, Template, leaves
 from dotr.model.terms import Triple
 from dotr.streams.formats.map_terms import MapTerms, cell_term, columns_of, comma_cell_term
 from dotr.streams.formats.maps import NUMBER, parsed_map
-from dotr.streams.records import InputFile
+from dotr.streams.records import Format, InputFile
 from dotr.syntax.turtle.graphs import number_blanks
 
 MakeRow: TypeAlias = Callable[[Sequence[str]], tuple[tuple[Triple, ...], int]]
@@ -47,7 +47,7 @@ def check_columns(file: InputFile, header: Sequence[str], place: Span | None = N
             ", ".join(header) if len(header) <= _MOST_NAMED else f"{', '.join(header[:_MOST_NAMED])} and {len(header) - _MOST_NAMED:,} more"
         )
         hint = did_you_mean(column, header) or f"Its columns are {columns}."
-        if len(header) == 1:
+        if len(header) == 1 and file.format is Format.CSV:
             hint = f"Its only column is {header[0]}: is the delimiter {file.map.delimiter!r}?"
         elif hint.startswith("Did"):
             hint += f" Its columns are {columns}."

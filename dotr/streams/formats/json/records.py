@@ -127,7 +127,7 @@ def _records(
 ) -> Iterator[Record]:
     """Records from a position on, without those before the offset `first`."""
     end, line = position
-    objects = _ObjectReader(spec, time_filter, numbers)
+    objects = ObjectReader(spec, time_filter, numbers)
     try:
         for cut in cuts(lines, *position, spec.record):
             end, line = cut.end, cut.line + cut.raw.count(b"\n")
@@ -147,30 +147,40 @@ def _records(
 def object_decoder(spec: InputFile, time_filter: TimeFilter = EVERY_TIME) -> Callable[[Message, bool], Iterator[Record]]:
     """Decoder of messages of one object or list each, with the elements of those that pass
     `time_filter`."""
-    records = _ObjectReader(spec, time_filter).records
+    records = ObjectReader(spec, time_filter).records
     return lambda message, elements: records(JsonCut(message.place, message.place + 1, message.place, message.body), elements, message)
 
 
-class _ObjectReader:
-    """Reader of the elements of consecutive messages."""
+class ObjectReader:
+    """Reader of the elements of consecutive messages.
 
-    def __init__(self, spec: InputFile, time_filter: TimeFilter = EVERY_TIME, numbers: RecordNumbers | None = None) -> None:
+    `columns` are those of a table whose rows are the objects.
+    """
+
+    def __init__(
+        self,
+        spec: InputFile,
+        time_filter: TimeFilter = EVERY_TIME,
+        numbers: RecordNumbers | None = None,
+        columns: frozenset[str] = frozenset(),
+    ) -> None:
         assert spec.map is not None
         self._numbers = numbers
         self.greatest, self._lowest, self._until = time_filter.greatest, time_filter.lowest(spec), time_filter.until
         self._distance = time_filter.distance(spec)
         each = parse_lists(spec.map.each) if spec.map.each else ()
-        self._make = compile_map_of(spec, each)
+        self._make = compile_map_of(spec, each, columns)
         self._clock = spec.map.sent_time
-        self._time = JsonPath(()) if self._clock else _time_path(spec, each)
+        time = spec.map.time
+        self._time = JsonPath(()) if self._clock else JsonPath((time,)) if time in columns else _time_path(spec, each)
         self._time_text = spec.map.time
         self._parse: ParseTime = time_parser(spec.map.time_format, spec.map.time_zone)
         self._formatted = spec.map.time_format is not None
         self._unit = spec.unit
         self._nesting = spec.nesting
         self._limit = spec.record
-        read = [parse_path(column) for column in columns_of(parsed_map(spec).template)]
-        read += [] if self._clock else [parse_path(spec.map.time)]
+        texts = () if columns else (*columns_of(parsed_map(spec).template), *(() if self._clock else (time,)))
+        read = [parse_path(text) for text in texts]
         self._finder = ItemFinder(spec.map.each, read, spec.nesting, _scan) if each else None
         self._lists = ItemFinder("[]", (), spec.nesting, _scan)
         self._is_side_by_side = len(each) > 1
@@ -209,7 +219,7 @@ class _ObjectReader:
                 if finder is not None:
                     yield from self._items(text, found, JsonCut(offset, end, line, raw), elements, sent, first)
                 elif offset >= first:
-                    yield self._record(offset, end, line, raw, found, (found,), elements, sent, b"\\u" in raw)
+                    yield self.record(offset, end, line, raw, found, (found,), elements, sent, b"\\u" in raw)
                 if at == len(text):
                     return
                 used, done = used + _size(text, stop, at), at
@@ -246,10 +256,10 @@ class _ObjectReader:
                 begin, until = (offset, end) if sent is not None else (offset + number, end if number == last else offset + number + 1)
                 around = outer if self._finder is not None else (item,)  # the item of a list without `each` is a message
                 is_escaped = has_escapes and "\\u" in own
-                yield self._record(begin, until, line, raw, item, around, elements, sent, is_escaped, f"{prefix}{at + 1}")
+                yield self.record(begin, until, line, raw, item, around, elements, sent, is_escaped, f"{prefix}{at + 1}")
             before += len(starts[0])
 
-    def _record(
+    def record(
         self,
         offset: int,
         end: int,
