@@ -158,6 +158,8 @@ def test_broken_object_costs_the_rest_of_its_line(tmp_path: Path, text: str, exp
     path = tmp_path / "a.json"
     path.write_text(text)
     records = read(file_of(path, ":s :v {v} ."))
+    for number, record in enumerate(records):
+        assert read(file_of(path, ":s :v {v} ."), Position(record.offset, record.line)) == records[number:]
     assert [(record.time and record.time // 1_000_000, record.text) for record in records] == [
         (at, each.removesuffix("\n")) for at, each in expected
     ]

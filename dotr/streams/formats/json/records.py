@@ -212,7 +212,7 @@ class ObjectReader:
                 at = _blank_end(text, stop)
                 end, raw = limit, whole[offset - begin :]
                 if at < len(text):  # another object follows in the line
-                    if sent is not None or text[at] != text[start]:
+                    if sent is not None or text[at] != text[start] or text[at] not in "{[":
                         raise json.JSONDecodeError("Extra data", text, at)
                     used += _size(text, done, stop)
                     end, raw = begin + used, whole[offset - begin : used]
@@ -226,6 +226,8 @@ class ObjectReader:
                 offset = begin + used
         except (ValueError, RecursionError) as error:
             reason = Reason.LIMIT if isinstance(error, TextLimitExceeded) else Reason.UNREADABLE
+            if isinstance(error, json.JSONDecodeError):  # whose column is that in the object's own text
+                error = json.JSONDecodeError(error.msg, text[done:], error.pos - done)
             yield Record(offset, limit, line, None, None, whole[offset - begin :], reason_text(error), reason=reason)
 
     def _items(
