@@ -166,7 +166,7 @@ def _path_at(text: str, at: int) -> tuple[JsonPath, int]:
 
 # Items of the lists that `each` names.
 
-JSON_BLANK: Final = re.compile(r"[ \t\n\r]*")
+_BLANK: Final = re.compile(r"[ \t\n\r]*")
 _AFTER_ITEM: Final = re.compile(r"[ \t\n\r]*+(?:,[ \t\n\r]*+|(\]))")
 _SKIP: Final = json.JSONDecoder(parse_int=float, parse_float=float).scan_once  # type: ignore[attr-defined]
 """Function `(text, at) -> (value, end)`, whose values are not used: it has no limit of digits."""
@@ -361,7 +361,9 @@ class ItemFinder:
                     found.add(below)
                 else:
                     found.groups += self._grouped((number,), value, below)
-            at, is_last = _after_item(text, at)
+            if (after := _AFTER_ITEM.match(text, at)) is None:
+                raise json.JSONDecodeError("Expecting ',' delimiter", text, at)
+            at, is_last = after.end(), bool(after[1])
         return at
 
     def _spans(self, text: str, at: int, node: _Node) -> tuple[_Spans, int]:
@@ -404,14 +406,6 @@ class ItemFinder:
 
 
 def _blank_end(text: str, at: int) -> int:
-    found = JSON_BLANK.match(text, at)
+    found = _BLANK.match(text, at)
     assert found is not None
     return found.end()
-
-
-def _after_item(text: str, at: int) -> tuple[int, bool]:
-    """The start of the next item of a list, or the end of the list and True."""
-    after = _AFTER_ITEM.match(text, at)
-    if after is None:
-        raise json.JSONDecodeError("Expecting ',' delimiter", text, at)
-    return after.end(), bool(after[1])
