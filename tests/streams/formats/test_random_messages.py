@@ -122,7 +122,7 @@ def test_scan_and_full_reading_of_random_lists_agree(tmp_path: Path, each: str) 
     assert readable > COUNT // 20
 
 
-@pytest.mark.parametrize("form", list(Format))
+@pytest.mark.parametrize("form", [each for each in Format if each is not Format.PARQUET])  # Parquet is read from files alone
 def test_scan_and_full_reading_of_random_messages_agree(form: Format) -> None:
     choose = random.Random(form.value)
     spec = specification(form)

@@ -22,16 +22,17 @@ from typing import Any, BinaryIO, Final
 from dotr.errors.diagnostics import Diagnostic, Refused
 from dotr.model.places import Span
 from dotr.model.stream import Element, Reason
-from dotr.model.time import Micros
+from dotr.model.time import LAST_MICRO, Micros
 from dotr.streams.formats.json.cuts import JsonCut, document_cuts, has_object_per_line, line_cuts
 from dotr.streams.formats.json.map import JsonConstant, JsonNumber, check_no_sent_values, compile_map_of
 from dotr.streams.formats.json.paths import ItemFinder, ItemGroup, JsonPath, Outer, parse_lists, parse_path
 from dotr.streams.formats.lines import DAMAGED, STANDARD_INPUT, damage, damaged, line_start, open_lines
 from dotr.streams.formats.map_terms import columns_of
-from dotr.streams.formats.maps import RecordNumbers, parsed_map
+from dotr.streams.formats.maps import RecordNumbers, TimeCells, cells_of_time, no_time, parsed_map, time_cells
 from dotr.streams.lateness import EVERY_TIME, TimeFilter
 from dotr.streams.records import SHOWN, START, InputFile, Message, Position, Record, beginning, limit_reason
-from dotr.streams.times import ParseTime, parse_number, time_parser
+from dotr.streams.time_formats import local_zone, note_repeated_hour, time_parser
+from dotr.streams.times import ParseTime, parse_number
 from dotr.syntax.turtle.nesting import TextLimitExceeded, check_json_nesting
 
 _BOM: Final = "\ufeff"
@@ -57,8 +58,8 @@ def check_paths(file: InputFile, place: Span | None = None, *, sent: bool = Fals
     try:
         each = parse_lists(file.map.each) if file.map.each else ()
         key = "time"
-        if not file.map.sent_time:
-            _time_path(file, each)
+        for cell in cells_of_time(file):
+            _time_path(cell, each)
     except ValueError as error:
         problems.append(Diagnostic("T107", f"{key}: {error}", place, "A path is written a.b, a[0] or, for `each`, a[]."))
     try:
@@ -71,16 +72,33 @@ def check_paths(file: InputFile, place: Span | None = None, *, sent: bool = Fals
         raise Refused(problems)
 
 
-def _time_path(file: InputFile, each: Sequence[JsonPath]) -> JsonPath:
-    """The path of the time, as seen from an item; raises ValueError where it cannot be that."""
-    assert file.map is not None
-    path = parse_path(file.map.time)
+def _time_path(cell: str, each: Sequence[JsonPath] = ()) -> JsonPath:
+    """The path of a cell of the time, as seen from an item; raises ValueError where it cannot be
+    that."""
+    path = parse_path(cell)
     if path.sent:
         raise ValueError(f"{path.text} is no path in the message")
     seen = path.within(each)
     if seen.lists:
         raise ValueError(f"{path.text} goes through a list, and an element has one time")
     return seen
+
+
+def member_paths(spec: InputFile) -> list[str]:
+    """The paths of the members beside the time, in the first object of a file; none with `each`."""
+    assert spec.map is not None
+    if spec.map.each:
+        return []
+    with closing(open_lines(spec.path, START)) as lines:
+        first = next(_found(lines, spec, START, False, EVERY_TIME, None), None)
+    try:
+        value: Any = None if first is None else DECODER.decode(first.raw.decode().removeprefix(_BOM))
+    except ValueError:
+        return []
+    for step in _time_path(str(spec.map.time)).steps[:-1]:
+        value = _at(value, step)
+    before = str(spec.map.time).rpartition(".")[0]
+    return [f"{before}.{name}" if before else name for name in value if name.isidentifier()] if isinstance(value, dict) else []
 
 
 def records(lines: BinaryIO, spec: InputFile, position: Position, elements: bool, time_filter: TimeFilter = EVERY_TIME) -> Iterator[Record]:
@@ -167,19 +185,26 @@ class ObjectReader:
         assert spec.map is not None
         self._numbers = numbers
         self.greatest, self._lowest, self._until = time_filter.greatest, time_filter.lowest(spec), time_filter.until
+        if time_filter is EVERY_TIME:
+            self.greatest = -LAST_MICRO  # not that of another file
         self._distance = time_filter.distance(spec)
         each = parse_lists(spec.map.each) if spec.map.each else ()
         self._make = compile_map_of(spec, each, columns)
         self._clock = spec.map.sent_time
-        time = spec.map.time
-        self._time = JsonPath(()) if self._clock else JsonPath((time,)) if time in columns else _time_path(spec, each)
-        self._time_text = spec.map.time
+        self._times = [
+            (text, [JsonPath((cell,)) if cell in columns else _time_path(cell, each) for cell in text.cells])
+            for text in time_cells(spec.map.time)
+        ]
+        is_plain = len(self._times) == 1 and not self._times[0][0].is_template
+        self._time = self._times[0][1][0] if is_plain and not self._clock else None
+        self._time_text = self._times[0][0].written
         self._parse: ParseTime = time_parser(spec.map.time_format, spec.map.time_zone)
         self._formatted = spec.map.time_format is not None
+        self._zone, self._input, self._path = local_zone(spec.map.time_format, spec.map.time_zone), spec.input, spec.path
         self._unit = spec.unit
         self._nesting = spec.nesting
         self._limit = spec.record
-        texts = () if columns else (*columns_of(parsed_map(spec).template), *(() if self._clock else (time,)))
+        texts = () if columns else (*columns_of(parsed_map(spec).template), *cells_of_time(spec))
         read = [parse_path(text) for text in texts]
         self._finder = ItemFinder(spec.map.each, read, spec.nesting, _scan) if each else None
         self._lists = ItemFinder("[]", (), spec.nesting, _scan)
@@ -283,11 +308,14 @@ class ObjectReader:
             if not isinstance(item, self._kinds):
                 raise ValueError("it is no JSON object")
             if time is None:
-                time = self._micros(item, outer)
+                path = self._time
+                time = self._first_time(item, outer, sent) if path is None else self._micros(_value_at(item, outer, path), self._time_text)
             is_wanted = elements and self._lowest < time <= self._until
             if time > self.greatest:
                 self.greatest = time
                 self._lowest = max(self._lowest, time - self._distance)
+            elif self._zone and time < self.greatest:
+                note_repeated_hour(self._file.input, self._file.path, line, time, self._zone, raw.decode(errors="replace"))
             if is_escaped:
                 _check_text(item)
             if is_wanted:
@@ -300,15 +328,26 @@ class ObjectReader:
             return Record(offset, end, line, None, None, raw, f"{where}: {why}" if number else why, time, Reason.UNREADABLE, number)
         return Record(offset, end, line, time, element, raw, "", None, Reason.UNREADABLE, number)
 
-    def _micros(self, item: Any, outer: Sequence[Any]) -> Micros:
-        """The time of an item in µs since 1970; raises ValueError with the reason."""
-        value = item
-        for step in self._time.steps:
-            value = outer[step.level] if isinstance(step, Outer) else _at(value, step)
+    def _first_time(self, item: Any, outer: Sequence[Any], sent: Message | None) -> Micros:
+        """The time by the first text of which all cells are there; raises ValueError with the
+        reason."""
+        for text, paths in self._times:
+            if text.sent is not None:
+                if sent is not None and (time := sent.at(text.sent)) is not None:
+                    return time
+                continue
+            values = [_value_at(item, outer, path) for path in paths]
+            if None not in values:
+                return self._micros(_joined(text, values), text.written)
+        raise ValueError(f"it has no time: {no_time([text for text, _ in self._times])}")
+
+    def _micros(self, value: Any, written: str) -> Micros:
+        """The time of a value, whose path is written so, in µs since 1970; raises ValueError with the
+        reason."""
         if value is None:
-            raise ValueError(f"it has no {self._time_text}")
+            raise ValueError(f"it has no {written}")
         if not isinstance(value, str) or isinstance(value, JsonConstant):
-            raise ValueError(f"its time, {self._time_text}, is neither text nor a number")
+            raise ValueError(f"its time, {written}, is neither text nor a number")
         if not value.isascii():
             _check_text(value)
         try:
@@ -316,7 +355,26 @@ class ObjectReader:
                 return parse_number(value, self._unit)
             return self._parse(str(value), self._unit)
         except ValueError as error:
-            raise ValueError(f"its time, {self._time_text}: {error}") from None
+            raise ValueError(f"its time, {written}: {error}") from None
+
+
+def _value_at(item: Any, outer: Sequence[Any], path: JsonPath) -> Any:
+    """The value of a path in an item, or in what is around it; None where it is null or not there."""
+    value = item
+    for step in path.steps:
+        value = outer[step.level] if isinstance(step, Outer) else _at(value, step)
+    return value
+
+
+def _joined(text: TimeCells, values: Sequence[Any]) -> Any:
+    """The value of a text of cells: that of its one cell, or the text with all of them.
+
+    Where one of them is no text and no number, the result is that one, which is no time.
+    """
+    if not text.is_template:
+        return values[0]
+    wrong = next((value for value in values if isinstance(value, bool) or not isinstance(value, str)), None)
+    return text.pattern % tuple(values) if wrong is None else wrong
 
 
 def _blank_end(text: str, at: int) -> int:
