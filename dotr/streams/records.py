@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
@@ -139,7 +140,8 @@ class ElementMap:
     @property
     def is_dated(self) -> bool:
         """True if times are date-times in a form of their own, or put together of several cells."""
-        return self.time_format is not None or any("{" in each for each in ([self.time] if isinstance(self.time, str) else self.time))
+        times = [self.time] if isinstance(self.time, str) else self.time
+        return self.time_format is not None or any("{" in each and not _ONE_CELL.fullmatch(each) for each in times)
 
     def to_list(self) -> list[str | bool | list[str] | None]:
         """The map as a list for JSON, without `parsed`. Settings at their defaults are omitted, as
@@ -203,6 +205,9 @@ class GraphSettings:
 def _sent_time(time: str | tuple[str, ...]) -> SentTime | None:
     return SENT_TIMES.get(time) if isinstance(time, str) else None
 
+
+_ONE_CELL: Final = re.compile(r'\{[^{}]*\}|"(?:[^"\\]|\\.)*"')
+"""A time of one cell: `{Date}`, or a name in quotes."""
 
 _NO_FURTHER: Final[list[str | bool | None]] = [None, None, ".", "utf-8", "", False]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import random
+from dataclasses import replace
 from typing import Final
 
 import pytest
@@ -79,10 +80,35 @@ def specification(form: Format) -> InputFile:
     return InputFile("in", "", form, prefixes=(("", "http://e/"),), map=mapped, nesting=16, record=1000, graphs=graphs)
 
 
+TYPED: Final = {
+    Format.CSV: ElementMap(
+        ("{t}{id}", "x", "t"),
+        Document("map", "[] :p {x:decimal?} ; :q {id:string} ; :r {t:dateTime?} , {t:integer} ."),
+        columns=("t", "id", "x"),
+        time_zone="Europe/Berlin",
+    ),
+    Format.JSON: ElementMap(
+        ("{^.at}.{v}", "$timestamp", "at"),
+        Document("map", "{^.id:iri?} :v {v:double} ; :at {at:date?} , {at:boolean?} ."),
+        each="data[]",
+        time_format="unix",
+    ),
+}
+"""Maps with types, and times of several cells."""
+
+
+@pytest.mark.parametrize("form", list(TYPED))
+def test_scan_and_full_reading_of_typed_cells_agree(form: Format) -> None:
+    agree(form, replace(specification(form), map=TYPED[form]))
+
+
 @pytest.mark.parametrize("form", [each for each in Format if each is not Format.PARQUET])  # Parquet is read from files alone
 def test_scan_and_full_reading_of_random_messages_agree(form: Format) -> None:
+    agree(form, specification(form))
+
+
+def agree(form: Format, spec: InputFile) -> None:
     choose = random.Random(form.value)
-    spec = specification(form)
     decode = message_decoder(spec)
     readable = 0
     for number in range(COUNT):
