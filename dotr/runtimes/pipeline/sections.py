@@ -240,7 +240,9 @@ class InputSection(Section):
         default=None, description="csv, json, parquet: the template that makes the graph of a row or an object, required"
     )
     each: str | None = Field(
-        default=None, min_length=1, description="json: the path of a list, each item of which is an element; the object if none"
+        default=None,
+        min_length=1,
+        description="json: the path of a list, each item of which is an element; the object if none; parquet: `columns`",
     )
     time_format: str | None = Field(
         default=None,
