@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import base64
 import json
+import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -23,7 +24,6 @@ from dotr.model.places import Span
 from dotr.model.stream import Reason
 from dotr.model.terms import XSD
 from dotr.streams.formats.csv.map import check_columns
-from dotr.streams.formats.json.cuts import JsonCut
 from dotr.streams.formats.json.map import JsonNumber, TypedText
 from dotr.streams.formats.json.paths import parse_path
 from dotr.streams.formats.json.records import ObjectReader
@@ -60,6 +60,8 @@ def records(
             (I104), a path is wrong (T107, T108), or pyarrow is not installed (C226).
     """
     assert spec.map is not None
+    if os.path.isfile(spec.path) and not os.path.getsize(spec.path):
+        return iter((Record(0, 0, 1, None, None, b"", f"{spec.path} is empty, and no Parquet file"),))
     opened = _opened(spec.path, place)
     names = opened.schema_arrow.names
     depth = 1 + max(map(_depth, opened.schema_arrow.types), default=0)
@@ -133,7 +135,8 @@ def _records(
                     if offset < start:
                         continue
                     raw = _json(shown).encode() if elements else b""
-                    [record] = reader.records(JsonCut(offset, offset + 1, line, raw), elements and len(raw) <= spec.record, None, row)
+                    is_wanted = elements and len(raw) <= spec.record
+                    record = reader.record(offset, offset + 1, line, raw, row, (row,), is_wanted, None, b"\\u" in raw)
                     if len(raw) > spec.record:
                         text, stamp = beginning(raw, spec.record), record.judged_time
                         record = Record(offset, offset + 1, line, None, None, text, limit_reason(spec.record), stamp, Reason.LIMIT)

@@ -250,7 +250,7 @@ def test_two_columns_of_one_name(tmp_path: Path) -> None:
     check_input(file_of(path, "[] :v {t} ."))
 
 
-@pytest.mark.parametrize("content", [b"", b"t,v\n1,2\n", b"PAR1PAR1", b"PAR1" + bytes(range(256)) + b"PAR1"])
+@pytest.mark.parametrize("content", [b"P", b"t,v\n1,2\n", b"PAR1PAR1", b"PAR1" + bytes(range(256)) + b"PAR1"])
 def test_what_is_no_parquet_is_refused(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "a.parquet"
     path.write_bytes(content)
