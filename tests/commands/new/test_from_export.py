@@ -213,11 +213,8 @@ def test_a_file_without_times_says_why(tmp_path: Path, content: str, message: st
     assert hint in told.hint
 
 
-NEEDS_KEYS = (
-    *("index", "index of times", "short header", "sep", "blank lines", "comments", "named by a comment", "title", "UTF-16", "text"),
-    *("OTLP", "pairs", "side by side", "one after the other"),
-)
-"""Shapes whose projects need keys of inputs (`skip`, `comment`, `$0`, `format: text`, lists in `each`)."""
+NEEDS_KEYS = ("index", "index of times", "short header", "sep", "blank lines", "comments", "named by a comment", "title", "UTF-16", "text")
+"""Shapes whose projects need keys of inputs (`skip`, `comment`, `$0`, `encoding: utf-16`, `format: text`)."""
 
 
 def shapes() -> Iterator[Any]:
