@@ -26,7 +26,7 @@ _KEYS: Final[Mapping[str, tuple[str, ...]]] = {
     "map": _MAPPED,
     "time_format": _MAPPED,
     "time_zone": _MAPPED,
-    "each": ("json",),
+    "each": ("json", "parquet"),
     "delimiter": ("csv",),
     "decimal": ("csv",),
     "encoding": ("csv",),
@@ -105,6 +105,9 @@ def _misplaced_keys(config: Config, section: InputSection, number: int) -> Itera
         yield problem("time", f"a list of times belongs to csv, json and parquet, not to {section.format}", "Name one.")
     if sent is not None and section.is_given("times"):
         yield problem("times", f"times chooses among times in the message, and {time} is beside it", "Leave times out.")
+    if section.format == "parquet" and section.each not in (None, "columns"):
+        hint = "Write each: columns, or leave it out: a row is a record."
+        yield problem("each", f"each of parquet is columns, and {section.each} is the path of a list", hint)
     if section.format == "parquet" and (transport != "path" or section.path == STANDARD_INPUT):
         read = "standard input" if transport == "path" else f"messages by {transport}"
         yield problem("format", f"Parquet is read from its end, and {read} can only be read on", "Write it to a file, and name its path.")

@@ -242,7 +242,8 @@ class InputSection(Section):
     each: str | list[str] | None = Field(
         default=None,
         min_length=1,
-        description="json: the path of a list, each item of which is an element, or the paths of lists side by side; the object if none",
+        description="json: the path of a list, each item of which is an element, or the paths of lists side by side; the object if none; "
+        "parquet: `columns`",
     )
     time_format: str | None = Field(
         default=None,

@@ -3,8 +3,8 @@
 
 Idea: pyarrow decodes batches of rows, and each row becomes the object of which the reader of JSON
 makes a record. A number of a column is a `JsonNumber`, another typed value a `TypedText`.
-Invariant: the offset of a record is the number of rows before it. A scan decodes the column of
-the time alone, so a record beyond its limit has its time.
+Invariant: the offset of a record is the number of rows before it (with `each` `_records`). A scan
+decodes the column of the time alone, so a record beyond its limit has its time.
 Cost: about 1 µs a cell; in a scan 3 µs a row.
 """
 

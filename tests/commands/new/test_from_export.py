@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
@@ -16,6 +16,7 @@ from pyarrow import parquet
 
 from dotr.commands.new.from_export import ExportGuess, guess
 from dotr.errors.diagnostics import Refused
+from tests.conftest import Project
 
 pytestmark = pytest.mark.core
 
@@ -57,7 +58,7 @@ TABLES = [
         id="parts of a date",
     ),
     pytest.param(table("t,v", "04/May/2024:09:{n:02d}:00 -0300,{n}"), {"time": "t", "time_format": "%d/%b/%Y:%H:%M:%S %z"}, id="offset"),
-    pytest.param(table("t,v", "5/{n}/24 1:05 PM,{n}"), {"time": "t", "time_format": "%m/%d/%y %I:%M %p"}, id="month first"),
+    pytest.param(table("t,v", "5/30/24 1:{n:02d} PM,{n}"), {"time": "t", "time_format": "%m/%d/%y %I:%M %p"}, id="month first"),
     pytest.param(table("x,v", "171481{n:02d}00.25,{n}"), {"time": "x", "time_format": "unix"}, id="epoch with a fraction"),
     pytest.param(table("x,v", "171481{n:02d}00000000001,{n}"), {"time": "x", "time_format": "unix_ns"}, id="epoch in ns"),
     pytest.param(table(",when,v", "{n},{local},{n}"), {"time": "when"}, id="index"),
@@ -210,6 +211,29 @@ def test_a_file_without_times_says_why(tmp_path: Path, content: str, message: st
     [told] = raised.value.diagnostics
     assert message in told.message
     assert hint in told.hint
+
+
+NEEDS_KEYS = ("index", "index of times", "short header", "sep", "blank lines", "comments", "named by a comment", "title", "UTF-16", "text")
+"""Shapes whose projects need keys of inputs (`skip`, `comment`, `$0`, `encoding: utf-16`, `format: text`)."""
+
+
+def shapes() -> Iterator[Any]:
+    for case in (*TABLES, *OBJECTS):
+        waits = pytest.mark.xfail(reason="keys of inputs that the project writes are not there yet", strict=False)
+        yield pytest.param(*case.values[:1], id=case.id, marks=[waits] if case.id in NEEDS_KEYS else [])
+
+
+@pytest.mark.parametrize("content", list(shapes()))
+def test_the_project_reads_every_record_and_passes_its_test(project: Project, content: object) -> None:
+    text = content if isinstance(content, str | bytes) else json.dumps(content)
+    project.write("own.txt", text)
+    new = project.dotr("new", "own", "--from", "own.txt")
+    assert new.code == 0, new.err
+    unread = "1 of the first 4 records cannot be read" if "Patient" in str(text) else ""
+    assert unread in new.err
+    assert "cannot be read" not in new.err.replace(unread, "")
+    test = project.dotr("test", "own/tests")
+    assert (test.code, test.out.splitlines()[-1]) == (0, "1 passed, 0 failed")
 
 
 PIECES = (

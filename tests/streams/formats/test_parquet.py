@@ -304,6 +304,14 @@ def test_a_run_over_a_glob(pipeline: Project) -> None:
     assert dead["file"].endswith("a.parquet")
 
 
+def test_columns_of_a_row_as_records(pipeline: Project) -> None:
+    pipeline.change("c.yaml", 'map: "[] :v {v} ."', "each: columns, map: \"[] :of '{$column}' ; :v {$cell:decimal} .\"")
+    assert pipeline.dotr("run", "c.yaml", "--engine", "local").code == 0
+    assert [line.split(",")[3] for line in pipeline.read("out.csv").splitlines()[1:]] == ["0", "0", "1"]
+    pipeline.change("c.yaml", "each: columns", 'each: "v[]"')
+    assert "C204 each of parquet is columns, and v[] is the path of a list" in pipeline.refused("check", "c.yaml")
+
+
 def test_check_with_data(pipeline: Project) -> None:
     answer = pipeline.dotr("check", "--data", "c.yaml")
     assert "4 rows of 2 files, from 2024-03-01T11:00:00Z to 2024-03-01T11:00:10Z" in answer.out + answer.err
