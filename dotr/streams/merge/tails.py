@@ -1,12 +1,13 @@
-"""Files that go on (`tail: true`): whole records as they are appended, whatever becomes of the files.
+"""Files that go on (`tail: true`): whole records as they are appended, whatever becomes of files.
 
 Idea: a scan of the folder decides which file each name has now, and how far it reaches; records are
-then read up to there. A file is known by its inode and its last bytes read (`FileMark`), a copy of a
-file that was cut or removed by the checksum of all its bytes read. A file and those that follow under
-its name are a series, an input of its own.
-Invariant: each whole record of a series is in one piece, and nothing behind the size that a scan has
-seen is read, so that a copy that is complete when its original is cut has all that was read.
-Cost: a listing and a `stat` a file for each scan; one read for each piece of 64 KiB.
+then read up to there. A file is known by its inode and its last bytes read (`FileMark`), a copy of
+a file that was cut or removed by the checksum of all its bytes read. A file and those that follow
+under its name are a series, an input of its own.
+Invariant: each whole record of a series is yielded once, and nothing behind the size that a scan
+has seen is read, so that a copy that is complete when its original is cut has all that was read.
+Cost: a listing and a `stat` a file for each scan; one read for each 64 KiB; in CSV with quotes
+about 1 µs a row beyond reading a whole file.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ BLOCK: Final = 1 << 16
 """Bytes of a piece of ordinary records in process."""
 
 _OPEN_FILES: Final = 256
-"""Limit of the files of an input that are kept open, so that they can be read after their removal."""
+"""Limit of the files of an input that are kept open, to be read after their removal."""
 
 _PAST: Final = 100
 """Limit of the files cut or removed of which a copy is recognized."""
@@ -50,7 +51,7 @@ _SHARE: Final = 10
 _Version = tuple[int, int]
 
 
-class Piece(NamedTuple):
+class WholeRecords(NamedTuple):
     """Whole records of a file: the bytes `data`, from `line` on.
 
     `name`: the name under which the file was first found; `head`: the text above the first row of
@@ -173,7 +174,7 @@ class TailedFile:
             os.close(self.descriptor)
             self.descriptor = None
 
-    def piece(self, block: int, *, last: bool = False) -> Piece | None:
+    def piece(self, block: int, *, last: bool = False) -> WholeRecords | None:
         """The next whole records, about `block` bytes; None where there are none yet. `last`: what
         stands behind the last line end is whole."""
         limit, size = self._like.record, block
@@ -201,15 +202,15 @@ class TailedFile:
                 self._incomplete = self.version
                 break
             if self.refused:
-                return Piece(self.name, 1, told=_told(self.refused, Reason.UNREADABLE))
+                return WholeRecords(self.name, 1, told=_told(self.refused, Reason.UNREADABLE))
         return None
 
-    def _taken(self, data: bytes) -> Piece:
+    def _taken(self, data: bytes) -> WholeRecords:
         """The piece of the next bytes, which are read."""
         if self.head and not self.columns and self.descriptor is not None:  # a file of an earlier run
             self._heading, self.head = True, os.pread(self.descriptor, len(self.head), 0)
             self._read_head(self.head)
-        piece = Piece(self.name, self.line, data, self.head, self.columns)
+        piece = WholeRecords(self.name, self.line, data, self.head, self.columns)
         self._pass(data)
         return piece
 
@@ -298,7 +299,7 @@ class FileSeries:
             file.over = False
             self.files.appendleft(file)
 
-    def next_piece(self) -> Piece | None:
+    def next_piece(self) -> WholeRecords | None:
         """The next whole records; None where none has come."""
         while self.files:
             file = self.files[0]
@@ -331,7 +332,7 @@ class FileSeries:
             return not status.st_nlink or folder.scanned - file.changed >= folder.settle
         return len(self.files) > 1 and folder.scanned - file.changed >= folder.settle
 
-    def _last_piece(self, file: TailedFile) -> Piece | None:
+    def _last_piece(self, file: TailedFile) -> WholeRecords | None:
         """What stands behind the last line end of a file that has ended."""
         left = file.mark.size - file.mark.offset
         if left <= 0:
@@ -339,11 +340,11 @@ class FileSeries:
         if not self._folder.watching and len(self.files) == 1:
             raw = (_bytes_of(file.path, file.mark.offset, file.mark.size) or b"") if file.open() else b""
             why = f"its line end is not there: the run has ended (watch: false) at byte {file.mark.size} of a file that goes on"
-            return Piece(file.name, file.line, told=_told(why, Reason.UNREADABLE, raw)) if raw.strip() else None
+            return WholeRecords(file.name, file.line, told=_told(why, Reason.UNREADABLE, raw)) if raw.strip() else None
         if file.descriptor is not None or file.open():
             return file.piece(self._folder.block, last=True)
         why = f"{left:,} bytes from byte {file.mark.offset} on were there, and were cut or removed before they were a whole record"
-        return Piece(file.name, file.line, told=_told(f"{why}; keep a file for `settle` after it is renamed", Reason.LOST))
+        return WholeRecords(file.name, file.line, told=_told(f"{why}; keep a file for `settle` after it is renamed", Reason.LOST))
 
 
 class TailedFolder:
@@ -579,13 +580,13 @@ class TailFeed:
         """Does nothing: the folder closes its files."""
 
 
-def piece_file(like: InputFile, piece: Piece) -> InputFile:
+def piece_file(like: InputFile, piece: WholeRecords) -> InputFile:
     """The file of a piece, whose columns are known."""
     mapped = like.map if like.map is None or not piece.columns else replace(like.map, columns=piece.columns)
     return replace(like, path=piece.name, map=mapped)
 
 
-def piece_records(file: InputFile, piece: Piece, wanted: TimeFilter) -> Iterator[Record]:
+def piece_records(file: InputFile, piece: WholeRecords, wanted: TimeFilter) -> Iterator[Record]:
     """The records of a piece, with the lines of the file."""
     if piece.told is not None:
         return iter([piece.told._replace(line=piece.line)])
