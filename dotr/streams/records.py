@@ -31,6 +31,13 @@ class Format(Enum):
     JSONLD = "jsonld"
 
 
+WIDE: Final = frozenset(("utf-16", "utf-16-le", "utf-16-be"))
+"""The encodings with several bytes for each character of ASCII that files may have."""
+
+COLUMNS: Final = "columns"
+"""The value of `each` by which every column of a row is a record."""
+
+
 class SentTime(Enum):
     """Sources of the time of an element outside of its text. The values are those of `time` in a
     configuration.
@@ -97,13 +104,16 @@ class ElementMap:
 
     - `time`: the column, or the path in the object, of the time.
     - `template`: makes the graph. It is a document, so messages can refer to its lines.
-    - `delimiter`, `encoding`, `decimal`: of a CSV file; the decimal mark is a dot or a comma.
+    - `delimiter`, `decimal`: of a CSV file; the decimal mark is a dot or a comma.
+    - `encoding`: of the text; one of `WIDE` is recoded to UTF-8 as it is read.
     - `time_format`: the format of times, as in `datetime.strptime`; None: ISO 8601, or integers.
     - `time_zone`: the name of the zone that applies to date-times without one; None: UTC.
-    - `each`: the path of a list in a JSON message, each item of which is an element; empty: the
-      message is one element.
+    - `each`: the path of a list in a JSON message, each item of which is an element, or of a row
+      `COLUMNS`; empty: the message is one element.
     - `lines`: True if each line is a JSON message; otherwise the first line decides.
     - `columns`: the columns of CSV data without a header; empty: the first line is the header.
+    - `skip`: the number of lines before the header or the first row; `comment`: what begins a line
+      that is no record; empty: every line is one.
     - `parsed`: the parsed template, where another process has parsed it.
     """
 
@@ -117,6 +127,8 @@ class ElementMap:
     each: str = ""
     lines: bool = False
     columns: tuple[str, ...] = ()
+    skip: int = 0
+    comment: str = ""
     parsed: ParsedMap | None = field(default=None, compare=False)
 
     @property
@@ -124,10 +136,16 @@ class ElementMap:
         """The source outside of the text that gives the time; None where the text has it."""
         return _sent_time(self.time)
 
-    def to_list(self) -> list[str | bool | list[str] | None]:
+    @property
+    def codec(self) -> str:
+        """The encoding of the text as it is read."""
+        return "utf-8" if self.encoding in WIDE else self.encoding
+
+    def to_list(self) -> list[Any]:
         """The map as a list for JSON, without `parsed`. Settings at their defaults are omitted, as
         in older releases."""
-        columns = [list(self.columns)] if self.columns else []
+        named = {key: value for key, value in (("skip", self.skip), ("comment", self.comment)) if value}
+        columns = [list(self.columns), *([named] if named else [])] if self.columns or named else []
         further = [self.time_format, self.time_zone, self.decimal, self.encoding, self.each, self.lines]
         settings = [*further, *columns] if columns or further != _NO_FURTHER else []
         return [self.time, self.template.name, self.template.text, self.delimiter, *settings]
@@ -136,7 +154,8 @@ class ElementMap:
     def from_list(items: Sequence[Any]) -> ElementMap:
         """Inverse of `to_list`."""
         time, name, text, delimiter, *others = items
-        return ElementMap(time, Document(name, text), delimiter, *others[:6], *map(tuple, others[6:]))
+        named: dict[str, Any] = others[7] if others[7:] else {}
+        return ElementMap(time, Document(name, text), delimiter, *others[:6], *map(tuple, others[6:7]), **named)
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,7 +201,7 @@ class GraphSettings:
 
 
 def _sent_time(time: str) -> SentTime | None:
-    return SentTime(time) if time.startswith("$") else None
+    return next((each for each in SentTime if each.value == time), None) if time.startswith("$") else None
 
 
 _NO_FURTHER: Final[list[str | bool | None]] = [None, None, ".", "utf-8", "", False]
@@ -354,8 +373,8 @@ class Record(NamedTuple):
             why = f"{why[:_LONGEST_WHY]}…"
         if file.record != LIMITS.record and self.reason is Reason.LIMIT:
             why = why.replace("(limits.record)", "(limits.record, or the input's max_bytes)")
-        text, encoding = self.decoded("utf-8" if file.map is None else file.map.encoding), ""
-        if "\ufffd" in text and not self._is_text("utf-8" if file.map is None else file.map.encoding):
+        text, encoding = self.decoded("utf-8" if file.map is None else file.map.codec), ""
+        if "\ufffd" in text and not self._is_text("utf-8" if file.map is None else file.map.codec):
             line = self.raw.removesuffix(b"\n").removesuffix(b"\r")
             text, encoding = base64.b64encode(line[:SHOWN]).decode(), "base64"
         if reason is Reason.LATE and time is not None and zoneless(text, time):

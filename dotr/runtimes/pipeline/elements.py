@@ -14,7 +14,7 @@ from dotr.model.terms import WELL_KNOWN, Prefixes
 from dotr.runtimes.pipeline.config import Config
 from dotr.runtimes.pipeline.sections import InputSection
 from dotr.streams.formats.lines import STANDARD_INPUT
-from dotr.streams.records import ElementMap, GraphSettings, SentTime, Times
+from dotr.streams.records import COLUMNS, WIDE, ElementMap, GraphSettings, SentTime, Times
 from dotr.syntax.turtle.graphs import parser_message
 
 _MAPPED: Final = ("csv", "json")
@@ -25,11 +25,13 @@ _KEYS: Final[Mapping[str, tuple[str, ...]]] = {
     "map": _MAPPED,
     "time_format": _MAPPED,
     "time_zone": _MAPPED,
-    "each": ("json",),
+    "each": _MAPPED,
     "delimiter": ("csv",),
     "decimal": ("csv",),
-    "encoding": ("csv",),
+    "encoding": _MAPPED,
     "columns": ("csv",),
+    "skip": ("csv",),
+    "comment": ("csv",),
     "contexts": ("jsonld",),
     "context": ("jsonld",),
     "base": ("jsonld",),
@@ -74,6 +76,8 @@ def element_map(config: Config, section: InputSection, number: int) -> ElementMa
         section.each or "",
         lines=section.path == STANDARD_INPUT,
         columns=tuple(section.columns or ()),
+        skip=section.skip,
+        comment=section.comment or "",
     )
 
 
@@ -89,11 +93,22 @@ def _misplaced_keys(config: Config, section: InputSection, number: int) -> Itera
     if sent is not None and transport not in _SENT_TIMES[sent]:
         whose = "Kafka gives a message" if sent is SentTime.TIMESTAMP else "what is copied when it arrives (mqtt, http) has"
         yield problem("time", f"{time} is the time that {whose}, and this input is by {transport}", "Name the time in the element itself.")
-    elif sent is None and time.startswith("$"):
+    elif sent is None and time.startswith("$") and not (section.format == "csv" and time[1:].isdecimal()):
         names = [each.value for each in SentTime]
         yield problem("time", f"a message has no {time}", did_you_mean(time, names) or f"Times of a transport are {' and '.join(names)}.")
     if sent is not None and section.is_given("times"):
         yield problem("times", f"times chooses among times in the message, and {time} is beside it", "Leave times out.")
+    for key in ("skip", "comment"):
+        if section.is_given(key) and transport != "path":
+            yield problem(
+                key, f"{key} is of lines of a file, and this input is by {transport}", "Leave it out: a message is data from its start."
+            )
+    if section.format == "csv" and section.each not in (None, COLUMNS):
+        hint = "Write each: columns, or leave it out: a row is a record."
+        yield problem("each", f"each of csv is columns, and {section.each} is the path of a list", hint)
+    if section.format == "json" and section.encoding not in ("utf-8", *WIDE):
+        hint = "Leave it out, or recode the data."
+        yield problem("encoding", f"json is in UTF-8 or UTF-16, not in {section.encoding}", hint)
     for key, formats in _KEYS.items():
         if section.is_given(key) and section.format not in formats and not (key == "time" and sent):
             message = f"{key} belongs to {', '.join(formats[:-1])}{' and ' if formats[1:] else ''}{formats[-1]}, not to {section.format}"

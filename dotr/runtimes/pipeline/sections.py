@@ -220,7 +220,10 @@ class InputSection(Section):
     )
     map: str | None = Field(default=None, description="csv, json: the template that makes the graph of a row or an object, required")
     each: str | None = Field(
-        default=None, min_length=1, description="json: the path of a list, each item of which is an element; the object if none"
+        default=None,
+        min_length=1,
+        description="json: the path of a list, each item of which is an element; the object if none; csv: `columns`, each of which, but "
+        "those that time and map name, is an element; the row if none",
     )
     time_format: str | None = Field(
         default=None, min_length=1, description='csv, json: the form of times, such as "%d.%m.%Y %H:%M:%S"; ISO 8601 or integers if none'
@@ -230,11 +233,16 @@ class InputSection(Section):
     )
     delimiter: str = Field(default=",", min_length=1, max_length=1, description="csv: the separator of columns, one character")
     decimal: Literal[".", ","] = Field(default=".", description="csv: the mark of decimals; with a comma, 20,5 is the decimal 20.5")
-    encoding: str = Field(default="utf-8", min_length=1, description="csv: the encoding of the text, such as latin-1")
-
+    encoding: str = Field(
+        default="utf-8",
+        min_length=1,
+        description="csv: the encoding of the text, such as latin-1; csv, json: utf-16 is read from its start",
+    )
     columns: list[str] | None = Field(
         default=None, min_length=1, description="csv: the columns of rows without a header; the first line names them if none"
     )
+    skip: int = Field(default=0, ge=0, description="csv: lines of each file before its header, or with `columns` before its first row")
+    comment: str | None = Field(default=None, min_length=1, description="csv: what a line begins with that is no row, such as #")
     contexts: dict[str, str] | None = Field(
         default=None, description="jsonld: the file that stands for each remote context; no other is used, and nothing is fetched"
     )
@@ -276,6 +284,13 @@ class InputSection(Section):
     @classmethod
     def _check_encoding(cls, value: str) -> str:
         return encoding_name(value)
+
+    @field_validator("comment")
+    @classmethod
+    def _check_comment(cls, value: str | None) -> str | None:
+        if value is not None and not value.strip():
+            raise ValueError("blanks begin no comment")
+        return value
 
     @field_validator("delimiter")
     @classmethod

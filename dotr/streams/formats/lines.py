@@ -83,8 +83,8 @@ def skip_line(lines: BinaryIO) -> tuple[int, bytes]:
 
 def damage(lines: BinaryIO) -> OSError | EOFError | None:
     """The error that has ended a compressed file early, or None."""
-    raw = getattr(lines, "raw", None)
-    return raw.error if isinstance(raw, GzipBytes) else None
+    error: OSError | EOFError | None = getattr(getattr(lines, "raw", None), "error", None)
+    return error
 
 
 def damage_reason(error: Exception) -> str:

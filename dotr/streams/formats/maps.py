@@ -91,7 +91,8 @@ ScanRecords: TypeAlias = Callable[[Position], Generator[Record]]
 _STRIDE: Final = 16_384
 _MOST_FILES: Final = 256
 _COUNTED: Final[dict[tuple[object, ...], list[tuple[int, int]]]] = {}
-"""Offsets of records and the numbers of records before them, ascending, by file and its state."""
+"""Offsets of records and the numbers of records before them, ascending, by map, file and its
+state."""
 
 
 class RecordNumbers:
@@ -109,7 +110,7 @@ class RecordNumbers:
         if not has_numbers(file):
             return None
         state = os.stat(file.path)
-        known = _COUNTED.setdefault((file.path, state.st_ino, state.st_size, state.st_mtime_ns), [(0, 0)])
+        known = _COUNTED.setdefault((file.map, file.path, state.st_ino, state.st_size, state.st_mtime_ns), [(0, 0)])
         if len(_COUNTED) > _MOST_FILES:
             _COUNTED.pop(next(iter(_COUNTED)))
         offset, number = known[bisect_right(known, (position.offset, LAST_MICRO)) - 1]

@@ -14,6 +14,8 @@ import threading
 import time
 import zlib
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from io import BytesIO
 from itertools import chain
 from pathlib import Path
 from typing import Final
@@ -22,6 +24,8 @@ from dotr.errors.diagnostics import refuse
 from dotr.evaluation.files.private_files import replace_file
 from dotr.model.stream import Reason
 from dotr.runtimes.spark.checkpoint.spool import Spool
+from dotr.streams.formats.content import recoded_start
+from dotr.streams.formats.csv.map import header_line
 from dotr.streams.formats.csv.rows import QuoteState, quote_state
 from dotr.streams.formats.lines import standard_bytes
 from dotr.streams.formats.rdf.nquads import graph_of
@@ -47,8 +51,9 @@ class StandardInputSpool(Spool):
 
     def _copy(self) -> None:
         like, folder = self._like, self._folder
-        header = _header(like.record) if like.format is Format.CSV and not (like.map and like.map.columns) else b""
-        feed = StandardInput(like, elements=False)
+        header = _header(like) if like.format is Format.CSV and not (like.map and like.map.columns) else b""
+        whole = like.map and replace(like.map, each="")  # messages are copied, not the records in them
+        feed = StandardInput(replace(like, map=whole), elements=False)
         number, line = _next_segment(folder)
         copied = 0
         while not self._stop.is_set():
@@ -142,17 +147,16 @@ def _record_text(record: Record, like: InputFile) -> Iterator[bytes]:
 _BLANKS: Final = b" " * (1 << 16)
 
 
-def _header(limit: int) -> bytes:
-    """The first line of standard input, which is not consumed; of a longer line than `limit` bytes,
-    its beginning."""
-    standard_input = standard_bytes()
-    while (
-        b"\n" not in (text := decompressed_prefix(standard_input.buffered, limit + 1))
-        and len(text) <= limit
-        and standard_input.read_ahead()
-    ):
-        pass
-    return _with_newline(text.partition(b"\n")[0])
+def _header(like: InputFile) -> bytes:
+    """The line of the header of standard input, recoded, which is not consumed; of a longer line
+    than a record may be, its beginning."""
+    standard_input, limit = standard_bytes(), like.record
+    while True:
+        start = decompressed_prefix(standard_input.buffered, 0 if like.map and like.map.skip else limit + 1)
+        lines = recoded_start(start, like)
+        line = header_line(like, BytesIO(lines))
+        if line.endswith(b"\n") or len(line) > limit or not standard_input.read_ahead():
+            return _with_newline(line)
 
 
 def decompressed_prefix(prefix: bytes, most: int = 0) -> bytes:

@@ -20,10 +20,11 @@ from dotr.errors.diagnostics import Diagnostic, Refused
 from dotr.model.places import Span
 from dotr.model.stream import Element, Reason
 from dotr.model.time import Micros
+from dotr.streams.formats.content import open_text
 from dotr.streams.formats.json.cuts import JsonCut, document_cuts, has_object_per_line, line_cuts
 from dotr.streams.formats.json.map import JsonNumber, check_no_sent_values, compile_map_of, items_of
 from dotr.streams.formats.json.paths import JsonPath, parse_path
-from dotr.streams.formats.lines import DAMAGED, STANDARD_INPUT, damage, damaged, open_lines
+from dotr.streams.formats.lines import DAMAGED, STANDARD_INPUT, damage, damaged
 from dotr.streams.formats.maps import RecordNumbers
 from dotr.streams.lateness import EVERY_TIME, TimeFilter
 from dotr.streams.records import START, InputFile, Message, Position, Record, beginning, limit_reason
@@ -85,7 +86,7 @@ def records(lines: BinaryIO, spec: InputFile, position: Position, elements: bool
 
 
 def _scanned(spec: InputFile, position: Position) -> Generator[Record]:
-    with closing(open_lines(spec.path, position)) as lines:
+    with closing(open_text(spec, position)) as lines:
         yield from records(lines, spec, position, False)
 
 
@@ -95,10 +96,10 @@ def _found(
     assert spec.map is not None
     cuts = line_cuts
     if not spec.map.lines and spec.path != STANDARD_INPUT:
-        with closing(open_lines(spec.path, START)) as start:
+        with closing(open_text(spec, START)) as start:
             cuts = line_cuts if has_object_per_line(start, spec.record) else document_cuts
     if spec.map.each and position.offset:  # the position may be inside an object
-        with closing(open_lines(spec.path, START)) as again:
+        with closing(open_text(spec, START)) as again:
             yield from _records(again, spec, START, position.offset, cuts, elements, time_filter, numbers)
     else:
         yield from _records(lines, spec, position, 0, cuts, elements, time_filter, numbers)

@@ -1,0 +1,265 @@
+"""Content of a file: what its first bytes say that it is, and its text as lines.
+
+Idea: a file in UTF-16, and a CSV file whose lines end with a carriage return alone, are read
+through a raw stream that recodes them to UTF-8 and to line feeds, as a compressed file is read
+through one that unpacks it. Positions are offsets in the recoded bytes, so such a file is read from
+its start.
+Cost: one look at the first 64 KiB of a file, kept while the file does not change.
+"""
+
+from __future__ import annotations
+
+import codecs
+import io
+import os
+from collections.abc import Callable
+from functools import lru_cache
+from typing import BinaryIO, Final, NamedTuple, cast
+
+from dotr.errors.diagnostics import Refused, refuse
+from dotr.model.places import Span
+from dotr.streams.formats.lines import BOM, STANDARD_INPUT, damage, open_lines
+from dotr.streams.records import START, WIDE, Format, InputFile, Position
+
+_LOOKED_AT: Final = 1 << 16
+_ODD: Final = (
+    (b"PK\x03\x04", "a zip archive", "unzip -p"),
+    (b"PK\x05\x06", "a zip archive", "unzip -p"),
+    (b"(\xb5/\xfd", "zstd-compressed", "zstd -dc"),
+    (b"BZh", "bzip2-compressed", "bzip2 -dc"),
+    (b"\xfd7zXZ\x00", "xz-compressed", "xz -dc"),
+    (b"PAR1", "a Parquet file", ""),
+    (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "an Excel workbook", ""),
+)
+"""The first bytes of files that are no text, what they are, and the command that unpacks them."""
+
+_WORKBOOK: Final = (b"[Content_Types].xml", b"_rels/.rels", b"xl/")
+_WIDE_BOMS: Final = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+_CONTROLS: Final = bytes({*range(32)} - {*b"\t\n\v\f\r\x1a\x1b"})
+_NO_TEXT: Final = b"\xff"
+"""A byte that makes a line unreadable in UTF-8."""
+
+
+class Content(NamedTuple):
+    """What the first bytes of a file say.
+
+    - `odd`: what the file is, and the way out, where it is no text of its encoding; else empty.
+    - `wide`: the codec of a file in UTF-16; empty for all others.
+    - `returns`: the lines of a CSV file end with a carriage return alone.
+    """
+
+    odd: str = ""
+    wide: str = ""
+    returns: bool = False
+
+
+_PLAIN: Final = Content()
+
+
+def open_text(file: InputFile, position: Position, place: Span | None = None) -> BinaryIO:
+    """Open a file as lines of bytes from a position on, decompressed and recoded; raises `Refused`
+    (I101) where the file cannot be read, or is no text of its encoding.
+
+    The caller closes the file, as that of `open_lines`.
+    """
+    if file.framed:
+        return open_lines(file.path, position, place)
+    if file.path == STANDARD_INPUT:
+        lines = open_lines(file.path, position, place)
+        content = content_of(cast(io.BufferedReader, lines).peek(_LOOKED_AT), file)
+        if content.odd:
+            raise _refused(file, content, place)
+        return _recoded(lines, content)
+    content = _content_of_file(file)
+    if content.odd:
+        raise _refused(file, content, place)
+    if not content.wide and not content.returns:
+        return open_lines(file.path, position, place)
+    lines = _recoded(open_lines(file.path, START, place), content)
+    lines.seek(position.offset)
+    return lines
+
+
+def is_recoded(file: InputFile) -> bool:
+    """True if a file is recoded as it is read, so that a part of it cannot be read by itself."""
+    if file.framed or not file.path or file.path == STANDARD_INPUT:
+        return False
+    content = _content_of_file(file)
+    return bool(content.wide or content.returns)
+
+
+def content_of(start: bytes, file: InputFile) -> Content:
+    r"""The content of a file that begins with some bytes: its first 64 KiB, or all.
+
+    >>> content_of(b"BZh91AY&SY\x00", InputFile("in", "a.bz2", Format.TRIG)).odd
+    'is bzip2-compressed: unpack it, or pipe it in (`bzip2 -dc a.bz2 | dotr run`, path: -)'
+    >>> content_of(b"BZh,t\n1,2\n", InputFile("in", "a.csv", Format.CSV)), content_of(b"t,v\r1,2\r", InputFile("in", "", Format.CSV))[2]
+    (Content(odd='', wide='', returns=False), True)
+    """
+    encoding = "utf-8" if file.map is None else file.map.encoding
+    packed, is_wide = _packed(start, file), _is_wide(start)
+    if encoding in WIDE:
+        if start and not is_wide and (packed or _is_text(start, "utf-8")):
+            return Content(packed or "is in UTF-8, not in UTF-16: leave encoding out")
+        wide = _wide_codec(start, encoding)
+        return Content(wide=wide, returns=_has_returns(start.decode(wide, "ignore").encode(), file))
+    if (packed or is_wide) and not _is_text(start, encoding):
+        way = "write encoding: utf-16" if file.map is not None else f"recode it (`iconv -f utf-16 -t utf-8 {file.path}`)"
+        return Content(packed or f"is in UTF-16: {way}")
+    return Content(returns=True) if _has_returns(start, file) else _PLAIN
+
+
+def recoded(text: bytes, encoding: str) -> bytes:
+    """The text of a message in UTF-8; raises ValueError where it is not in the encoding.
+
+    >>> recoded("é".encode("utf-16"), "utf-16"), recoded(b"a", "utf-8")
+    (b'\\xc3\\xa9', b'a')
+    """
+    if encoding not in WIDE:
+        return text
+    try:
+        return text.decode(_wide_codec(text, encoding)).encode().removeprefix(BOM)
+    except UnicodeDecodeError as error:
+        raise ValueError(f"it is not UTF-16 (byte {error.start})") from None
+
+
+def recoded_start(start: bytes, file: InputFile) -> bytes:
+    """The recoded text of a file that begins with some bytes.
+
+    >>> recoded_start(b"t,v\\r1,2\\r", InputFile("in", "-", Format.CSV))
+    b't,v\\n1,2\\n'
+    """
+    with _recoded(cast(BinaryIO, io.BufferedReader(io.BytesIO(start))), content_of(start, file)) as lines:
+        return lines.read()
+
+
+def _refused(file: InputFile, content: Content, place: Span | None) -> Refused:
+    name = "standard input" if file.path == STANDARD_INPUT else file.path
+    return refuse("I101", f"{name} {content.odd}", place)
+
+
+def _content_of_file(file: InputFile) -> Content:
+    try:
+        state = os.stat(file.path)
+        return _looked_at(file, (state.st_dev, state.st_ino, state.st_size, state.st_mtime_ns))
+    except (Refused, OSError):  # reported where the file is opened
+        return _PLAIN
+
+
+@lru_cache(1 << 12)
+def _looked_at(file: InputFile, version: tuple[int, ...]) -> Content:
+    """The content of a file; `version` tells whether the file has changed since."""
+    with open_lines(file.path, START) as lines:
+        return content_of(lines.read(_LOOKED_AT), file)
+
+
+def _packed(start: bytes, file: InputFile) -> str:
+    """What a file that is no text is by its first bytes, and the way out; else empty."""
+    for magic, name, command in _ODD:
+        if start.startswith(magic):
+            if command == "unzip -p" and any(part in start for part in _WORKBOOK):
+                name, command = "an Excel workbook", ""
+            if command:
+                return f"is {name}: unpack it, or pipe it in (`{command} {file.path} | dotr run`, path: -)"
+            return f"is {name}: save it as CSV, in UTF-8"
+    return ""
+
+
+def _is_wide(start: bytes) -> bool:
+    """True if a file begins as text in UTF-16 does: with its mark, or with every second byte 0."""
+    if len(start) < _LOOKED_AT and len(start) % 2:
+        return False
+    zeros = [start[at:8:2].count(0) for at in (0, 1)]
+    return start.startswith(_WIDE_BOMS) or sorted(zeros) == [0, min(8, len(start)) // 2 or 1]
+
+
+def _wide_codec(start: bytes, encoding: str) -> str:
+    if encoding == "utf-16":
+        return "utf-16-be" if start.startswith(codecs.BOM_UTF16_BE) or start[:1] == b"\0" else "utf-16-le"
+    return encoding
+
+
+def _is_text(start: bytes, encoding: str) -> bool:
+    """True if the first bytes of a file are text of an encoding: no byte is a control character."""
+    try:
+        codecs.getincrementaldecoder(encoding)().decode(start, final=len(start) < _LOOKED_AT)
+    except UnicodeDecodeError:
+        return False
+    return len(start.translate(None, _CONTROLS)) == len(start)
+
+
+def _has_returns(start: bytes, file: InputFile) -> bool:
+    """True if lines end with a carriage return alone: one that ends the bytes may be half of an
+    end."""
+    return file.format is Format.CSV and b"\r" in start and b"\n" not in start and (start.count(b"\r") > 1 or start[-1:] != b"\r")
+
+
+def _recoded(lines: BinaryIO, content: Content) -> BinaryIO:
+    return io.BufferedReader(RecodedBytes(lines, content), _LOOKED_AT) if content.wide or content.returns else lines
+
+
+class RecodedBytes(io.RawIOBase):
+    """Raw stream of the bytes of a file in UTF-8 and with line feeds, which closes the file.
+
+    Half of a surrogate pair, and half of a character at the end, become bytes that are no UTF-8.
+    """
+
+    def __init__(self, file: BinaryIO, content: Content) -> None:
+        self._file, self._content = file, content
+        self._begin()
+
+    def _begin(self) -> None:
+        wide, returns = self._content.wide, self._content.returns
+        decode = codecs.getincrementaldecoder(wide)("surrogatepass").decode if wide else None
+
+        def recode(data: bytes) -> bytes:
+            if decode is not None:
+                try:
+                    data = decode(data, not data).encode("utf-8", "surrogatepass")
+                except UnicodeDecodeError:  # the file ends amid a character
+                    data = _NO_TEXT
+            return data.replace(b"\r", b"\n") if returns else data
+
+        self._recode: Callable[[bytes], bytes] = recode
+        self._waiting, self._at, self._ended = b"", 0, False
+
+    @property
+    def error(self) -> OSError | EOFError | None:
+        """The error that has ended a compressed file early, or None."""
+        return damage(self._file)
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return self._file.seekable()
+
+    def tell(self) -> int:
+        return self._at
+
+    def close(self) -> None:
+        self._file.close()
+        super().close()
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        """Move to an offset: forward by reading, backward by reading again from the start."""
+        if whence == io.SEEK_CUR:
+            offset += self._at
+        elif whence == io.SEEK_END:
+            raise io.UnsupportedOperation("the length is not known")
+        if offset < self._at:
+            self._file.seek(0)
+            self._begin()
+        while self._at < offset and self.read(min(_LOOKED_AT, offset - self._at)):
+            pass
+        return self._at
+
+    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
+        while not self._waiting and not self._ended:
+            data = cast(io.BufferedReader, self._file).read1(_LOOKED_AT)
+            self._ended = not data
+            self._waiting = self._recode(data)
+        data, self._waiting = self._waiting[: len(buffer)], self._waiting[len(buffer) :]
+        buffer[: len(data)] = data
+        self._at += len(data)
+        return len(data)
