@@ -103,6 +103,8 @@ def _misplaced_keys(config: Config, section: InputSection, number: int) -> Itera
             yield problem(
                 key, f"{key} is of lines of a file, and this input is by {transport}", "Leave it out: a message is data from its start."
             )
+    if (section.comment or "").encode(section.encoding, "ignore").decode(section.encoding) != (section.comment or ""):
+        yield problem("comment", f"comment cannot be written in {section.encoding}", "Write characters that the file can have.")
     if section.format == "csv" and section.each not in (None, COLUMNS):
         hint = "Write each: columns, or leave it out: a row is a record."
         yield problem("each", f"each of csv is columns, and {section.each} is the path of a list", hint)

@@ -80,12 +80,12 @@ def open_text(file: InputFile, position: Position, place: Span | None = None) ->
     return lines
 
 
-def is_recoded(file: InputFile) -> bool:
-    """True if a file is recoded as it is read, so that a part of it cannot be read by itself."""
+def whole_reason(file: InputFile) -> str:
+    """The reason why a file is read from its start, so that tasks cannot divide it; else empty."""
     if file.framed or not file.path or file.path == STANDARD_INPUT:
-        return False
+        return ""
     content = _content_of_file(file)
-    return bool(content.wide or content.returns)
+    return "it is in UTF-16" if content.wide else "its lines end with a carriage return alone" if content.returns else ""
 
 
 def content_of(start: bytes, file: InputFile) -> Content:

@@ -74,7 +74,7 @@ class StandardInputSpool(Spool):
             copied = last.line
             first, after = line + records[0].line - 1, line + last.line - 1 + _with_newline(last.raw).count(b"\n")
             name = f"{number:012d}-{first:012d}-{after:012d}.{like.format.value}"
-            text = chain([header], *(_record_text(record, like) for record in _one_a_line(records)))
+            text = chain([header], _texts(records, like))
             replace_file(folder / name, text, sync=True)
             number += 1
             replace_file(folder / NEXT, [f"{number} {after}".encode()], sync=True)
@@ -86,13 +86,14 @@ class StandardInputSpool(Spool):
             self._thread.join()
 
 
-def _one_a_line(records: Iterable[Record]) -> Iterator[Record]:
-    """The first record of each line."""
-    line = 0
+def _texts(records: Iterable[Record], like: InputFile) -> Iterator[bytes]:
+    """The text of the records, of each line once, with an empty line for each one without a record."""
+    line = end = 0
     for record in records:
         if record.line > line:
-            yield record
-        line = record.line
+            yield b"\n" * (record.line - end if line else 0)
+            yield from _record_text(record, like)
+            line, end = record.line, record.line + _with_newline(record.raw).count(b"\n")
 
 
 NEXT: Final = "next"
