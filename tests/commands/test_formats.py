@@ -94,6 +94,10 @@ def letters(project: Project) -> list[dict[str, object]]:
             "format: csv, kafka: { bootstrap.servers: x, subscribe: a }, time: t, map: ':s :v {x}', comment: '#'",
             "C204 comment is of lines of a",
         ),
+        (
+            "format: json, kafka: { bootstrap.servers: x, subscribe: a }, time: t, map: ':s :v {x}', encoding: utf-16",
+            "C204 encoding is of lines of a file",
+        ),
         ("format: csv, path: a.ttl, time: $x, map: ':s :v {x}'", "C204 a message has no $x\n"),
         ("format: csv, path: a.ttl, time: $9, map: ':s :v {$0}', columns: [t, x]", "I103 columns has no column $9, which time names\n"),
         ("format: json, path: a.ttl, time: t, map: ':s :v {$key}'", "T107 $key is a property of messages of a broker, not of files\n"),

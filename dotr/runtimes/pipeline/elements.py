@@ -98,8 +98,8 @@ def _misplaced_keys(config: Config, section: InputSection, number: int) -> Itera
         yield problem("time", f"a message has no {time}", did_you_mean(time, names) or f"Times of a transport are {' and '.join(names)}.")
     if sent is not None and section.is_given("times"):
         yield problem("times", f"times chooses among times in the message, and {time} is beside it", "Leave times out.")
-    for key in ("skip", "comment"):
-        if section.is_given(key) and transport != "path":
+    for key in ("skip", "comment", "encoding"):
+        if section.is_given(key) and transport != "path" and (key != "encoding" or section.encoding in WIDE):
             yield problem(
                 key, f"{key} is of lines of a file, and this input is by {transport}", "Leave it out: a message is data from its start."
             )

@@ -12,13 +12,12 @@ from __future__ import annotations
 import codecs
 import io
 import os
-from collections.abc import Callable
 from functools import lru_cache
 from typing import BinaryIO, Final, NamedTuple, cast
 
 from dotr.errors.diagnostics import Refused, refuse
 from dotr.model.places import Span
-from dotr.streams.formats.lines import BOM, STANDARD_INPUT, damage, open_lines
+from dotr.streams.formats.lines import STANDARD_INPUT, DerivedBytes, damage, open_lines
 from dotr.streams.records import START, WIDE, Format, InputFile, Position
 
 _LOOKED_AT: Final = 1 << 16
@@ -36,8 +35,6 @@ _ODD: Final = (
 _WORKBOOK: Final = (b"[Content_Types].xml", b"_rels/.rels", b"xl/")
 _WIDE_BOMS: Final = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _CONTROLS: Final = bytes({*range(32)} - {*b"\t\n\v\f\r\x1a\x1b"})
-_NO_TEXT: Final = b"\xff"
-"""A byte that makes a line unreadable in UTF-8."""
 
 
 class Content(NamedTuple):
@@ -107,20 +104,6 @@ def content_of(start: bytes, file: InputFile) -> Content:
         way = "write encoding: utf-16" if file.map is not None else f"recode it (`iconv -f utf-16 -t utf-8 {file.path}`)"
         return Content(packed or f"is in UTF-16: {way}")
     return Content(returns=True) if _has_returns(start, file) else _PLAIN
-
-
-def recoded(text: bytes, encoding: str) -> bytes:
-    """The text of a message in UTF-8; raises ValueError where it is not in the encoding.
-
-    >>> recoded("é".encode("utf-16"), "utf-16"), recoded(b"a", "utf-8")
-    (b'\\xc3\\xa9', b'a')
-    """
-    if encoding not in WIDE:
-        return text
-    try:
-        return text.decode(_wide_codec(text, encoding)).encode().removeprefix(BOM)
-    except UnicodeDecodeError as error:
-        raise ValueError(f"it is not UTF-16 (byte {error.start})") from None
 
 
 def recoded_start(start: bytes, file: InputFile) -> bytes:
@@ -198,68 +181,31 @@ def _recoded(lines: BinaryIO, content: Content) -> BinaryIO:
     return io.BufferedReader(RecodedBytes(lines, content), _LOOKED_AT) if content.wide or content.returns else lines
 
 
-class RecodedBytes(io.RawIOBase):
-    """Raw stream of the bytes of a file in UTF-8 and with line feeds, which closes the file.
+class RecodedBytes(DerivedBytes):
+    """Raw stream of the bytes of a file in UTF-8 and with line feeds.
 
     Half of a surrogate pair, and half of a character at the end, become bytes that are no UTF-8.
     """
 
     def __init__(self, file: BinaryIO, content: Content) -> None:
-        self._file, self._content = file, content
-        self._begin()
+        super().__init__(file)
+        self._content = content
+        self._move_back(0)
 
-    def _begin(self) -> None:
-        wide, returns = self._content.wide, self._content.returns
-        decode = codecs.getincrementaldecoder(wide)("surrogatepass").decode if wide else None
-
-        def recode(data: bytes) -> bytes:
-            if decode is not None:
-                try:
-                    data = decode(data, not data).encode("utf-8", "surrogatepass")
-                except UnicodeDecodeError:  # the file ends amid a character
-                    data = _NO_TEXT
-            return data.replace(b"\r", b"\n") if returns else data
-
-        self._recode: Callable[[bytes], bytes] = recode
-        self._waiting, self._at, self._ended = b"", 0, False
-
-    @property
-    def error(self) -> OSError | EOFError | None:
-        """The error that has ended a compressed file early, or None."""
-        return damage(self._file)
-
-    def readable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        return self._file.seekable()
-
-    def tell(self) -> int:
-        return self._at
-
-    def close(self) -> None:
-        self._file.close()
-        super().close()
-
-    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        """Move to an offset: forward by reading, backward by reading again from the start."""
-        if whence == io.SEEK_CUR:
-            offset += self._at
-        elif whence == io.SEEK_END:
-            raise io.UnsupportedOperation("the length is not known")
-        if offset < self._at:
+    def _move_back(self, offset: int) -> None:
+        if self._returned:
             self._file.seek(0)
-            self._begin()
-        while self._at < offset and self.read(min(_LOOKED_AT, offset - self._at)):
-            pass
-        return self._at
+        self._returned, self._unread, self._ended = 0, b"", False
+        self._decoder = codecs.getincrementaldecoder(self._content.wide or "latin-1")("surrogatepass")
 
-    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
-        while not self._waiting and not self._ended:
-            data = cast(io.BufferedReader, self._file).read1(_LOOKED_AT)
+    def _next(self, most: int) -> bytes:
+        recoded = b""
+        while not recoded and not self._ended:
+            data = cast(io.BufferedReader, self._file).read1(most)
             self._ended = not data
-            self._waiting = self._recode(data)
-        data, self._waiting = self._waiting[: len(buffer)], self._waiting[len(buffer) :]
-        buffer[: len(data)] = data
-        self._at += len(data)
-        return len(data)
+            try:
+                recoded = self._decoder.decode(data, not data).encode("utf-8", "surrogatepass") if self._content.wide else data
+            except UnicodeDecodeError:  # the file ends amid a character
+                recoded = b"\xff"
+        self.error = damage(self._file)
+        return recoded.replace(b"\r", b"\n") if self._content.returns else recoded

@@ -17,7 +17,6 @@ from dotr.errors.diagnostics import Refused
 from dotr.evaluation.expressions.values.times import iso
 from dotr.model.stream import Reason
 from dotr.model.time import Micros
-from dotr.streams.formats.content import recoded
 from dotr.streams.formats.csv import rows as csv_rows
 from dotr.streams.formats.json import lines as ndjson
 from dotr.streams.formats.json import records as json_records
@@ -25,7 +24,7 @@ from dotr.streams.formats.rdf import documents as graph_documents
 from dotr.streams.formats.rdf import jsonld
 from dotr.streams.formats.rdf.messages import MessageText
 from dotr.streams.lateness import EVERY_TIME, TimeFilter
-from dotr.streams.records import SHOWN, WIDE, Format, InputFile, Message, Record, beginning, limit_reason
+from dotr.streams.records import SHOWN, Format, InputFile, Message, Record, beginning, limit_reason
 
 __all__ = ["Message", "MessageDecoder", "message_decoder"]
 
@@ -67,7 +66,6 @@ def message_decoder(spec: InputFile, time_filter: TimeFilter = EVERY_TIME) -> Me
     bound = spec.ahead  # an element that is ahead must not advance the filter's greatest time
     read, limit = _decoder(spec, time_filter if bound is None else EVERY_TIME), spec.record
     clock = spec.graphs.sent_time if spec.map is None else spec.map.sent_time
-    encoding = "utf-8" if spec.map is None else spec.map.encoding
 
     def decode_timed(message: Message, elements: bool) -> list[Record]:
         """The records, with the transport's time where one cannot be read."""
@@ -86,8 +84,6 @@ def message_decoder(spec: InputFile, time_filter: TimeFilter = EVERY_TIME) -> Me
             for name, value in message.headers:
                 if name.lower() in _CONTENT_HEADERS:
                     check_content_type(name, value, spec.format)
-            if encoding in WIDE:
-                message = message._replace(body=recoded(body, encoding))
             records = list(read(message, elements))
             if len(body) > SHOWN:
                 return [each if each.time is not None else each._replace(raw=beginning(each.raw, SHOWN)) for each in records]

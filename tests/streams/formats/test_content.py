@@ -19,11 +19,10 @@ from dotr.model.places import Document
 from dotr.model.stream import DeadLetter
 from dotr.runtimes.spark.planning.granules import has_ranges
 from dotr.streams.formats.content import open_text
-from dotr.streams.formats.messages import message_decoder
 from dotr.streams.formats.reading import check_input
 from dotr.streams.merge.feeds import AppearingFiles, FilesFeed
 from dotr.streams.merge.folders import GrowingInput
-from dotr.streams.records import START, ElementMap, Format, InputFile, Message, Position
+from dotr.streams.records import START, ElementMap, Format, InputFile, Position
 from tests.streams.formats.test_io_formats import read, seconds
 
 pytestmark = pytest.mark.core
@@ -188,16 +187,6 @@ def test_text_in_utf_8_is_no_utf_16(tmp_path: Path) -> None:
     path.write_text(TEXT)
     with pytest.raises(Refused, match="is in UTF-8, not in UTF-16: leave encoding out"):
         check_input(spec(path, Format.CSV, WIDE))
-
-
-@pytest.mark.parametrize("form", MAPPED)
-def test_messages_in_utf_16(form: Format) -> None:
-    text = "t,v\n1,ä" if form is Format.CSV else '{"t": 1, "v": "ä"}'
-    decode, plain = (message_decoder(InputFile("in", "", form, map=mapped)) for mapped in (WIDE, MAP))
-    for elements in (True, False):
-        assert decode(Message(text.encode("utf-16"), 3), elements) == plain(Message(text.encode(), 3), elements)
-    [broken] = decode(Message(b"\x00\xd8a", 4), True)
-    assert broken.why.startswith("it is not UTF-16")
 
 
 @pytest.mark.parametrize("seed", range(30))

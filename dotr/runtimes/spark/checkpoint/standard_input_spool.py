@@ -25,7 +25,7 @@ from dotr.evaluation.files.private_files import replace_file
 from dotr.model.stream import Reason
 from dotr.runtimes.spark.checkpoint.spool import Spool
 from dotr.streams.formats.content import recoded_start
-from dotr.streams.formats.csv.map import header_line
+from dotr.streams.formats.csv.map import first_line
 from dotr.streams.formats.csv.rows import QuoteState, quote_state
 from dotr.streams.formats.lines import standard_bytes
 from dotr.streams.formats.rdf.nquads import graph_of
@@ -155,7 +155,7 @@ def _header(like: InputFile) -> bytes:
     while True:
         start = decompressed_prefix(standard_input.buffered, 0 if like.map and like.map.skip else limit + 1)
         lines = recoded_start(start, like)
-        line = header_line(like, BytesIO(lines))
+        line = first_line(like, BytesIO(lines))[0]
         if line.endswith(b"\n") or len(line) > limit or not standard_input.read_ahead():
             return _with_newline(line)
 

@@ -14,9 +14,9 @@ import csv
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
-from itertools import islice
+from itertools import chain
 from typing import BinaryIO, Final, TypeAlias
 
 from dotr.errors.diagnostics import Diagnostic, Refused, did_you_mean, refuse
@@ -26,7 +26,7 @@ from dotr.model.places import Span
 from dotr.model.templates import Blank, Template, leaves
 from dotr.model.terms import Triple
 from dotr.streams.formats.content import open_text
-from dotr.streams.formats.lines import BOM, DAMAGED, bounded_lines, damage, skip_line
+from dotr.streams.formats.lines import BOM, DAMAGED, LINE_END, bounded_lines, damage, skip_line
 from dotr.streams.formats.map_terms import MapTerms, cell_term, columns_of, comma_cell_term
 from dotr.streams.formats.maps import NUMBER, parsed_map
 from dotr.streams.records import START, WIDE, InputFile, Position, limit_reason
@@ -159,13 +159,14 @@ def header_of(file: InputFile, place: Span | None = None) -> tuple[list[str], Po
 def read_header(file: InputFile, lines: BinaryIO, place: Span | None = None) -> tuple[list[str], Position]:
     """Columns of a file that is open at its start, as those of `header_of`."""
     assert file.map is not None
-    before = _LinesBefore(file, lines)
     try:
-        before.pass_over()
+        raw, position = first_line(file, lines)
         if file.map.columns:
             check_columns(file, file.map.columns, place)
-            return list(file.map.columns), before.position
-        cells = next(csv.reader(before, delimiter=file.map.delimiter, strict=True), [])
+            return list(file.map.columns), position
+        lines_read: list[bytes] = []
+        decoded = _decoded(chain([raw] if raw else [], bounded_lines(lines, file.record)), lines_read, file, position)
+        cells = next(csv.reader(decoded, delimiter=file.map.delimiter, strict=True), [])
         if not cells and (broken := damage(lines)):
             raise broken
     except UnicodeDecodeError as error:
@@ -178,60 +179,32 @@ def read_header(file: InputFile, lines: BinaryIO, place: Span | None = None) -> 
     if not cells:
         raise refuse("I102", f"{file.path} has no header", place, "The first line of a CSV file names its columns.")
     check_columns(file, cells, place)
-    return cells, before.position
+    return cells, Position(position.offset + sum(map(len, lines_read)), position.line + len(lines_read))
 
 
-def header_line(file: InputFile, lines: BinaryIO) -> bytes:
-    """The first line of the header of a file that is open at its start, of which perhaps only the
-    beginning is there; empty where the header is not."""
-    before = _LinesBefore(file, lines)
-    before.pass_over()
-    return before.waiting[0] if before.waiting else b""
-
-
-class _LinesBefore(Iterator[str]):
-    """The lines of a file up to its header, decoded, from its start on.
-
-    `position`: that behind the last line; `waiting`: the line that follows, if it has been read.
+def first_line(file: InputFile, lines: BinaryIO) -> tuple[bytes, Position]:
+    """The first line of the header of a file that is open at its start, behind lines to skip, blank
+    ones and comments, with its position; with declared columns the position behind those to skip.
     """
+    assert file.map is not None
+    offset, line, raw, comment = 0, 1, b"", file.map.comment.encode(file.map.codec)
+    while not (file.map.columns and line > file.map.skip) and (raw := lines.readline(file.record + 1)):
+        text = raw if offset else raw.removeprefix(BOM)
+        if line > file.map.skip and text.strip() and not is_comment(text, comment):
+            break
+        offset, line = offset + len(raw) + (skip_line(lines)[0] if raw[-1] != LINE_END else 0), line + 1
+    return raw, Position(offset, line)
 
-    def __init__(self, file: InputFile, lines: BinaryIO) -> None:
-        assert file.map is not None
-        self._lines, self._limit, self._codec = bounded_lines(lines, file.record), file.record, file.map.codec
-        self._file, self._skip, self._comment = lines, file.map.skip, file.map.comment.encode(file.map.codec)
-        self._names_columns = not file.map.columns
-        self.waiting: list[bytes] = []
-        self._size = 0
-        self.position = START
 
-    def pass_over(self) -> None:
-        """Pass over the lines before the header: those to skip, blank ones and comments."""
-        for raw in islice(self._lines, self._skip):
-            self._pass(raw)
-        for raw in self._lines if self._names_columns else ():
-            text = raw.removeprefix(self._mark)
-            if text.strip() and not is_comment(text, self._comment):
-                self.waiting = [raw]
-                return
-            self._pass(raw)
-
-    def _pass(self, raw: bytes) -> None:
-        rest = 0 if raw.endswith(b"\n") or len(raw) <= self._limit else skip_line(self._file)[0]
-        self.position = Position(self.position.offset + len(raw) + rest, self.position.line + 1)
-
-    @property
-    def _mark(self) -> bytes:
-        """The byte order mark before the line that follows."""
-        return BOM if self.position == START else b""
-
-    def __next__(self) -> str:
-        raw = self.waiting.pop() if self.waiting else next(self._lines)
-        self._size += len(raw)
-        if self._size > self._limit:
-            raise RecordTooLong(limit_reason(self._limit))
-        text = raw.removeprefix(self._mark).decode(self._codec)
-        self.position = Position(self.position.offset + len(raw), self.position.line + 1)
-        return text
+def _decoded(lines: Iterable[bytes], lines_read: list[bytes], file: InputFile, position: Position) -> Iterator[str]:
+    assert file.map is not None
+    size = 0
+    for raw in lines:
+        lines_read.append(raw)
+        size += len(raw)
+        if size > file.record:
+            raise RecordTooLong(limit_reason(file.record))
+        yield (raw.removeprefix(BOM) if position == START and len(lines_read) == 1 else raw).decode(file.map.codec)
 
 
 def is_comment(raw: bytes, comment: bytes) -> bool:

@@ -60,17 +60,19 @@ def records(lines: BinaryIO, spec: InputFile, position: Position, elements: bool
     assert spec.map is not None
     numbers = RecordNumbers.of(spec, position, partial(_scanned, spec)) if elements else None
     if spec.path == STANDARD_INPUT and (spec.map.skip or not spec.map.columns):
-        header, position = read_header(spec, lines)
+        header, first = read_header(spec, lines)
+        position = first
     else:
         header, first = header_of(spec)
         if position.offset < first.offset:
             lines.read(first.offset - position.offset)
             position = first
-        elif spec.map.each and position.offset > first.offset:
-            rows = _columns(lines, spec, header, _row_start(lines, position, first), elements, None, time_filter, numbers)
-            rows = (each for each in rows if each.offset >= position.offset)
-            return rows if numbers is None else numbers.counted(rows)
-    rows = _found(lines, spec, header, position, elements, None, time_filter, numbers)
+    if spec.map.each:
+        start = _row_start(lines, position, first) if position.offset > first.offset else position
+        columns = _columns(_rows(lines, spec, header, start, True), spec, header, elements, time_filter, numbers)
+        rows: Iterator[Record] = (each for each in columns if each.offset >= position.offset)
+    else:
+        rows = _rows(lines, spec, header, position, elements, None, time_filter, numbers)
     return rows if numbers is None else numbers.counted(rows)
 
 
@@ -79,34 +81,16 @@ def _scanned(spec: InputFile, position: Position) -> Generator[Record]:
         yield from records(lines, spec, position, False)
 
 
-def _found(
-    lines: BinaryIO,
-    spec: InputFile,
-    header: Sequence[str],
-    position: Position,
-    elements: bool,
-    sent: Micros | None,
-    time_filter: TimeFilter,
-    numbers: RecordNumbers | None,
-) -> Iterator[Record]:
-    """Records under a header: of the rows, or with `each: columns` of their columns."""
-    assert spec.map is not None
-    read = _columns if spec.map.each else _rows
-    return read(lines, spec, header, position, elements, sent, time_filter, numbers)
-
-
 def _columns(
-    lines: BinaryIO,
+    rows: Iterator[Record],
     spec: InputFile,
     header: Sequence[str],
-    position: Position,
     elements: bool,
-    sent: Micros | None,
     time_filter: TimeFilter,
     numbers: RecordNumbers | None,
 ) -> Iterator[Record]:
-    """Records of the columns of rows, as those of `_rows`, but for columns that the map or `time`
-    names and for empty cells.
+    """Records of the columns of rows, of which `_rows` has the cells in place of triples, but for
+    columns that the map or `time` names and for empty cells.
 
     Record n of the row at offset m has the offset m + n, in the first line of the row: a row of
     lines b"1,2,\"" and b"\",,7" at 100 has records at 100 and 101. So a position amid a row is
@@ -118,7 +102,7 @@ def _columns(
     named = {index(written) for written in (spec.map.time, *columns_of(parsed_map(spec).template))}
     others = [(number, column) for number, column in enumerate(header) if number not in named]
     further = [""] * len(further_cells(spec))
-    for row in _rows(lines, spec, header, position, True, sent):
+    for row in rows:
         time, cells = row.element or (row.judged_time, ())
         is_wanted = elements and time is not None and lowest < time <= until
         if time is not None and time > greatest:
@@ -273,11 +257,16 @@ def row_decoder(spec: InputFile, time_filter: TimeFilter = EVERY_TIME) -> Callab
         return several(message, elements, sent)
 
     def several(message: Message, elements: bool, sent: Micros | None) -> Iterator[Record]:
+        assert spec.map is not None
         lines, position, header, place = io.BytesIO(message.body), START, list(declared), message.place
         if not declared:
             header, position = read_header(spec, lines)
         numbers = RecordNumbers(place - 1) if numbered else None
-        records = list(_found(lines, spec, header, position, elements, sent, time_filter, numbers))
+        if spec.map.each:
+            found = _columns(_rows(lines, spec, header, position, True, sent), spec, header, elements, time_filter, numbers)
+        else:
+            found = _rows(lines, spec, header, position, elements, sent, time_filter, numbers)
+        records = list(found)
         for record in records or [Record(0, 0, 0, None, None, message.body, "it has no row")]:
             yield record._replace(offset=place, end=place + 1, line=place)
 
