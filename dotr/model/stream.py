@@ -105,7 +105,7 @@ class Reason(Enum):
     or a statement of the default graph where times are inside of named graphs, which is counted and
     left out, and never written as a dead letter. LOST: a broker dropped it unread. GAP: a unit
     would have acted too often between two instants. AHEAD: its time is too long after the timestamp
-    of its message.
+    of its message. CHANGED: no element: a file has other bytes than when it was opened.
     """
 
     LATE = "late"
@@ -119,6 +119,7 @@ class Reason(Enum):
     LOST = "lost"
     GAP = "gap"
     AHEAD = "ahead"
+    CHANGED = "changed"
 
 
 class DeadLetter(NamedTuple):

@@ -218,7 +218,7 @@ def test_wrong_input_is_refused(project: Project, entry: str, reported: str) -> 
 @pytest.mark.parametrize(
     ("header", "reported"),
     [
-        ("", "I102 a.csv has no header\n"),
+        ("\n", "I102 a.csv has no header\n"),
         ("t,t,x\n", "I104 a.csv has two columns t\n"),
         (b"t,\xe5\n", "I102 the header of a.csv is not UTF-8 (byte 2)\n"),
     ],

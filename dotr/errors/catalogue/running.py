@@ -17,12 +17,12 @@ INPUTS: tuple[ErrorCode, ...] = (
     ErrorCode(
         "I101",
         "An input cannot be read",
-        "The file cannot be opened, its compression is damaged, or it is no text of its encoding: by its first bytes it is an archive, "
-        "compressed by another program than gzip, a workbook, or in UTF-16.",
+        "The file cannot be opened, its compression is damaged, or it is not of its format or encoding: by its first bytes it is an "
+        "archive, compressed by another program than gzip, a workbook, or in UTF-16.",
         "Correct the path or its permissions; unpack the file; write `encoding: utf-16`.",
         ShownMessage("I101 cannot read data/a.ndjson: Permission denied\nIs the input's path right, and may you read it?"),
     ),
-    ErrorCode("I102", "A CSV file without a header", "The first line of a CSV file names its columns.", "Add a header.", _csv("")),
+    ErrorCode("I102", "A CSV file without a header", "The first line of a CSV file names its columns.", "Add a header.", _csv("\n")),
     ErrorCode(
         "I103",
         "A column is missing",

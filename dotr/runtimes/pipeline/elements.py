@@ -17,7 +17,7 @@ from dotr.streams.formats.lines import STANDARD_INPUT
 from dotr.streams.records import COLUMNS, WIDE, ElementMap, GraphSettings, SentTime, Times
 from dotr.syntax.turtle.graphs import parser_message
 
-_MAPPED: Final = ("csv", "json")
+_MAPPED: Final = ("csv", "json", "parquet")
 _GRAPHS: Final = ("turtle", "ntriples", "jsonld", "trig", "nquads")
 _KEYS: Final[Mapping[str, tuple[str, ...]]] = {
     "time": (*_MAPPED, *_GRAPHS),
@@ -25,10 +25,10 @@ _KEYS: Final[Mapping[str, tuple[str, ...]]] = {
     "map": _MAPPED,
     "time_format": _MAPPED,
     "time_zone": _MAPPED,
-    "each": _MAPPED,
+    "each": ("csv", "json"),
     "delimiter": ("csv",),
     "decimal": ("csv",),
-    "encoding": _MAPPED,
+    "encoding": ("csv", "json"),
     "columns": ("csv",),
     "skip": ("csv",),
     "comment": ("csv",),
@@ -49,7 +49,7 @@ _SENT_TIMES: Final[Mapping[SentTime, tuple[str, ...]]] = {
 
 
 def element_map(config: Config, section: InputSection, number: int) -> ElementMap | None:
-    """The map of a CSV or JSON input; None for other formats. Raises `Refused` where keys are
+    """The map of a CSV, JSON or Parquet input; None for other formats. Raises `Refused` where keys are
     missing, or belong to another format.
     """
     place = config.span("input", number)
@@ -58,7 +58,7 @@ def element_map(config: Config, section: InputSection, number: int) -> ElementMa
     if section.format not in _MAPPED:
         return None
     if section.time is None or section.map is None:
-        place_of_time, unit = ("COLUMN names the column", "a row") if section.format == "csv" else ("PATH names the member", "an object")
+        place_of_time, unit = ("COLUMN names the column", "a row") if section.format != "json" else ("PATH names the member", "an object")
         needed = {
             "time": f"time: {place_of_time} that holds the time.",
             "map": f'map: "[] a :Report ; :speed {{{place_of_time.split()[0]}}} ." makes {unit} a graph.',
@@ -111,6 +111,9 @@ def _misplaced_keys(config: Config, section: InputSection, number: int) -> Itera
     if section.format == "json" and section.encoding not in ("utf-8", *WIDE):
         hint = "Leave it out, or recode the data."
         yield problem("encoding", f"json is in UTF-8 or UTF-16, not in {section.encoding}", hint)
+    if section.format == "parquet" and (transport != "path" or section.path == STANDARD_INPUT):
+        read = "standard input" if transport == "path" else f"messages by {transport}"
+        yield problem("format", f"Parquet is read from its end, and {read} can only be read on", "Write it to a file, and name its path.")
     for key, formats in _KEYS.items():
         if section.is_given(key) and section.format not in formats and not (key == "time" and sent):
             message = f"{key} belongs to {', '.join(formats[:-1])}{' and ' if formats[1:] else ''}{formats[-1]}, not to {section.format}"

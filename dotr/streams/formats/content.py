@@ -59,10 +59,10 @@ def open_text(file: InputFile, position: Position, place: Span | None = None) ->
 
     The caller closes the file, as that of `open_lines`.
     """
-    if file.framed:
-        return open_lines(file.path, position, place)
+    if file.framed or file.format is Format.PARQUET:
+        return open_lines(file.path, position, place, file.size)
     if file.path == STANDARD_INPUT:
-        lines = open_lines(file.path, position, place)
+        lines = open_lines(file.path, position, place, file.size)
         content = content_of(cast(io.BufferedReader, lines).peek(_LOOKED_AT), file)
         if content.odd:
             raise _refused(file, content, place)
@@ -71,8 +71,8 @@ def open_text(file: InputFile, position: Position, place: Span | None = None) ->
     if content.odd:
         raise _refused(file, content, place)
     if not content.wide and not content.returns:
-        return open_lines(file.path, position, place)
-    lines = _recoded(open_lines(file.path, START, place), content)
+        return open_lines(file.path, position, place, file.size)
+    lines = _recoded(open_lines(file.path, START, place, file.size), content)
     lines.seek(position.offset)
     return lines
 
@@ -132,7 +132,7 @@ def _content_of_file(file: InputFile) -> Content:
 @lru_cache(1 << 12)
 def _looked_at(file: InputFile, version: tuple[int, ...]) -> Content:
     """The content of a file; `version` tells whether the file has changed since."""
-    with open_lines(file.path, START) as lines:
+    with open_lines(file.path, START, size=file.size) as lines:
         return content_of(lines.read(_LOOKED_AT), file)
 
 
@@ -144,7 +144,7 @@ def _packed(start: bytes, file: InputFile) -> str:
                 name, command = "an Excel workbook", ""
             if command:
                 return f"is {name}: unpack it, or pipe it in (`{command} {file.path} | dotr run`, path: -)"
-            return f"is {name}: save it as CSV, in UTF-8"
+            return f"is {name}: " + ("write format: parquet" if "Parquet" in name else "save it as CSV, in UTF-8")
     return ""
 
 

@@ -15,6 +15,7 @@ from pyoxigraph import NamedNode, RdfFormat, parse
 from dotr.errors.diagnostics import Diagnostic, Refused, Severity
 from dotr.model.places import Span
 from dotr.model.time import Clock, Unit
+from dotr.streams.formats import parquet
 from dotr.streams.formats.content import open_text
 from dotr.streams.formats.csv import rows as csv_rows
 from dotr.streams.formats.csv.map import check_header
@@ -35,6 +36,7 @@ _READERS: Final[dict[Format, _Records]] = {
     Format.NQUADS: message_logs.nquads_file_records,
     Format.CSV: csv_rows.records,
     Format.JSON: json_records.records,
+    Format.PARQUET: parquet.records,
     Format.TURTLE: message_logs.graph_file_records,
     Format.NTRIPLES: message_logs.graph_file_records,
     Format.JSONLD: jsonld.records,
@@ -45,6 +47,7 @@ _TIMED_READERS: Final[dict[Format, Callable[[BinaryIO, InputFile, Position, bool
     Format.NDJSON: ndjson.records,
     Format.CSV: csv_rows.records,
     Format.JSON: json_records.records,
+    Format.PARQUET: parquet.records,
 }
 """Readers of the formats whose times are beside the graphs, so that a time is read first."""
 
@@ -152,6 +155,10 @@ def check_input(file: InputFile, place: Span | None = None, *, sent: bool = Fals
         checks.append(lambda: parsed_map(file))
         if file.path or (file.map is not None and file.map.columns):
             checks.append(lambda: check_header(file, place))
+    if file.format is Format.PARQUET:
+        checks.append(lambda: parsed_map(file))
+        if file.path:
+            checks.append(lambda: parquet.records(None, file, place=place))
     if file.format is Format.JSON:
         checks.append(lambda: json_records.check_paths(file, place, sent=sent))
     for check in checks:

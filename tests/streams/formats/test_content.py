@@ -53,13 +53,13 @@ ODD = {
     "xz": (lzma.compress(TEXT.encode()), "is xz-compressed: unpack it, or pipe it in (`xz -dc FILE | dotr run`, path: -)"),
     "xlsx": (zipped("[Content_Types].xml", "xl/workbook.xml"), "is an Excel workbook: save it as CSV, in UTF-8"),
     "xls": (bytes.fromhex("d0cf11e0a1b11ae1") + bytes(100), "is an Excel workbook: save it as CSV, in UTF-8"),
-    "parquet": (b"PAR1\x15\x04" + bytes(range(128, 256)) + b"PAR1", "is a Parquet file: "),
+    "parquet": (b"PAR1\x15\x04" + bytes(range(128, 256)) + b"PAR1", "is a Parquet file: write format: parquet"),
     "packed": (gzip.compress(bz2.compress(TEXT.encode())), "is bzip2-compressed: "),
 }
 
 
 @pytest.mark.parametrize("name", ODD)
-@pytest.mark.parametrize("form", list(Format))
+@pytest.mark.parametrize("form", [form for form in Format if form is not Format.PARQUET])
 def test_file_that_is_no_text_is_told(tmp_path: Path, name: str, form: Format) -> None:
     content, told = ODD[name]
     path = tmp_path / "a.csv"
@@ -73,7 +73,7 @@ def test_file_that_is_no_text_is_told(tmp_path: Path, name: str, form: Format) -
         assert "latin" not in "".join(f"{each.message}{each.hint}" for each in caught.value.diagnostics)
 
 
-@pytest.mark.parametrize("form", list(Format))
+@pytest.mark.parametrize("form", [form for form in Format if form is not Format.PARQUET])
 @pytest.mark.parametrize("text", [TEXT.encode("utf-16"), codecs.BOM_UTF16_BE + TEXT.encode("utf-16-be"), TEXT.encode("utf-16-le")])
 def test_utf_16_is_told(tmp_path: Path, form: Format, text: bytes) -> None:
     path = tmp_path / "a.csv"

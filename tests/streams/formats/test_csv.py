@@ -78,7 +78,7 @@ def test_comment_and_skipped_line_longer_than_a_record(tmp_path: Path) -> None:
 
 
 def test_file_that_ends_before_its_header(tmp_path: Path) -> None:
-    for text in ("", "a\nb", "a\nb\n\n#c\n"):
+    for text in ("a\nb", "a\nb\n\n#c\n"):
         assert [each[:2] for each in refusal(tmp_path, text, replace(VALUE, skip=2, comment="#"))] == [("I102", "a.csv has no header")]
 
 

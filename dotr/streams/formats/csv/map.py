@@ -29,7 +29,7 @@ from dotr.streams.formats.content import open_text
 from dotr.streams.formats.lines import BOM, DAMAGED, LINE_END, bounded_lines, damage, skip_line
 from dotr.streams.formats.map_terms import MapTerms, cell_term, columns_of, comma_cell_term
 from dotr.streams.formats.maps import NUMBER, parsed_map
-from dotr.streams.records import START, WIDE, InputFile, Position, limit_reason
+from dotr.streams.records import START, WIDE, Format, InputFile, Position, limit_reason
 from dotr.syntax.turtle.graphs import number_blanks
 
 MakeRow: TypeAlias = Callable[[Sequence[str]], tuple[tuple[Triple, ...], int]]
@@ -130,7 +130,7 @@ def check_columns(file: InputFile, header: Sequence[str], place: Span | None = N
             hint = 'Its first line begins with #: write comment: "#", and columns if no other line names them.'
         elif header[0].startswith("sep="):
             hint = "Its first line is a note for Excel: write skip: 1."
-        elif len(header) == 1:
+        elif len(header) == 1 and file.format is Format.CSV:
             hint = f"Its only column is {header[0]}: is the delimiter {file.map.delimiter!r}? Or is the header further down (skip: 1)?"
         elif hint.startswith("Did"):
             hint += f" Its columns are {', '.join(known)}{more}."
@@ -143,7 +143,8 @@ def check_columns(file: InputFile, header: Sequence[str], place: Span | None = N
 
 
 def header_of(file: InputFile, place: Span | None = None) -> tuple[list[str], Position]:
-    """Columns of a file, checked against its map, and the position of its first row.
+    """Columns of a file, checked against its map, and the position of its first row; no columns of an
+    empty file.
 
     `place` is that of the input in the configuration, for errors. Raises `Refused` where the header
     cannot be read or lacks a column.
@@ -176,6 +177,8 @@ def read_header(file: InputFile, lines: BinaryIO, place: Span | None = None) -> 
         raise refuse("I102", f"the header of {file.path} is not {encoding_title(file)} (byte {error.start})", place, hint) from None
     except (csv.Error, RecordTooLong, *DAMAGED) as error:
         raise refuse("I102", f"the header of {file.path} cannot be read: {error}", place) from None
+    if not cells and not raw and position == START:
+        return [], START
     if not cells:
         raise refuse("I102", f"{file.path} has no header", place, "The first line of a CSV file names its columns.")
     check_columns(file, cells, place)
@@ -222,7 +225,7 @@ def check_header(file: InputFile, place: Span | None = None) -> None:
     """
     assert file.map is not None
     header, position = header_of(file, place)
-    if file.map.columns or not file.path:
+    if file.map.columns or not file.path or not header:
         return
     with open_text(file, position, place) as lines:
         comment = file.map.comment.encode(file.map.codec)

@@ -67,6 +67,8 @@ def records(lines: BinaryIO, spec: InputFile, position: Position, elements: bool
         if position.offset < first.offset:
             lines.read(first.offset - position.offset)
             position = first
+    if not header:
+        return iter((Record(0, 0, 1, None, None, b"", f"{spec.path} has no header"),))
     if spec.map.each:
         start = _row_start(lines, position, first) if position.offset > first.offset else position
         columns = _columns(_rows(lines, spec, header, start, True), spec, header, elements, time_filter, numbers)
@@ -261,6 +263,8 @@ def row_decoder(spec: InputFile, time_filter: TimeFilter = EVERY_TIME) -> Callab
         lines, position, header, place = io.BytesIO(message.body), START, list(declared), message.place
         if not declared:
             header, position = read_header(spec, lines)
+            if not header:
+                raise ValueError("it has no header")
         numbers = RecordNumbers(place - 1) if numbered else None
         if spec.map.each:
             found = _columns(_rows(lines, spec, header, position, True, sent), spec, header, elements, time_filter, numbers)

@@ -26,7 +26,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import count
-from typing import Any, Final, TypeAlias
+from typing import Any, ClassVar, Final, TypeAlias
 
 from dotr.errors.diagnostics import Diagnostic, DotrError, Refused
 from dotr.evaluation.codegen.tree import Assign, Block, CodeNode, Emit, ForEach, IfElse, Return
@@ -53,9 +53,17 @@ _CACHED_TERMS: Final = 1 << 14
 
 
 class JsonNumber(str):
-    """The lexical form of a JSON number."""
+    """The lexical form of a JSON number; of a typed column, its subclass has a `datatype`."""
 
     __slots__ = ()
+    datatype: ClassVar[str]
+
+
+class TypedText(str):
+    """The lexical form of another value of a typed column; its class has the datatype's IRI."""
+
+    __slots__ = ()
+    datatype: ClassVar[str]
 
 
 class UnusableMap(DotrError):
@@ -86,6 +94,8 @@ def value_term(value: object) -> Term:
         return cell_term(value)
     if value.__class__ is bool:
         return literal("true" if value else "false", XSD + "boolean")
+    if isinstance(value, JsonNumber | TypedText):
+        return literal(value, value.datatype)
     raise ValueError(_no_value(value))
 
 
@@ -103,7 +113,8 @@ def value_text(value: object) -> str:
 
 
 def _no_value(value: object) -> str:
-    return f"{'an object' if isinstance(value, dict) else 'a list'} is found where the map needs a value"
+    found = "an object" if isinstance(value, dict) else "a list" if isinstance(value, list) else "text that is not UTF-8"
+    return f"{found} is found where the map needs a value"
 
 
 def items_of(value: object) -> Sequence[Any]:
@@ -151,10 +162,10 @@ def sent_value(message: Message | None, path: str) -> str | None:
 
 
 @lru_cache(256)
-def compile_json_map(document: Document, parsed: ParsedMap) -> MakeObject:
+def compile_json_map(document: Document, parsed: ParsedMap, columns: frozenset[str] = frozenset()) -> MakeObject:
     """Compile the map of a document; raises `Refused` with the errors of its paths (T107, T108).
 
-    Blank nodes are `_:0`, `_:1`, … in order of appearance.
+    A cell that is one of `columns` is the member of that name. Blank nodes are `_:0`, `_:1`, … in order of appearance.
 
     >>> from dotr.syntax.turtle.parser import parse_map
     >>> document = Document("map", "<x:s> <x:tag> {tags[]} ; <x:v> {v} .")
@@ -183,7 +194,7 @@ def compile_json_map(document: Document, parsed: ParsedMap) -> MakeObject:
     problems: list[Diagnostic] = []
     for column in columns_of(parsed.template):
         try:
-            paths[column] = parse_path(column)
+            paths[column] = JsonPath((column,)) if column in columns else parse_path(column)
         except ValueError as error:
             problems.append(_problem(document, column, "T107", str(error), "A path is written a.b, a[0] or a[]: docs/inputs.md."))
     if problems:
@@ -200,10 +211,13 @@ def _problem(document: Document, column: str, code: str, message: str, hint: str
     return Diagnostic(code, message, Span(document, start, start + len(column) + 2), hint)
 
 
-def compile_map_of(file: InputFile) -> MakeObject:
-    """The compiled map of an input; raises `Refused` with all its errors (T101 to T108)."""
+def compile_map_of(file: InputFile, columns: frozenset[str] = frozenset()) -> MakeObject:
+    """The compiled map of an input; raises `Refused` with all its errors (T101 to T108).
+
+    `columns` are those of a table whose rows are the objects.
+    """
     assert file.map is not None
-    return compile_json_map(file.map.template, parsed_map(file))
+    return compile_json_map(file.map.template, parsed_map(file), columns)
 
 
 def check_no_sent_values(file: InputFile) -> None:
