@@ -39,6 +39,9 @@ WIDE: Final = frozenset(("utf-16", "utf-16-le", "utf-16-be"))
 COLUMNS: Final = "columns"
 """The value of `each` by which every column of a row is a record."""
 
+ROWS: Final = "rows"
+"""The value of `each` in a copy of rows whose columns are records."""
+
 
 class SentTime(Enum):
     """Sources of the time of an element outside of its text. The values are those of `time` in a

@@ -217,11 +217,13 @@ class TestStandardInput:
     def test_lines_before_the_header_are_not_copied(self, tmp_path: Path, further: dict[str, str], codec: str, end: str) -> None:
         assert ROWS.map is not None
         like = replace(ROWS, map=replace(ROWS.map, skip=1, comment="#", **further))  # type: ignore[arg-type]
+        if "each" in further:
+            like = replace(like, map=replace(like.map, template=Document("map", "[] <http://e/v> '{$column}={$cell}' .")))  # type: ignore[type-var]
         text = "logger\n\n# x\nt,v\n1,1\n#\n\n2,2\n".replace("\n", end).encode(codec)
         rows = b"1,1\r\n\n\n2,2\r\n" if end == "\r\n" else b"1,1\n\n\n2,2\n"  # a place has its line
         header = b"t,v\r\n" if end == "\r\n" else HEADER
         assert spooled(text, tmp_path, like, header) == (5, 9, rows)
-        assert copied_like(like).map == replace(ROWS.map, comment="#", each=further.get("each", ""))
+        assert copied_like(like).map == replace(like.map, skip=0, encoding="utf-8")  # type: ignore[type-var]
 
     def test_two_starts_are_one_stream_with_a_header_each(self, tmp_path: Path) -> None:
         assert spooled(HEADER + b"1,1\n", tmp_path, ROWS, HEADER) == (2, 3, b"1,1\n")

@@ -31,7 +31,7 @@ from dotr.streams.formats.lines import standard_bytes
 from dotr.streams.formats.rdf.nquads import graph_of
 from dotr.streams.formats.segments import SEGMENT, SPOOL, SPOOL_END
 from dotr.streams.merge.feeds import StandardInput
-from dotr.streams.records import Format, InputFile, Record
+from dotr.streams.records import COLUMNS, ROWS, Format, InputFile, Record
 
 _SEGMENT_RECORDS: Final = 20_000
 _MAX_SEGMENTS: Final = 500
@@ -52,8 +52,8 @@ class StandardInputSpool(Spool):
     def _copy(self) -> None:
         like, folder = self._like, self._folder
         header = _header(like) if like.format is Format.CSV and not (like.map and like.map.columns) else b""
-        whole = like.map and replace(like.map, each="")  # messages are copied, not the records in them
-        feed = StandardInput(replace(like, map=whole), elements=False)
+        by_column = like.map is not None and like.map.each == COLUMNS
+        feed = StandardInput(replace(like, map=replace(like.map, each=ROWS)) if like.map and by_column else like, elements=False)
         number, line = _next_segment(folder)
         copied = 0
         while not self._stop.is_set():

@@ -43,7 +43,7 @@ from dotr.streams.formats.lines import DAMAGED, LINE_END, STANDARD_INPUT, bounde
 from dotr.streams.formats.map_terms import columns_of
 from dotr.streams.formats.maps import RecordNumbers, has_numbers, parsed_map
 from dotr.streams.lateness import EVERY_TIME, TimeFilter
-from dotr.streams.records import START, InputFile, Message, Position, Record, beginning, limit_reason
+from dotr.streams.records import COLUMNS, START, InputFile, Message, Position, Record, beginning, limit_reason
 from dotr.streams.times import ParseTime, time_parser
 
 _QUOTE: Final = ord('"')
@@ -69,7 +69,7 @@ def records(lines: BinaryIO, spec: InputFile, position: Position, elements: bool
             position = first
     if not header:
         return iter((Record(0, 0, 1, None, None, b"", f"{spec.path} has no header"),))
-    if spec.map.each:
+    if spec.map.each == COLUMNS:
         start = _row_start(lines, position, first) if position.offset > first.offset else position
         columns = _columns(_rows(lines, spec, header, start, True), spec, header, elements, time_filter, numbers)
         rows: Iterator[Record] = (each for each in columns if each.offset >= position.offset)
@@ -162,7 +162,7 @@ def _rows(
     `numbers`: the count of the rows before, where the map has their numbers."""
     assert spec.map is not None
     rows = _RowReader(lines, spec, header, elements, sent)
-    if spec.map.each:
+    if spec.map.each == COLUMNS:
         rows.to_triples = lambda cells: (cells, 0)  # type: ignore[assignment, return-value]  # for `_columns`
     elif numbers is not None:
         to_triples, counted = rows.to_triples, numbers
@@ -266,7 +266,7 @@ def row_decoder(spec: InputFile, time_filter: TimeFilter = EVERY_TIME) -> Callab
             if not header:
                 raise ValueError("it has no header")
         numbers = RecordNumbers(place - 1) if numbered else None
-        if spec.map.each:
+        if spec.map.each == COLUMNS:
             found = _columns(_rows(lines, spec, header, position, True, sent), spec, header, elements, time_filter, numbers)
         else:
             found = _rows(lines, spec, header, position, elements, sent, time_filter, numbers)
