@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from pyoxigraph import NamedNode
@@ -14,7 +14,8 @@ from dotr.model.terms import WELL_KNOWN, Prefixes
 from dotr.runtimes.pipeline.config import Config
 from dotr.runtimes.pipeline.sections import InputSection
 from dotr.streams.formats.lines import STANDARD_INPUT
-from dotr.streams.records import COLUMNS, WIDE, ElementMap, GraphSettings, SentTime, Times
+from dotr.streams.formats.maps import time_cells
+from dotr.streams.records import COLUMNS, SENT_TIMES, WIDE, ElementMap, GraphSettings, SentTime, Times
 from dotr.syntax.turtle.graphs import parser_message
 
 _MAPPED: Final = ("csv", "json", "parquet")
@@ -65,8 +66,11 @@ def element_map(config: Config, section: InputSection, number: int) -> ElementMa
         }
         missing = [key for key in needed if getattr(section, key) is None]
         raise Refused(Diagnostic("C202", f"a {section.format} input needs {key}", place, needed[key]) for key in missing)
+    times = [section.time] if isinstance(section.time, str) else section.time
+    if problems := list(_time_problems(config, times, number)):
+        raise Refused(problems)
     return ElementMap(
-        section.time,
+        times[0] if len(times) == 1 else tuple(times),
         Document(f"map of input {section.name}", section.map),
         section.delimiter,
         section.time_format,
@@ -87,15 +91,22 @@ def _misplaced_keys(config: Config, section: InputSection, number: int) -> Itera
     def problem(key: str, message: str, hint: str) -> Diagnostic:
         return Diagnostic("C204", message, config.files.tree.key_span(("input", number, key)), hint)
 
-    time = section.time or ""
-    sent = next((each for each in SentTime if each.value == time), None)
+    times = [section.time or ""] if section.time is None or isinstance(section.time, str) else section.time
     transport = config.transport("input", number)
-    if sent is not None and transport not in _SENT_TIMES[sent]:
-        whose = "Kafka gives a message" if sent is SentTime.TIMESTAMP else "what is copied when it arrives (mqtt, http) has"
-        yield problem("time", f"{time} is the time that {whose}, and this input is by {transport}", "Name the time in the element itself.")
-    elif sent is None and time.startswith("$") and not (section.format == "csv" and time[1:].isdecimal()):
-        names = [each.value for each in SentTime]
-        yield problem("time", f"a message has no {time}", did_you_mean(time, names) or f"Times of a transport are {' and '.join(names)}.")
+    sent = None
+    for time in times:
+        sent = SENT_TIMES.get(time)
+        if sent is not None and transport not in _SENT_TIMES[sent]:
+            whose = "Kafka gives a message" if sent is SentTime.TIMESTAMP else "what is copied when it arrives (mqtt, http) has"
+            message = f"{time} is the time that {whose}, and this input is by {transport}"
+            yield problem("time", message, "Name the time in the element itself.")
+        elif sent is None and time.startswith("$") and not (section.format == "csv" and time[1:].isdecimal()):
+            names = list(SENT_TIMES)
+            yield problem(
+                "time", f"a message has no {time}", did_you_mean(time, names) or f"Times of a transport are {' and '.join(names)}."
+            )
+    if not (section.time is None or isinstance(section.time, str) or section.format in _MAPPED):
+        yield problem("time", f"a list of times belongs to csv, json and parquet, not to {section.format}", "Name one.")
     if sent is not None and section.is_given("times"):
         yield problem("times", f"times chooses among times in the message, and {time} is beside it", "Leave times out.")
     for key in ("skip", "comment", "encoding"):
@@ -120,11 +131,21 @@ def _misplaced_keys(config: Config, section: InputSection, number: int) -> Itera
             yield problem(key, message, f"Leave it out, or write format: {' or format: '.join(formats)}")
 
 
+def _time_problems(config: Config, times: Sequence[str], number: int) -> Iterator[Diagnostic]:
+    """Times of a CSV or JSON input that are no text of cells (C203)."""
+    for time in times:
+        try:
+            time_cells(time)
+        except ValueError as error:
+            hint = 'A time is a cell (time: Date), a template (time: "{Date} {Time}"), or a list of these.'
+            yield Diagnostic("C203", f"time: {error}", config.span("input", number, "time"), hint)
+
+
 def graph_settings(config: Config, section: InputSection, number: int) -> GraphSettings:
     """The settings of an input whose messages are RDF; raises `Refused` where a predicate or a
     context cannot be used.
     """
-    time = section.time or ""
+    time = section.time if isinstance(section.time, str) else ""
     if section.format in _MAPPED or (section.format == "ndjson" and not time.startswith("$")):
         return GraphSettings()
     problems: list[Diagnostic] = []

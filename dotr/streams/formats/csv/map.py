@@ -11,7 +11,6 @@ of one map.
 from __future__ import annotations
 
 import csv
-import json
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -20,16 +19,19 @@ from itertools import chain
 from typing import BinaryIO, Final, TypeAlias
 
 from dotr.errors.diagnostics import Diagnostic, Refused, did_you_mean, refuse
-from dotr.evaluation.codegen.tree import Assign
+from dotr.evaluation.codegen.tree import Assign, CodeNode
 from dotr.evaluation.codegen.triples import TermCode, TripleCode, compile_triples, return_triples
 from dotr.model.places import Span
 from dotr.model.templates import Blank, Template, leaves
 from dotr.model.terms import Triple
+from dotr.model.time import Micros, Unit
 from dotr.streams.formats.content import open_text
 from dotr.streams.formats.lines import BOM, DAMAGED, LINE_END, bounded_lines, damage, skip_line
 from dotr.streams.formats.map_terms import MapTerms, cell_term, columns_of, comma_cell_term
-from dotr.streams.formats.maps import NUMBER, parsed_map
-from dotr.streams.records import START, WIDE, Format, InputFile, Position, limit_reason
+from dotr.streams.formats.maps import NUMBER, cells_of_time, column_name, no_time, parsed_map, time_cells, written_name
+from dotr.streams.formats.typed_cells import CellSettings, typed_cells, typed_code, typed_variable
+from dotr.streams.records import START, WIDE, Format, InputFile, Message, Position, limit_reason
+from dotr.streams.times import ParseTime
 from dotr.syntax.turtle.graphs import number_blanks
 
 MakeRow: TypeAlias = Callable[[Sequence[str]], tuple[tuple[Triple, ...], int]]
@@ -38,7 +40,6 @@ MakeRow: TypeAlias = Callable[[Sequence[str]], tuple[tuple[Triple, ...], int]]
 _MOST_NAMED: Final = 50
 _ROWS_COMPARED: Final = 20
 _NUMBERED: Final = re.compile(r"\$(0|[1-9][0-9]{0,8})")
-_SPECIAL: Final = re.compile(r'[$"]|.*[{}\r\n]|\Z', re.DOTALL)
 OF_COLUMNS: Final = ("$column", "$cell")
 """The cells of a record of `each: columns`: the name of its column, and what stands there."""
 
@@ -48,30 +49,6 @@ class RecordTooLong(Exception):
 
 
 # --- names of columns ---
-
-
-def column_name(written: str) -> str:
-    """The column that a cell or `time` names, without the quotes around a name that needs them.
-
-    >>> column_name("speed"), column_name('"$0"'), column_name('"a')
-    ('speed', '$0', '"a')
-    """
-    if len(written) > 1 and written[0] == written[-1] == '"':
-        try:
-            return str(json.loads(written))
-        except ValueError:
-            pass
-    return written
-
-
-def written_name(column: str) -> str:
-    """A column as `map` and `time` write it: in quotes where it begins with `$` or a quote, or has a
-    brace.
-
-    >>> written_name("speed"), written_name("$0")
-    ('speed', '"$0"')
-    """
-    return json.dumps(column, ensure_ascii=False) if _SPECIAL.match(column) else column
 
 
 def positions(header: Sequence[str], further: Sequence[str] = ()) -> Callable[[str], int | None]:
@@ -106,7 +83,7 @@ def check_columns(file: InputFile, header: Sequence[str], place: Span | None = N
     assert file.map is not None
     problems: list[Diagnostic] = []
     named = "columns" if file.map.columns else file.path or "the message"
-    timed = [] if file.map.sent_time else [("time", file.map.time)]
+    timed = [("time", cell) for cell in cells_of_time(file)]
     position, behind = positions(header), further_cells(file)
     for use, written in dict.fromkeys([*timed, *(("map", column) for column in columns_of(parsed_map(file).template))]):
         if position(written) is not None or (use == "map" and written in behind):
@@ -286,11 +263,12 @@ def compile_map(file: InputFile, header: Sequence[str]) -> MakeRow:
     <BLANKLINE>
     """
     assert file.map is not None
-    return _compiled(parsed_map(file).template, tuple(header), further_cells(file), file.map.decimal)
+    template = parsed_map(file).template
+    return _compiled(template, tuple(header), further_cells(file), file.map.decimal, CellSettings.of(file, template))
 
 
 @lru_cache(256)
-def _compiled(template: Template, header: tuple[str, ...], further: tuple[str, ...], decimal: str) -> MakeRow:
+def _compiled(template: Template, header: tuple[str, ...], further: tuple[str, ...], decimal: str, settings: CellSettings) -> MakeRow:
     index = positions(header, further)
     position = {written: index(written) or 0 for written in columns_of(template)}
     used = sorted(set(position.values()))
@@ -302,7 +280,46 @@ def _compiled(template: Template, header: tuple[str, ...], further: tuple[str, .
 
     whole_cell = comma_cell_term if decimal == "," else cell_term
     terms = MapTerms(lambda column: f"c{position[column]}", lambda variable: variable, blank, whole_cell)
+    terms.typed = lambda cell: typed_variable(f"c{position[cell.column]}", cell)
     triples: list[TripleCode] = [(terms.code(s), terms.code(p), terms.code(o)) for s, p, o in template.triples]
-    cells_used = [Assign(f"c{number}", f"row[{number}]") for number in used]
+    cells_used: list[CodeNode] = [Assign(f"c{number}", f"row[{number}]") for number in used]
+    for cell in dict.fromkeys(cell for triple in template.triples for slot in triple for cell in typed_cells(slot)):
+        cells_used += typed_code(cell, f"c{position[cell.column]}", settings, terms.names)
     names = {**terms.names, "numbered": number_blanks}
     return compile_triples("map", "row", [*cells_used, *return_triples(triples, "numbered({})" if blanks else "{}")], names)
+
+
+class RowTime:
+    """The time of a row by several cells: the first of some texts of which all cells are there.
+
+    - `message`: the message of a transport in which the row is, for its own times.
+
+    >>> from dotr.model.places import Document
+    >>> from dotr.streams.records import ElementMap, Format
+    >>> from dotr.streams.times import parse_cell_time
+    >>> spec = InputFile("in", "a.csv", Format.CSV, map=ElementMap(("{day}T{hour}:00Z", "at"), Document("map", "")))
+    >>> time = RowTime(spec, ["day", "hour", "at"], parse_cell_time)
+    >>> [time(cells, spec.unit) for cells in (["1970-01-02", "01", ""], ["1970-01-02", "", "7"])]
+    [90000000000, 7000000]
+    """
+
+    def __init__(self, spec: InputFile, header: Sequence[str], parse: ParseTime) -> None:
+        assert spec.map is not None
+        self._parse = parse
+        index = positions(header)
+        self._texts = [(each, tuple(index(cell) or 0 for cell in each.cells)) for each in time_cells(spec.map.time)]
+        self.message: Message | None = None
+
+    def __call__(self, cells: Sequence[str], unit: Unit) -> Micros:
+        """The time of a row in µs since 1970; raises ValueError with the reason."""
+        for text, places in self._texts:
+            values = tuple([cells[place] for place in places])
+            if text.sent is not None:
+                if self.message is not None and (time := self.message.at(text.sent)) is not None:
+                    return time
+            elif "" not in values:
+                try:
+                    return self._parse(text.pattern % values, unit)
+                except ValueError as error:
+                    raise ValueError(f"its time, {text.written}: {error}") from None
+        raise ValueError(f"it has no time: {no_time([text for text, _ in self._texts])}")

@@ -23,7 +23,7 @@ from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from enum import Enum
 from functools import lru_cache, partial
-from typing import BinaryIO, Final, assert_never
+from typing import Any, BinaryIO, Final, assert_never
 
 from dotr.model.stream import Element, Reason
 from dotr.model.terms import Triple
@@ -31,8 +31,10 @@ from dotr.model.time import LAST_MICRO, Micros
 from dotr.streams.formats.content import open_text
 from dotr.streams.formats.csv.map import (
     RecordTooLong,
+    RowTime,
     compile_map,
     encoding_title,
+    first_line,
     further_cells,
     header_of,
     is_comment,
@@ -41,15 +43,21 @@ from dotr.streams.formats.csv.map import (
 )
 from dotr.streams.formats.lines import DAMAGED, LINE_END, STANDARD_INPUT, bounded_lines, damage, damaged, skip_line
 from dotr.streams.formats.map_terms import columns_of
-from dotr.streams.formats.maps import RecordNumbers, has_numbers, parsed_map
+from dotr.streams.formats.maps import RecordNumbers, cells_of_time, has_numbers, parsed_map, time_cells
 from dotr.streams.lateness import EVERY_TIME, TimeFilter
-from dotr.streams.records import COLUMNS, START, InputFile, Message, Position, Record, beginning, limit_reason
-from dotr.streams.times import ParseTime, time_parser
+from dotr.streams.records import COLUMNS, START, ElementMap, InputFile, Message, Position, Record, beginning, limit_reason
+from dotr.streams.time_formats import local_zone, note_repeated_hour, time_parser
 
 _QUOTE: Final = ord('"')
 _RETURN: Final = ord("\r")
 
 csv.field_size_limit(sys.maxsize)  # the default of 128 KiB would reject long quoted fields
+
+
+def header_in(file: InputFile, rows: bytes) -> tuple[list[str], Position] | None:
+    """Columns of a file that begins with some whole rows, and the position of its first row; None
+    where its header is not among them. Raises `Refused` as `header_of`."""
+    return read_header(file, io.BytesIO(rows)) if first_line(file, io.BytesIO(rows))[0] else None
 
 
 def records(lines: BinaryIO, spec: InputFile, position: Position, elements: bool, time_filter: TimeFilter = EVERY_TIME) -> Iterator[Record]:
@@ -101,7 +109,7 @@ def _columns(
     assert spec.map is not None
     greatest, lowest, until, distance = time_filter.greatest, time_filter.lowest(spec), time_filter.until, time_filter.distance(spec)
     index, make, delimiter, codec = positions(header), compile_map(spec, header), spec.map.delimiter, spec.map.codec
-    named = {index(written) for written in (spec.map.time, *columns_of(parsed_map(spec).template))}
+    named = {index(written) for written in (*cells_of_time(spec), *columns_of(parsed_map(spec).template))}
     others = [(number, column) for number, column in enumerate(header) if number not in named]
     further = [""] * len(further_cells(spec))
     for row in rows:
@@ -157,11 +165,15 @@ def _rows(
     sent: Micros | None = None,
     time_filter: TimeFilter = EVERY_TIME,
     numbers: RecordNumbers | None = None,
+    message: Message | None = None,
 ) -> Iterator[Record]:
     """Records of rows under a header; without a column of times, `sent` (µs) is the time of all.
-    `numbers`: the count of the rows before, where the map has their numbers."""
+    `numbers`: the count of the rows before, where the map has their numbers. `message`: the one that
+    has the rows."""
     assert spec.map is not None
     rows = _RowReader(lines, spec, header, elements, sent)
+    if isinstance(rows.parse_time, RowTime):
+        rows.parse_time.message = message
     if spec.map.each == COLUMNS:
         rows.to_triples = lambda cells: (cells, 0)  # type: ignore[assignment, return-value]  # for `_columns`
     elif numbers is not None:
@@ -173,9 +185,12 @@ def _rows(
     make, parse, encoding = rows.to_triples, rows.parse_time, spec.map.codec
     new = tuple.__new__  # takes a third of the time of a constructor; called twice a row
     end, line = position
+    zone = local_zone(spec.map.time_format, spec.map.time_zone)
+    if time_filter is EVERY_TIME:
+        greatest = -LAST_MICRO  # not that of another file
     # A scan splits a plain row of ASCII bytes only up to the time: b"7,12:00,a,b\n" with the time in
-    # column 1 is split into the cells b"7", b"12:00", b"a,b\n".
-    in_ascii = not elements and delimiter.isascii() and is_like_ascii(encoding)
+    # column 1 is split into the cells b"7", b"12:00", b"a,b\n". A time of several cells needs all.
+    in_ascii = not elements and delimiter.isascii() and is_like_ascii(encoding) and not isinstance(time_at, slice)
     comma, commas, comment = delimiter.encode(), columns - 1, rows.comment
     try:
         for raw in bounded_lines(lines, spec.record):
@@ -214,6 +229,8 @@ def _rows(
                     if stamp is not None and stamp > greatest:
                         greatest = stamp
                         rows.lowest = lowest = max(lowest, stamp - distance)
+                    elif stamp is not None and zone and stamp < greatest:
+                        note_repeated_hour(spec.input, spec.path, record.line, stamp, zone, record.decoded(encoding))
                     if record.raw.strip() or record.reason is Reason.LIMIT:
                         yield record
                 continue
@@ -221,6 +238,8 @@ def _rows(
                 greatest = time
                 if time - distance > lowest:
                     rows.lowest = lowest = time - distance
+            elif zone and time < greatest:
+                note_repeated_hour(spec.input, spec.path, line, time, zone, text)
             yield new(Record, (offset, end, line, time, element, raw, "", None, Reason.UNREADABLE))
             line += 1
         time_filter.greatest = greatest
@@ -248,6 +267,8 @@ def row_decoder(spec: InputFile, time_filter: TimeFilter = EVERY_TIME) -> Callab
         sent = None if clock is None else message.time_by(clock)
         if plain is not None and b'"' not in body and b"\n" not in body and b"\r" not in body:  # a row without quotes
             greatest = time_filter.greatest
+            if isinstance(plain.parse_time, RowTime):
+                plain.parse_time.message = message
             try:
                 cells = body.decode(encoding).split(delimiter)
                 if len(cells) == len(declared):
@@ -267,9 +288,10 @@ def row_decoder(spec: InputFile, time_filter: TimeFilter = EVERY_TIME) -> Callab
                 raise ValueError("it has no header")
         numbers = RecordNumbers(place - 1) if numbered else None
         if spec.map.each == COLUMNS:
-            found = _columns(_rows(lines, spec, header, position, True, sent), spec, header, elements, time_filter, numbers)
+            rows = _rows(lines, spec, header, position, True, sent, message=message)
+            found = _columns(rows, spec, header, elements, time_filter, numbers)
         else:
-            found = _rows(lines, spec, header, position, elements, sent, time_filter, numbers)
+            found = _rows(lines, spec, header, position, elements, sent, time_filter, numbers, message)
         records = list(found)
         for record in records or [Record(0, 0, 0, None, None, message.body, "it has no row")]:
             yield record._replace(offset=place, end=place + 1, line=place)
@@ -310,10 +332,16 @@ class _RowReader:
         self._limit = spec.record
         self._delimiter = spec.map.delimiter
         self._header = header
-        self.time_at = positions(header)(spec.map.time) or 0
+        texts = time_cells(spec.map.time)
+        # The cells of a row from which its time is read: cells[2], or all of them, cells[:], where `parse_time` is a `RowTime`.
+        self.time_at: Any = 0 if texts[0].sent else positions(header)(texts[0].cells[0])
         self._encoding = spec.map.codec
         self._encoding_name = encoding_title(spec)
-        self.parse_time: ParseTime = time_parser(spec.map.time_format, spec.map.time_zone) if sent is None else lambda cell, unit: sent
+        self.parse_time: Any = time_parser(spec.map.time_format, spec.map.time_zone, fractions=True)
+        if sent is not None:
+            self.parse_time = lambda cell, unit: sent
+        elif len(texts) > 1 or texts[0].is_template:
+            self.time_at, self.parse_time = slice(None), RowTime(spec, header, self.parse_time)
         self._elements = elements
         self.comment = spec.map.comment.encode(self._encoding)
         self.damaged = False
@@ -384,6 +412,8 @@ class _RowReader:
             try:
                 time = self.parse_time(cells[self.time_at], self._unit)
             except ValueError as error:
+                if isinstance(self.time_at, slice):
+                    raise
                 raise ValueError(f"its time, {self._header[self.time_at]}: {error}") from None
             is_wanted = self._elements and self.lowest < time <= self.until
             triples = self.to_triples(cells)[0] if is_wanted else ()
@@ -491,3 +521,43 @@ def quote_state(piece: bytes, state: QuoteState, delimiter: bytes) -> QuoteState
             case _:
                 assert_never(state)
     return state
+
+
+_UNQUOTED: Final = rb'[^"%s\n][^%s\n]*+'
+_QUOTED: Final = rb'"(?:[^"]++|"")*+"'
+
+
+@lru_cache(16)
+def _rows_pattern(delimiter: bytes) -> re.Pattern[bytes]:
+    """Pattern of whole rows without text behind a closing quote, as many as there are."""
+    mark = re.escape(delimiter)
+    cell = rb"(?:%s|%s|)" % (_QUOTED, _UNQUOTED % (mark, mark))
+    return re.compile(rb"(?:(?:%s%s)*+%s\r?\n)*+" % (cell, mark, cell))
+
+
+def whole_rows(data: bytes, spec: ElementMap, limit: int) -> int:
+    r"""Length of the whole rows at the beginning of some bytes, which begin with a row.
+
+    A row whose quote is open is whole at its first line end where it has more bytes than the limit.
+
+    >>> from dotr.model.places import Document
+    >>> rooms = ElementMap("t", Document("map", "[] a {x}"))
+    >>> rows = b'1,"a\nb"\n2,c\n3,"d\n'
+    >>> rows[: whole_rows(rows, rooms, 100)], rows[: whole_rows(rows, rooms, 2)]
+    (b'1,"a\nb"\n2,c\n', b'1,"a\nb"\n2,c\n3,"d\n')
+    """
+    if b'"' not in data:
+        return data.rfind(b"\n") + 1
+    delimiter, at = spec.delimiter.encode(spec.codec), 0
+    while True:
+        if len(delimiter) == 1 and (found := _rows_pattern(delimiter).match(data, at)) is not None:
+            at = found.end()
+        first = end = data.find(b"\n", at) + 1
+        state = quote_state(data[at:end], QuoteState.START, delimiter)
+        while end and state is QuoteState.INSIDE:
+            begin, end = end, data.find(b"\n", end) + 1
+            state = quote_state(data[begin:end], state, delimiter) if end else state
+        if not first or (not end and len(data) - at <= limit):
+            return at
+        # Behind a closing quote with text the first line alone is a row, as in `_RowReader`; so it is with an open quote.
+        at = end if end and state is not QuoteState.ODD else first
