@@ -34,6 +34,16 @@ class Format(Enum):
     JSONLD = "jsonld"
 
 
+WIDE: Final = frozenset(("utf-16", "utf-16-le", "utf-16-be"))
+"""The encodings with several bytes for each character of ASCII that files may have."""
+
+COLUMNS: Final = "columns"
+"""The value of `each` by which every column of a row is a record."""
+
+ROWS: Final = "rows"
+"""The value of `each` in a copy of rows whose columns are records."""
+
+
 class SentTime(Enum):
     """Sources of the time of an element outside of its text. The values are those of `time` in a
     configuration.
@@ -109,14 +119,18 @@ class ElementMap:
     - `time`: the column, or the path in the object, of the time; a template of such cells, or
       several of these, of which the first that is there counts (`maps.time_cells`).
     - `template`: makes the graph. It is a document, so messages can refer to its lines.
-    - `delimiter`, `encoding`, `decimal`: of a CSV file; the decimal mark is a dot or a comma.
+    - `delimiter`, `decimal`: of a CSV file; the decimal mark is a dot or a comma.
+    - `encoding`: of the text; one of `WIDE` is recoded to UTF-8 as it is read.
     - `time_format`: the format of times, as in `datetime.strptime`, or `unix`, `unix_ms`, …; None:
       ISO 8601, or integers.
     - `time_zone`: the name of the zone that applies to date-times without one; None: UTC.
     - `each`: the path of a list in a JSON message, each item of which is an element, or the paths of
-      lists side by side with a comma between them; empty: the message is one element.
+      lists side by side with a comma between them; of a row `COLUMNS`; empty: the message or row is
+      one element.
     - `lines`: True if each line is a JSON message; otherwise the first line decides.
     - `columns`: the columns of CSV data without a header; empty: the first line is the header.
+    - `skip`: the number of lines before the header or the first row; `comment`: what begins a line
+      that is no record; empty: every line is one.
     - `parsed`: the parsed template, where another process has parsed it.
     """
 
@@ -130,6 +144,8 @@ class ElementMap:
     each: str = ""
     lines: bool = False
     columns: tuple[str, ...] = ()
+    skip: int = 0
+    comment: str = ""
     parsed: ParsedMap | None = field(default=None, compare=False)
 
     @property
@@ -143,10 +159,16 @@ class ElementMap:
         times = [self.time] if isinstance(self.time, str) else self.time
         return self.time_format is not None or any("{" in each and not _ONE_CELL.fullmatch(each) for each in times)
 
-    def to_list(self) -> list[str | bool | list[str] | None]:
+    @property
+    def codec(self) -> str:
+        """The encoding of the text as it is read."""
+        return "utf-8" if self.encoding in WIDE else self.encoding
+
+    def to_list(self) -> list[Any]:
         """The map as a list for JSON, without `parsed`. Settings at their defaults are omitted, as
         in older releases."""
-        columns = [list(self.columns)] if self.columns else []
+        named = {key: value for key, value in (("skip", self.skip), ("comment", self.comment)) if value}
+        columns = [list(self.columns), *([named] if named else [])] if self.columns or named else []
         further = [self.time_format, self.time_zone, self.decimal, self.encoding, self.each, self.lines]
         settings = [*further, *columns] if columns or further != _NO_FURTHER else []
         time = self.time if isinstance(self.time, str) else list(self.time)
@@ -157,7 +179,8 @@ class ElementMap:
         """Inverse of `to_list`."""
         time, name, text, delimiter, *others = items
         time = time if isinstance(time, str) else tuple(time)
-        return ElementMap(time, Document(name, text), delimiter, *others[:6], *map(tuple, others[6:]))
+        named: dict[str, Any] = others[7] if others[7:] else {}
+        return ElementMap(time, Document(name, text), delimiter, *others[:6], *map(tuple, others[6:7]), **named)
 
 
 @dataclass(frozen=True, slots=True)
@@ -406,8 +429,8 @@ class Record(NamedTuple):
             why = f"{why[:_LONGEST_WHY]}…"
         if file.record != LIMITS.record and self.reason is Reason.LIMIT:
             why = why.replace("(limits.record)", "(limits.record, or the input's max_bytes)")
-        text, encoding = self.decoded("utf-8" if file.map is None else file.map.encoding), ""
-        if "\ufffd" in text and not self._is_text("utf-8" if file.map is None else file.map.encoding):
+        text, encoding = self.decoded("utf-8" if file.map is None else file.map.codec), ""
+        if "\ufffd" in text and not self._is_text("utf-8" if file.map is None else file.map.codec):
             line = self.raw.removesuffix(b"\n").removesuffix(b"\r")
             text, encoding = base64.b64encode(line[:SHOWN]).decode(), "base64"
         if reason is Reason.LATE and time is not None and zoneless(text, time):

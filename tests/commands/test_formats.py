@@ -70,6 +70,36 @@ def letters(project: Project) -> list[dict[str, object]]:
         ("format: jsonld, path: a.ttl, context: none.jsonld", "C301 cannot read none.jsonld: no such file or directory\n"),
         ("format: jsonld, path: a.ttl, contexts: { 'http://c/': a.ttl }", "C203 a.ttl is no JSON-LD context: "),
         ("format: csv, path: a.ttl, time: t, columns: [t, x], map: ':s :v {y}'", "I103 columns has no column y, which map names\n"),
+        ("format: turtle, path: a.ttl, skip: 1", "C204 skip belongs to csv, not to turtle\n"),
+        ("format: turtle, path: a.ttl, encoding: utf-16", "C204 encoding belongs to csv and json, not to turtle\n"),
+        ("format: csv, path: a.ttl, time: t, map: ':s :v {x}', skip: -1", "C203 input.0.skip"),
+        (
+            "format: csv, path: a.ttl, time: t, map: ':s :v {x}', comment: ' '",
+            "C203 input.0.comment cannot be used: blanks begin no comment\n",
+        ),
+        (
+            "format: csv, path: a.ttl, time: t, map: ':s :v {x}', comment: Ω, encoding: latin-1",
+            "C204 comment cannot be written in iso8859-1\n",
+        ),
+        (
+            "format: csv, path: a.ttl, time: t, map: ':s :v {x}', each: 'a[]'",
+            "C204 each of csv is columns, and a[] is the path of a list\n",
+        ),
+        ("format: json, path: a.ttl, time: t, map: ':s :v {x}', encoding: latin-1", "C204 json is in UTF-8 or UTF-16, not in iso8859-1\n"),
+        (
+            "format: csv, mqtt: { url: 'mqtt://localhost:1', topics: [a] }, time: t, map: ':s :v {x}', columns: [t, x], skip: 2",
+            "C204 skip is of lines of a file, and this input is by mqtt\n",
+        ),
+        (
+            "format: csv, kafka: { bootstrap.servers: x, subscribe: a }, time: t, map: ':s :v {x}', comment: '#'",
+            "C204 comment is of lines of a",
+        ),
+        (
+            "format: json, kafka: { bootstrap.servers: x, subscribe: a }, time: t, map: ':s :v {x}', encoding: utf-16",
+            "C204 encoding is of lines of a file",
+        ),
+        ("format: csv, path: a.ttl, time: $x, map: ':s :v {x}'", "C204 a message has no $x\n"),
+        ("format: csv, path: a.ttl, time: $9, map: ':s :v {$0}', columns: [t, x]", "I103 columns has no column $9, which time names\n"),
         ("format: json, path: a.ttl, time: t, map: ':s :v {$key}'", "T107 $key is a property of messages of a broker, not of files\n"),
     ],
 )
@@ -143,3 +173,34 @@ def test_base_of_an_input(project: Project) -> None:
     assert project.dotr("run", "c.yaml", "--fresh").code == 0
     assert json.loads(project.read("out.ndjson"))["attributes"] == {"x": "<http://e/plant/pump/7>"}
     assert "http://e/plant/pump/7" in project.dotr("facts", "c.yaml", "--at", "5").out
+
+
+@pytest.mark.parametrize(("engine", "told"), [("spark", True), ("local", False)])
+def test_check_names_files_that_tasks_cannot_divide(project: Project, engine: str, told: bool) -> None:
+    mapped = "format: csv, time: t, map: ':s :v {v}'"
+    configured(project, f"{mapped}, encoding: utf-16, path: a.csv }}\n  - {{ name: b, {mapped}, path: b.csv")
+    project.write("a.csv", "t,v\n1,2\n".encode("utf-16"))
+    project.write("b.csv", b"t,v\r1,2\r")
+    project.change("c.yaml", "engine: local", f"engine: {engine}")
+    answer = project.dotr("check", "c.yaml")
+    assert answer.code == 0, answer.err
+    lines = [
+        "one task on Spark reads a.csv, since it is in UTF-16",
+        "one task on Spark reads b.csv, since its lines end with a carriage return alone",
+    ]
+    assert [line in answer.out for line in lines] == [told, told]
+
+
+def test_logger_file_is_read_to_its_end(project: Project) -> None:
+    configured(
+        project,
+        "format: csv, path: a.csv, skip: 1, comment: '#', each: columns, time: $0, encoding: utf-16, "
+        "map: '[] :v {$cell} ; :of :{$column} ; :line {$number} .'",
+    )
+    project.write(
+        "a.csv", "TOA5\n\nTIMESTAMP,T1,T2\n# units: C\n2026-03-01 12:00:00,20.5,\n2026-03-01 12:00:01,,x\nbroken,1,2\n".encode("utf-16")
+    )
+    answer = project.dotr("run", "c.yaml")
+    assert "2 elements" in answer.err
+    [letter] = letters(project)
+    assert (letter["file"], letter["line"], letter["reason"], letter["text"]) == ("a.csv", 7, "unreadable", "broken,1,2")

@@ -38,7 +38,7 @@ from dotr.model.time import UNITS, Clock, Unit
 from dotr.runtimes.pipeline.config import Config
 from dotr.runtimes.pipeline.inputs import Inputs, bounded_topics, present_files, read_inputs
 from dotr.runtimes.pipeline.sections import InputSection
-from dotr.streams.formats.csv.rows import header_of
+from dotr.streams.formats.csv.map import header_of
 from dotr.streams.formats.json.records import member_paths
 from dotr.streams.formats.maps import cells_of_time, time_cells, written_name
 from dotr.streams.records import InputFile

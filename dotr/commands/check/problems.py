@@ -247,7 +247,7 @@ def _check_yaml(
         is_whole = not problems
         objects, texts = objects_of_inputs(config), texts_of_inputs(config)
         found = _check_program(path, spec, problems, programs, objects, texts, allowed, config=config)
-        every = allowed.kept([*problems, *found, *(check_files(config) if data else ())], comments)
+        every = allowed.kept([*problems, *found, *(check_files(config, data.lines) if data else ())], comments)
         if data and data.records is not None and not _errors(every):
             checked = check_data(config, compile_program(spec, config.cache_policy()), data.records)
             every = [*warnings_with_form(spec, every, checked.dated), *allowed.kept(checked.warnings, comments)]

@@ -225,7 +225,7 @@ class InputSample:
                 self.zoneless.add(file, record)
             return
         if self._times[0] is not record.raw:  # the items of a JSON message share its text
-            self._times = record.raw, date_times_in(record.decoded(file.map.encoding if file.map else "utf-8"))
+            self._times = record.raw, date_times_in(record.decoded(file.map.codec if file.map else "utf-8"))
         has_zone = self._times[1].get(micros)
         if has_zone is not None:
             if has_zone or zone is None:

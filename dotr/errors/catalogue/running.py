@@ -17,15 +17,27 @@ INPUTS: tuple[ErrorCode, ...] = (
     ErrorCode(
         "I101",
         "An input cannot be read",
-        "The file cannot be opened, its compression is damaged, or it is not of its format.",
-        "Correct the path or its permissions.",
+        "The file cannot be opened, its compression is damaged, or it is not of its format or encoding: by its first bytes it is an "
+        "archive, compressed by another program than gzip, a workbook, or in UTF-16.",
+        "Correct the path or its permissions; unpack the file; write `encoding: utf-16`.",
         ShownMessage("I101 cannot read data/a.ndjson: Permission denied\nIs the input's path right, and may you read it?"),
     ),
     ErrorCode("I102", "A CSV file without a header", "The first line of a CSV file names its columns.", "Add a header.", _csv("\n")),
     ErrorCode(
-        "I103", "A column is missing", "`time` or `map` names a column that the file does not have.", "Correct the name.", _csv("at,sped\n")
+        "I103",
+        "A column is missing",
+        "`time` or `map` names a column that the file does not have, or the first rows have more columns than the header.",
+        "Correct the name, which is in quotes where it begins with `$`, write a number (`{$1}`), or say where the header is: `skip`, "
+        "`comment`, `columns`.",
+        _csv("at,sped\n"),
     ),
-    ErrorCode("I104", "Two columns of one name", "References to the column would be ambiguous.", "Rename one.", _csv("at,speed,speed\n")),
+    ErrorCode(
+        "I104",
+        "Two columns of one name",
+        "References to the column would be ambiguous.",
+        "Rename one, or write numbers: `{$1}`.",
+        _csv("at,speed,speed\n"),
+    ),
     ErrorCode(
         "I105",
         "An invalid prefix",

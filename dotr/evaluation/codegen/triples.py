@@ -45,13 +45,20 @@ def triple_term_code(parts: TripleCode) -> TermCode:
     return TermCode(f"('<<( ' + {text} + ' )>>')", guards, f"<<( {' '.join(fixed)} )>>" if len(fixed) == len(parts) else None)
 
 
-def may_coincide(triples: Sequence[TripleCode]) -> bool:
-    """True if two of the triples can be equal."""
-    return any(
-        all(one.fixed is None or other.fixed is None or one.fixed == other.fixed for one, other in zip(left, right, strict=True))
-        for number, left in enumerate(triples)
-        for right in triples[:number]
-    )
+def may_coincide(triples: Sequence[TripleCode], place: int = 0) -> bool:
+    """True if two of the triples can be equal, from a place (0: the subject) on.
+
+    Triples with the same fixed term at a place are compared with each other, and with those where
+    any term may come: the cost is linear where few of these are beside many fixed ones.
+    """
+    if len(triples) < 2 or place == 3:
+        return len(triples) > 1
+    fixed: dict[str | None, list[TripleCode]] = {}
+    for triple in triples:
+        fixed.setdefault(triple[place].fixed, []).append(triple)
+    anything = fixed.pop(None, [])
+    groups = [group + anything for group in fixed.values()] or [anything]
+    return any(may_coincide(group, place + 1) for group in groups)
 
 
 def return_triples(triples: Sequence[TripleCode], finish: str = "{}") -> list[CodeNode]:

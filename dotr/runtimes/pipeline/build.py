@@ -32,6 +32,7 @@ from dotr.streams.connectors.kafka.channels import OpenedTopics
 from dotr.streams.connectors.kafka.topics import KafkaInput
 from dotr.streams.connectors.opening import Destination, Output
 from dotr.streams.connectors.registry import message_warnings
+from dotr.streams.formats.content import whole_reason
 from dotr.streams.formats.maps import shapes_of
 from dotr.streams.merge.file_marks import mark_of_path
 from dotr.streams.merge.folders import GrowingInput
@@ -233,12 +234,16 @@ def _existing_outputs(targets: Sequence[Target]) -> list[Diagnostic]:
     return [replace(problems[0], message=f"{', '.join(existing[:-1])} and {existing[-1]} are there already")]
 
 
-def check_files(config: Config) -> list[Diagnostic]:
-    """Problems of a configuration's inputs and outputs that a check without a run can detect."""
-
+def check_files(config: Config, lines: list[str]) -> list[Diagnostic]:
+    """Problems of a configuration's inputs and outputs that a check without a run can detect; adds a
+    line to `lines` for each file that tasks cannot divide.
+    """
     problems: list[Diagnostic] = []
-    read_inputs(config, problems)
-    read_outputs(config, problems, on_spark=config.settings.engine == "spark")
+    on_spark = config.settings.engine == "spark"
+    inputs = read_inputs(config, problems)
+    whole = [(file, whole_reason(file)) for file in inputs.files if on_spark]
+    lines += [f"input {file.input}: one task on Spark reads {file.path}, since {reason}" for file, reason in whole if reason]
+    read_outputs(config, problems, on_spark=on_spark)
     return [*problems, *_path_conflicts(config, targets_of(config)), *_input_warnings(config)]
 
 

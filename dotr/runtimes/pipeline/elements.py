@@ -15,7 +15,7 @@ from dotr.runtimes.pipeline.config import Config
 from dotr.runtimes.pipeline.sections import InputSection
 from dotr.streams.formats.lines import STANDARD_INPUT
 from dotr.streams.formats.maps import time_cells
-from dotr.streams.records import SENT_TIMES, ElementMap, GraphSettings, SentTime, Times
+from dotr.streams.records import COLUMNS, SENT_TIMES, WIDE, ElementMap, GraphSettings, SentTime, Times
 from dotr.syntax.turtle.graphs import parser_message
 
 _MAPPED: Final = ("csv", "json", "parquet")
@@ -26,11 +26,13 @@ _KEYS: Final[Mapping[str, tuple[str, ...]]] = {
     "map": _MAPPED,
     "time_format": _MAPPED,
     "time_zone": _MAPPED,
-    "each": ("json", "parquet"),
+    "each": ("csv", "json", "parquet"),
     "delimiter": ("csv",),
     "decimal": ("csv",),
-    "encoding": ("csv",),
+    "encoding": ("csv", "json"),
     "columns": ("csv",),
+    "skip": ("csv",),
+    "comment": ("csv",),
     "contexts": ("jsonld",),
     "context": ("jsonld",),
     "base": ("jsonld",),
@@ -78,6 +80,8 @@ def element_map(config: Config, section: InputSection, number: int) -> ElementMa
         section.each if isinstance(section.each, str) else ", ".join(section.each or ()),
         lines=section.path == STANDARD_INPUT,
         columns=tuple(section.columns or ()),
+        skip=section.skip,
+        comment=section.comment or "",
     )
 
 
@@ -96,7 +100,7 @@ def _misplaced_keys(config: Config, section: InputSection, number: int) -> Itera
             whose = "Kafka gives a message" if sent is SentTime.TIMESTAMP else "what is copied when it arrives (mqtt, http) has"
             message = f"{time} is the time that {whose}, and this input is by {transport}"
             yield problem("time", message, "Name the time in the element itself.")
-        elif sent is None and time.startswith("$"):
+        elif sent is None and time.startswith("$") and not (section.format == "csv" and time[1:].isdecimal()):
             names = list(SENT_TIMES)
             yield problem(
                 "time", f"a message has no {time}", did_you_mean(time, names) or f"Times of a transport are {' and '.join(names)}."
@@ -105,9 +109,19 @@ def _misplaced_keys(config: Config, section: InputSection, number: int) -> Itera
         yield problem("time", f"a list of times belongs to csv, json and parquet, not to {section.format}", "Name one.")
     if sent is not None and section.is_given("times"):
         yield problem("times", f"times chooses among times in the message, and {time} is beside it", "Leave times out.")
-    if section.format == "parquet" and section.each not in (None, "columns"):
+    for key in ("skip", "comment", "encoding"):
+        if section.is_given(key) and transport != "path" and (key != "encoding" or section.encoding in WIDE):
+            yield problem(
+                key, f"{key} is of lines of a file, and this input is by {transport}", "Leave it out: a message is data from its start."
+            )
+    if (section.comment or "").encode(section.encoding, "ignore").decode(section.encoding) != (section.comment or ""):
+        yield problem("comment", f"comment cannot be written in {section.encoding}", "Write characters that the file can have.")
+    if section.format in ("csv", "parquet") and section.each not in (None, COLUMNS):
         hint = "Write each: columns, or leave it out: a row is a record."
-        yield problem("each", f"each of parquet is columns, and {section.each} is the path of a list", hint)
+        yield problem("each", f"each of {section.format} is columns, and {section.each} is the path of a list", hint)
+    if section.format == "json" and section.encoding not in ("utf-8", *WIDE):
+        hint = "Leave it out, or recode the data."
+        yield problem("encoding", f"json is in UTF-8 or UTF-16, not in {section.encoding}", hint)
     if section.format == "parquet" and (transport != "path" or section.path == STANDARD_INPUT):
         read = "standard input" if transport == "path" else f"messages by {transport}"
         yield problem("format", f"Parquet is read from its end, and {read} can only be read on", "Write it to a file, and name its path.")

@@ -434,9 +434,9 @@ def _standard_input_has_dates(like: InputFile, notices: list[Diagnostic]) -> boo
     waiting = standard_bytes()
     while True:
         more = waiting.read_ahead()
-        complete = (
-            waiting.buffered if not more or waiting.buffered[:2] == b"\x1f\x8b" else waiting.buffered[: waiting.buffered.rfind(b"\n") + 1]
-        )
+        text = waiting.buffered
+        lines = text.rfind(b"\n") + 1 or text.rfind(b"\r") + 1 if like.format is Format.CSV else text.rfind(b"\n") + 1
+        complete = text if not more or text[:2] == b"\x1f\x8b" else text[:lines]
         with tempfile.NamedTemporaryFile() as file:
             file.write(complete)
             file.flush()

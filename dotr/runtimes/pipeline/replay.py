@@ -138,7 +138,8 @@ class _Sequence:
         segment = SEGMENT.fullmatch(os.path.basename(file.path)) if self.spool else None
         if segment is None:
             return ElementPlace(self.address or file.path, line)
-        return ElementPlace(STANDARD_INPUT, line + int(segment[2]) - 1 - (file.format is Format.CSV))
+        has_header = file.format is Format.CSV and not (file.map and file.map.columns)
+        return ElementPlace(STANDARD_INPUT, line + int(segment[2]) - 1 - has_header)
 
 
 @dataclass

@@ -25,7 +25,7 @@ from dotr.streams.connectors.registry import (
     MqttInputSection,
     MqttOutputSection,
 )
-from dotr.streams.formats.encodings import encoding_name
+from dotr.streams.formats.content import encoding_name
 from dotr.streams.time_formats import check_time_format, check_time_zone
 from dotr.streams.times import parse_delay
 from dotr.syntax.quantities import parse_size
@@ -243,7 +243,7 @@ class InputSection(Section):
         default=None,
         min_length=1,
         description="json: the path of a list, each item of which is an element, or the paths of lists side by side; the object if none; "
-        "parquet: `columns`",
+        "csv, parquet: `columns`, each of which, but those that time and map name, is an element; the row if none",
     )
     time_format: str | None = Field(
         default=None,
@@ -256,11 +256,16 @@ class InputSection(Section):
     )
     delimiter: str = Field(default=",", min_length=1, max_length=1, description="csv: the separator of columns, one character")
     decimal: Literal[".", ","] = Field(default=".", description="csv: the mark of decimals; with a comma, 20,5 is the decimal 20.5")
-    encoding: str = Field(default="utf-8", min_length=1, description="csv: the encoding of the text, such as latin-1")
-
+    encoding: str = Field(
+        default="utf-8",
+        min_length=1,
+        description="csv: the encoding of the text, such as latin-1; csv, json: utf-16 is read from its start",
+    )
     columns: list[str] | None = Field(
         default=None, min_length=1, description="csv: the columns of rows without a header; the first line names them if none"
     )
+    skip: int = Field(default=0, ge=0, description="csv: lines of each file before its header, or with `columns` before its first row")
+    comment: str | None = Field(default=None, min_length=1, description="csv: what a line begins with that is no row, such as #")
     contexts: dict[str, str] | None = Field(
         default=None, description="jsonld: the file that stands for each remote context; no other is used, and nothing is fetched"
     )
@@ -307,6 +312,13 @@ class InputSection(Section):
     @classmethod
     def _check_encoding(cls, value: str) -> str:
         return encoding_name(value)
+
+    @field_validator("comment")
+    @classmethod
+    def _check_comment(cls, value: str | None) -> str | None:
+        if value is not None and not value.strip():
+            raise ValueError("blanks begin no comment")
+        return value
 
     @field_validator("delimiter")
     @classmethod

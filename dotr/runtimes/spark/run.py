@@ -49,7 +49,7 @@ from dotr.streams.connectors.kafka.topics import PartitionJournal
 from dotr.streams.connectors.opening import check_no_older_output, check_secrets, dead_letter_batches, event_batches
 from dotr.streams.formats.lines import STANDARD_INPUT
 from dotr.streams.formats.maps import parsed_map
-from dotr.streams.formats.segments import RECEIVED, SEGMENT, SPOOL, TOLD, SeriesMark, spool_folder
+from dotr.streams.formats.segments import RECEIVED, SEGMENT, SPOOL, TOLD, SeriesMark, copied_like, spool_folder
 from dotr.streams.records import Format, InputFailed, InputFile
 from dotr.streams.sinks.batches import BatchHistory, Check, check_nothing
 from dotr.streams.sinks.files import WriteFailed
@@ -280,7 +280,8 @@ def _inputs(pipeline: Pipeline, layout: CheckpointLayout) -> tuple[list[InputFil
     inputs = [replace(templates[name], path=path, mark=mark) for (name, _, path), mark in zip_longest(layout.inputs, layout.marks)]
     settings = []
     for name, _, pattern in layout.growing:
-        inputs.append(replace(templates[name], path="", mark=None, framed=pattern == RECEIVED))
+        like = templates[name] if pattern else copied_like(templates[name])
+        inputs.append(replace(like, path="", mark=None, framed=pattern == RECEIVED))
         each = watched.get(name)
         settings.append(json.dumps([pattern, each.settle, each.idle, each.watching] if each else [pattern, 0, None, False]))
     return inputs, settings

@@ -135,7 +135,7 @@ def line_start(lines: BinaryIO, offset: int) -> int:
 def damage(lines: BinaryIO) -> OSError | EOFError | None:
     """The error that has ended a compressed file early, or None."""
     raw = getattr(lines, "raw", None)
-    return raw.error if isinstance(raw, GzipBytes) else None
+    return raw.error if isinstance(raw, DerivedBytes) else None
 
 
 def damage_reason(error: Exception) -> str:
@@ -221,8 +221,8 @@ class _Decompression(NamedTuple):
     member: _Decompress | None
 
 
-class GzipBytes(io.RawIOBase):
-    """Raw stream of the decompressed bytes of a file, which it closes.
+class DerivedBytes(io.RawIOBase):
+    """Raw stream of bytes that are computed of those of a file, which it closes.
 
     `error` is the reason of an early end, or None.
     """
@@ -230,18 +230,16 @@ class GzipBytes(io.RawIOBase):
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
         self.error: OSError | EOFError | None = None
-        self._spacing = _SPACING
-        self._states = [_Decompression(0, 0, None)]
-        self._resume(self._states[0])
-
-    def _resume(self, state: _Decompression) -> None:
-        self._returned, self._read, member = state
-        self._member = member and member.copy()
-        self._chunk = b""
+        self._returned = 0
         self._unread = b""
-        self._pieces: Iterator[bytes] = iter(())
-        self._before = state
-        self.error = None
+
+    def _next(self, most: int) -> bytes:
+        """The next bytes, about `most`; empty at the end."""
+        raise NotImplementedError
+
+    def _move_back(self, offset: int) -> None:
+        """Move to an offset at or before the given one."""
+        raise NotImplementedError
 
     def readable(self) -> bool:
         return True
@@ -257,15 +255,13 @@ class GzipBytes(io.RawIOBase):
         super().close()
 
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        """Move to an offset: forward by reading, backward from the nearest earlier state."""
+        """Move to an offset: forward by reading, backward from an earlier state."""
         if whence == io.SEEK_CUR:
             offset += self._returned
         elif whence == io.SEEK_END:
             raise io.UnsupportedOperation("the length is not known")
         if offset < self._returned:
-            state = next(state for state in reversed(self._states) if state.returned <= offset)
-            self._file.seek(state.read)
-            self._resume(state)
+            self._move_back(offset)
         while self._returned < offset and self.read(min(_PIECE, offset - self._returned)):
             pass
         return self._returned
@@ -277,6 +273,30 @@ class GzipBytes(io.RawIOBase):
         buffer[: len(data)] = data
         self._returned += len(data)
         return len(data)
+
+
+class GzipBytes(DerivedBytes):
+    """Raw stream of the decompressed bytes of a file."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        super().__init__(file)
+        self._spacing = _SPACING
+        self._states = [_Decompression(0, 0, None)]
+        self._resume(self._states[0])
+
+    def _resume(self, state: _Decompression) -> None:
+        self._returned, self._read, member = state
+        self._member = member and member.copy()
+        self._chunk = b""
+        self._unread = b""
+        self._pieces: Iterator[bytes] = iter(())
+        self._before = state
+        self.error = None
+
+    def _move_back(self, offset: int) -> None:
+        state = next(state for state in reversed(self._states) if state.returned <= offset)
+        self._file.seek(state.read)
+        self._resume(state)
 
     def _next(self, most: int) -> bytes:
         """Next bytes; empty at the end, and at damage."""

@@ -136,7 +136,7 @@ def _time_cells(text: str) -> TimeCells:
     if "{" in rest or "}" in rest:
         raise ValueError(f"{text} has a brace that opens or closes no cell")
     for cell in cells:
-        if cell.startswith("$") and not cell.startswith(_SENT_CELLS):
+        if cell.startswith("$") and not cell.startswith(_SENT_CELLS) and not cell[1:].isdecimal():
             alone = " stands alone, or in a list" if cell in SENT_TIMES else " is no part of a time"
             raise ValueError(f"{{{cell}}}{alone}: of what is beside a record {text} may have {{$file}}, {{$stem}} and {{$topic[n]}}")
         if Cell.of(cell).type is not None:
@@ -179,7 +179,7 @@ def written_name(name: str) -> str:
     >>> written_name("Zeit"), written_name("$t"), written_name("a:date")
     ('Zeit', '"$t"', '"a:date"')
     """
-    is_plain = name[:1] not in ("$", '"') and not set(name) & set("{}\r\n") and Cell.of(name).type is None and name == name.strip()
+    is_plain = name[:1] not in ("", "$", '"') and not set(name) & set("{}\r\n") and Cell.of(name).type is None and name == name.strip()
     return name if is_plain else json.dumps(name, ensure_ascii=False)
 
 
@@ -199,7 +199,8 @@ ScanRecords: TypeAlias = Callable[[Position], Generator[Record]]
 _STRIDE: Final = 16_384
 _MOST_FILES: Final = 256
 _COUNTED: Final[dict[tuple[object, ...], list[tuple[int, int]]]] = {}
-"""Offsets of records and the numbers of records before them, ascending, by file and its state."""
+"""Offsets of records and the numbers of records before them, ascending, by map, file and its
+state."""
 
 
 class RecordNumbers:
@@ -217,7 +218,7 @@ class RecordNumbers:
         if not has_numbers(file):
             return None
         state = os.stat(file.path)
-        known = _COUNTED.setdefault((file.path, state.st_ino, state.st_size, state.st_mtime_ns), [(0, 0)])
+        known = _COUNTED.setdefault((file.map, file.path, state.st_ino, state.st_size, state.st_mtime_ns), [(0, 0)])
         if len(_COUNTED) > _MOST_FILES:
             _COUNTED.pop(next(iter(_COUNTED)))
         offset, number = known[bisect_right(known, (position.offset, LAST_MICRO)) - 1]

@@ -16,10 +16,11 @@ from dotr.errors.diagnostics import Diagnostic, Refused, Severity
 from dotr.model.places import Span
 from dotr.model.time import Clock, Unit
 from dotr.streams.formats import parquet
+from dotr.streams.formats.content import open_text
 from dotr.streams.formats.csv import rows as csv_rows
+from dotr.streams.formats.csv.map import check_header
 from dotr.streams.formats.json import lines as ndjson
 from dotr.streams.formats.json import records as json_records
-from dotr.streams.formats.lines import open_lines
 from dotr.streams.formats.maps import parsed_map
 from dotr.streams.formats.rdf import jsonld
 from dotr.streams.formats.rdf import logs as message_logs
@@ -81,7 +82,7 @@ class Reader:
     def __init__(self, file: InputFile, position: Position = START, *, elements: bool = True, time_filter: TimeFilter = EVERY_TIME) -> None:
         self.file = file
         self._elements = elements
-        self._lines = open_lines(file.path, position, size=file.size)
+        self._lines = open_text(file, position)
         self._ahead: Record | None = None
         try:
             self._records = records_of(self._lines, file, position, elements, time_filter)
@@ -151,11 +152,11 @@ def check_input(file: InputFile, place: Span | None = None, *, sent: bool = Fals
     problems: list[Diagnostic] = []
     checks: list[Callable[[], object]] = [lambda: check_prefixes(file.prefixes)]
     if file.path:
-        checks.append(lambda: open_lines(file.path, START, place).close())
+        checks.append(lambda: open_text(file, START, place).close())
     if file.format is Format.CSV:
         checks.append(lambda: parsed_map(file))
         if file.path or (file.map is not None and file.map.columns):
-            checks.append(lambda: csv_rows.header_of(file, place))
+            checks.append(lambda: check_header(file, place))
     if file.format is Format.PARQUET:
         checks.append(lambda: parsed_map(file))
         if file.path:

@@ -245,6 +245,13 @@ def segment_records(stream: BinaryIO, spec: InputFile, position: Position, eleme
         yield from records
 
 
+def copied_like(like: InputFile) -> InputFile:
+    """The specification of the copy of standard input: its text is recoded, and each segment begins
+    with the header."""
+    copied = like.map and replace(like.map, skip=0, encoding=like.map.codec)
+    return replace(like, map=copied, framed=False)
+
+
 def told_segment(record: Record) -> bytes:
     """The text of a segment that holds the record of a dead letter."""
     return json.dumps([record.reason.value, record.why, base64.b64encode(record.raw).decode()]).encode()
@@ -272,7 +279,7 @@ class Segments:
     """
 
     def __init__(self, like: InputFile, folder: Path, *, framed: bool = True) -> None:
-        self.like = replace(like, framed=framed)
+        self.like = replace(like, framed=True) if framed else copied_like(like)
         self.closed = False
         self._folder = folder
         self._names: dict[int, str] = {}

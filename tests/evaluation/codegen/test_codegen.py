@@ -5,9 +5,11 @@ from __future__ import annotations
 import ast
 import linecache
 import os
+import random
 import subprocess
 import sys
 import traceback
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +17,7 @@ import pytest
 
 from dotr.commands import main
 from dotr.evaluation.codegen import LoopBuilder, WorkCount, compilation, compiled, define
+from dotr.evaluation.codegen.triples import TermCode, may_coincide
 
 
 def test_a_traceback_shows_the_line_of_generated_code() -> None:
@@ -160,3 +163,39 @@ def test_look_ups_of_branches_come_first_in_their_fork_and_not_outside_loops() -
     builder.end()
     lines = [line.strip() for line in builder.source.split("\n")]
     assert lines[2:6] == ["for x in table.get(0):", "early0 = table.get(x)", "early1 = table.get(x)", "for y in early0:"]
+
+
+class Counted(tuple[TermCode, ...]):
+    """A triple that counts how often its terms are looked at."""
+
+    looks = 0
+
+    def __getitem__(self, place: Any) -> Any:
+        Counted.looks += 1
+        return super().__getitem__(place)
+
+
+def test_triples_that_may_be_equal_are_found_in_linear_time() -> None:
+    nodes = [TermCode(f"n{number}", fixed=f"n{number}") for number in range(3_000)]
+    value, cell = TermCode("p", fixed="p"), TermCode("c")
+    for triples in (
+        [(node, value, cell) for node in nodes],
+        [(cell, node, value) for node in nodes],
+        [(value, cell, node) for node in nodes],
+    ):
+        Counted.looks = 0
+        assert not may_coincide([Counted(each) for each in triples])  # type: ignore[misc]
+        assert Counted.looks <= 3 * len(triples)
+        assert may_coincide([*triples, triples[7]])
+
+
+@pytest.mark.parametrize("seed", range(200))
+def test_triples_that_may_be_equal_are_those_of_a_brute_search(seed: int) -> None:
+    choose = random.Random(seed)
+    terms = [TermCode("a", fixed="a"), TermCode("b", fixed="b"), TermCode("c")]
+    triples = [(choose.choice(terms), choose.choice(terms), choose.choice(terms)) for _ in range(choose.randrange(5))]
+    alike = [
+        all(None in (one.fixed, other.fixed) or one.fixed == other.fixed for one, other in zip(left, right, strict=True))
+        for left, right in combinations(triples, 2)
+    ]
+    assert may_coincide(triples) == any(alike)

@@ -25,6 +25,9 @@ input:
   - { name: b, path: b.csv, format: csv, time: t, map: "<{id}> a :A ; :note {note} ." }
   - { name: c, path: c.trig, format: trig }
   - { name: d, path: d.ndjson.gz, format: ndjson, lateness: 1 s }
+  - { name: e, path: e.csv, format: csv, time: $0, map: ":{$column} a :A ; :note {$cell} .", each: columns, skip: 2, comment: "#" }
+  - { name: f, path: f.csv, format: csv, time: t, map: "<urn:f:{n}> a :A .", encoding: utf-16 }
+  - { name: g, path: g.csv, format: csv, time: t, map: "<urn:g:{n}> a :A ." }
 output: [ { path: out.ndjson } ]
 dead_letter: dead.ndjson
 engine: local
@@ -55,6 +58,11 @@ def write_inputs(project: Project) -> None:
     project.write("c.trig", "@prefix : <http://e/> . @prefix prov: <http://www.w3.org/ns/prov#> .\n" + "\n".join(graphs))
     lines = [f"{line(number + 1000, time)}\n".encode() for number, time in enumerate(times())]
     project.write("d.ndjson.gz", b"".join(gzip.compress(b"".join(lines[at : at + 100])) for at in range(0, 600, 100)))
+    wide = [f'{time},"{number}\n,9",,x{number % 7}\n# 1,2,3,4\n' if number % 40 else f"{time}\n" for number, time in enumerate(times())]
+    project.write("e.csv", "logger\n,\n\n#\n,c1,,c3\n" + "".join(wide))
+    rows = [f"{time},{number}\n" for number, time in enumerate(times())]
+    project.write("f.csv", "".join(["t,n\n", *rows]).encode("utf-16"))
+    project.write("g.csv", "".join(["t,n\n", *rows]).replace("\n", "\r"))
     project.write("c.yaml", CONFIG)
 
 

@@ -9,6 +9,7 @@ import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -34,7 +35,7 @@ from dotr.runtimes.spark.run import DisplayPaths
 from dotr.runtimes.spark.sink import Sink
 from dotr.runtimes.spark.start.session import _silence_python
 from dotr.streams.formats.lines import standard_bytes
-from dotr.streams.formats.segments import SEGMENT, SPOOL, SPOOL_END
+from dotr.streams.formats.segments import SEGMENT, SPOOL, SPOOL_END, copied_like
 from dotr.streams.records import ElementMap, Format, InputFile
 
 
@@ -208,6 +209,21 @@ class TestStandardInput:
         text = b'1,1\n2,"a\nb"\n3,3'
         assert spooled(gzip.compress(HEADER + text), tmp_path, ROWS, HEADER) == (2, 6, text + b"\n")
         assert copied_lines(tmp_path) == 5
+
+    @pytest.mark.parametrize(
+        ("further", "codec", "end"),
+        [({}, "utf-8", "\n"), ({"encoding": "utf-16"}, "utf-16", "\r\n"), ({}, "utf-8", "\r"), ({"each": "columns"}, "utf-8", "\n")],
+    )
+    def test_lines_before_the_header_are_not_copied(self, tmp_path: Path, further: dict[str, str], codec: str, end: str) -> None:
+        assert ROWS.map is not None
+        like = replace(ROWS, map=replace(ROWS.map, skip=1, comment="#", **further))  # type: ignore[arg-type]
+        if "each" in further:
+            like = replace(like, map=replace(like.map, template=Document("map", "[] <http://e/v> '{$column}={$cell}' .")))  # type: ignore[type-var]
+        text = "logger\n\n# x\nt,v\n1,1\n#\n\n2,2\n".replace("\n", end).encode(codec)
+        rows = b"1,1\r\n\n\n2,2\r\n" if end == "\r\n" else b"1,1\n\n\n2,2\n"  # a place has its line
+        header = b"t,v\r\n" if end == "\r\n" else HEADER
+        assert spooled(text, tmp_path, like, header) == (5, 9, rows)
+        assert copied_like(like).map == replace(like.map, skip=0, encoding="utf-8")  # type: ignore[type-var]
 
     def test_two_starts_are_one_stream_with_a_header_each(self, tmp_path: Path) -> None:
         assert spooled(HEADER + b"1,1\n", tmp_path, ROWS, HEADER) == (2, 3, b"1,1\n")

@@ -19,7 +19,7 @@ from dotr.engine.gaps import Gap, gap_letter
 from dotr.engine.unit_runs import UnitArrivals, UnitResult, UnitRun, failure_letter
 from dotr.errors.fallbacks import FallbackKind
 from dotr.evaluation.limits import BOUNDS, LimitExceeded, Limits
-from dotr.languages.continuous.evaluation.last_solutions import LastSolutions
+from dotr.languages.continuous.evaluation.maintained_solutions import LastSolutions
 from dotr.languages.continuous.evaluation.match_blocks import MatchedTriple
 from dotr.languages.continuous.evaluation.report import ClosedItems, ReportAnswer, ReportEvaluator, SolutionRow, WindowAtReport
 from dotr.languages.continuous.evaluation.window_closures import SharedClosures, maintained_items, window_closures

@@ -14,6 +14,8 @@ import threading
 import time
 import zlib
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from io import BytesIO
 from itertools import chain
 from pathlib import Path
 from typing import Final
@@ -22,12 +24,14 @@ from dotr.errors.diagnostics import refuse
 from dotr.evaluation.files.private_files import replace_file
 from dotr.model.stream import Reason
 from dotr.runtimes.spark.checkpoint.spool import Spool
+from dotr.streams.formats.content import recoded_start
+from dotr.streams.formats.csv.map import first_line
 from dotr.streams.formats.csv.rows import QuoteState, quote_state
 from dotr.streams.formats.lines import standard_bytes
 from dotr.streams.formats.rdf.nquads import graph_of
 from dotr.streams.formats.segments import SEGMENT, SPOOL, SPOOL_END
 from dotr.streams.merge.feeds import StandardInput
-from dotr.streams.records import Format, InputFile, Record
+from dotr.streams.records import COLUMNS, ROWS, Format, InputFile, Record
 
 _SEGMENT_RECORDS: Final = 20_000
 _MAX_SEGMENTS: Final = 500
@@ -47,8 +51,9 @@ class StandardInputSpool(Spool):
 
     def _copy(self) -> None:
         like, folder = self._like, self._folder
-        header = _header(like.record) if like.format is Format.CSV and not (like.map and like.map.columns) else b""
-        feed = StandardInput(like, elements=False)
+        header = _header(like) if like.format is Format.CSV and not (like.map and like.map.columns) else b""
+        by_column = like.map is not None and like.map.each == COLUMNS
+        feed = StandardInput(replace(like, map=replace(like.map, each=ROWS)) if like.map and by_column else like, elements=False)
         number, line = _next_segment(folder)
         copied = 0
         while not self._stop.is_set():
@@ -69,7 +74,7 @@ class StandardInputSpool(Spool):
             copied = last.line
             first, after = line + records[0].line - 1, line + last.line - 1 + _with_newline(last.raw).count(b"\n")
             name = f"{number:012d}-{first:012d}-{after:012d}.{like.format.value}"
-            text = chain([header], *(_record_text(record, like) for record in _one_a_line(records)))
+            text = chain([header], _texts(records, like))
             replace_file(folder / name, text, sync=True)
             number += 1
             replace_file(folder / NEXT, [f"{number} {after}".encode()], sync=True)
@@ -81,13 +86,14 @@ class StandardInputSpool(Spool):
             self._thread.join()
 
 
-def _one_a_line(records: Iterable[Record]) -> Iterator[Record]:
-    """The first record of each line."""
-    line = 0
+def _texts(records: Iterable[Record], like: InputFile) -> Iterator[bytes]:
+    """The text of the records, of each line once, with an empty line for each one without a record."""
+    line = end = 0
     for record in records:
         if record.line > line:
-            yield record
-        line = record.line
+            yield b"\n" * (record.line - end if line else 0)
+            yield from _record_text(record, like)
+            line, end = record.line, record.line + _with_newline(record.raw).count(b"\n")
 
 
 NEXT: Final = "next"
@@ -142,17 +148,16 @@ def _record_text(record: Record, like: InputFile) -> Iterator[bytes]:
 _BLANKS: Final = b" " * (1 << 16)
 
 
-def _header(limit: int) -> bytes:
-    """The first line of standard input, which is not consumed; of a longer line than `limit` bytes,
-    its beginning."""
-    standard_input = standard_bytes()
-    while (
-        b"\n" not in (text := decompressed_prefix(standard_input.buffered, limit + 1))
-        and len(text) <= limit
-        and standard_input.read_ahead()
-    ):
-        pass
-    return _with_newline(text.partition(b"\n")[0])
+def _header(like: InputFile) -> bytes:
+    """The line of the header of standard input, recoded, which is not consumed; of a longer line
+    than a record may be, its beginning."""
+    standard_input, limit = standard_bytes(), like.record
+    while True:
+        start = decompressed_prefix(standard_input.buffered, 0 if like.map and like.map.skip else limit + 1)
+        lines = recoded_start(start, like)
+        line = first_line(like, BytesIO(lines))[0]
+        if line.endswith(b"\n") or len(line) > limit or not standard_input.read_ahead():
+            return _with_newline(line)
 
 
 def decompressed_prefix(prefix: bytes, most: int = 0) -> bytes:

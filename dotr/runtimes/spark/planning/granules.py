@@ -27,6 +27,7 @@ from typing import Final, NamedTuple
 
 from dotr.model.time import Micros
 from dotr.runtimes.spark.exchange.positions import BEGINNING, ORDINARY_BYTES
+from dotr.streams.formats.content import whole_reason
 from dotr.streams.formats.lines import DAMAGED, MAGIC
 from dotr.streams.formats.rdf.logs import is_log
 from dotr.streams.formats.reading import Reader
@@ -114,7 +115,7 @@ def range_starts(start: int, size: int, first: int) -> tuple[int, ...]:
 
 def has_ranges(file: InputFile) -> bool:
     """True if a file can be scanned by ranges: the next record is a function of the place."""
-    if file.format not in (Format.NDJSON, Format.CSV, Format.NQUADS):
+    if file.format not in (Format.NDJSON, Format.CSV, Format.NQUADS) or whole_reason(file):
         return False
     try:
         with open(file.path, "rb") as start:

@@ -18,7 +18,7 @@ from dotr.runtimes.spark.exchange.positions import BEGINNING, END, Floor
 from dotr.runtimes.spark.exchange.task import InputRange, RangePartition, Task
 from dotr.runtimes.spark.exchange.worker_cache import input_of
 from dotr.streams.connectors.kafka.topics import SERIES
-from dotr.streams.formats.lines import open_lines
+from dotr.streams.formats.content import open_text
 from dotr.streams.formats.reading import records_of
 from dotr.streams.lateness import BY_TIME, EVERY_TIME, Apart, Decided, Lateness, TimeFilter
 from dotr.streams.merge.feeds import InputPoint, open_segment, unopened
@@ -51,7 +51,7 @@ def _records(file: InputFile, offset: int, line: int, stop: int, time_filter: Ti
         stream.close()
         stream = None
     if stream is None:
-        stream = open_lines(file.path, position, size=file.size)
+        stream = open_text(file, position)
     else:
         stream.seek(offset)
     for record in records_of(stream, file, position, True, time_filter):

@@ -25,16 +25,27 @@ from enum import Enum
 from functools import lru_cache, partial
 from typing import Any, BinaryIO, Final, assert_never
 
-from dotr.errors.diagnostics import refuse
-from dotr.model.places import Span
 from dotr.model.stream import Element, Reason
 from dotr.model.terms import Triple
 from dotr.model.time import LAST_MICRO, Micros
-from dotr.streams.formats.csv.map import RowTime, check_columns, compile_map
-from dotr.streams.formats.lines import BOM, DAMAGED, LINE_END, STANDARD_INPUT, bounded_lines, damage, damaged, open_lines
-from dotr.streams.formats.maps import RecordNumbers, column_name, has_numbers, time_cells
+from dotr.streams.formats.content import open_text
+from dotr.streams.formats.csv.map import (
+    RecordTooLong,
+    RowTime,
+    compile_map,
+    encoding_title,
+    first_line,
+    further_cells,
+    header_of,
+    is_comment,
+    positions,
+    read_header,
+)
+from dotr.streams.formats.lines import DAMAGED, LINE_END, STANDARD_INPUT, bounded_lines, damage, damaged, skip_line
+from dotr.streams.formats.map_terms import columns_of
+from dotr.streams.formats.maps import RecordNumbers, cells_of_time, has_numbers, parsed_map, time_cells
 from dotr.streams.lateness import EVERY_TIME, TimeFilter
-from dotr.streams.records import START, ElementMap, InputFile, Message, Position, Record, beginning, limit_reason
+from dotr.streams.records import COLUMNS, START, ElementMap, InputFile, Message, Position, Record, beginning, limit_reason
 from dotr.streams.time_formats import local_zone, note_repeated_hour, time_parser
 
 _QUOTE: Final = ord('"')
@@ -43,56 +54,10 @@ _RETURN: Final = ord("\r")
 csv.field_size_limit(sys.maxsize)  # the default of 128 KiB would reject long quoted fields
 
 
-def header_of(file: InputFile, place: Span | None = None) -> tuple[list[str], Position]:
-    """Columns of a file, checked against its map, and the position of its first row; no columns of an
-    empty file.
-
-    `place` is that of the input in the configuration, for errors. Raises `Refused` where the header
-    cannot be read or lacks a column.
-    """
-    assert file.map is not None
-    if file.map.columns:
-        check_columns(file, file.map.columns, place)
-        return list(file.map.columns), START
-    with open_lines(file.path, START, place, file.size) as lines:
-        return _header(file, lines, place)
-
-
 def header_in(file: InputFile, rows: bytes) -> tuple[list[str], Position] | None:
     """Columns of a file that begins with some whole rows, and the position of its first row; None
     where its header is not among them. Raises `Refused` as `header_of`."""
-    return _header(file, io.BytesIO(rows)) if rows.removeprefix(BOM).strip() else None
-
-
-def _header(file: InputFile, lines: BinaryIO, place: Span | None = None) -> tuple[list[str], Position]:
-    """As `header_of`, of data that begin with a header."""
-    assert file.map is not None
-    lines_read: list[bytes] = []
-    try:
-        cells = next(csv.reader(_decoded(lines, lines_read, file.record, file.map.encoding), delimiter=file.map.delimiter, strict=True), [])
-        if not cells and (broken := damage(lines)):
-            raise broken
-    except UnicodeDecodeError as error:
-        hint = "Name its encoding, such as encoding: latin-1, or save it as UTF-8."
-        raise refuse("I102", f"the header of {file.path} is not {_encoding_name(file)} (byte {error.start})", place, hint) from None
-    except (csv.Error, _RecordTooLong, *DAMAGED) as error:
-        raise refuse("I102", f"the header of {file.path} cannot be read: {error}", place) from None
-    if not lines_read:
-        return [], START
-    if not cells:
-        raise refuse("I102", f"{file.path} has no header", place, "The first line of a CSV file names its columns.")
-    check_columns(file, cells, place)
-    return cells, Position(sum(map(len, lines_read)), len(lines_read) + 1)
-
-
-def _decoded(lines: BinaryIO, lines_read: list[bytes], limit: int, encoding: str) -> Iterator[str]:
-    size = 0
-    for raw in bounded_lines(lines, limit):
-        lines_read.append(raw)
-        size += len(raw)
-        if size > limit:
-            raise _RecordTooLong(limit_reason(limit))
-        yield (raw if len(lines_read) > 1 else raw.removeprefix(BOM)).decode(encoding)
+    return read_header(file, io.BytesIO(rows)) if first_line(file, io.BytesIO(rows))[0] else None
 
 
 def records(lines: BinaryIO, spec: InputFile, position: Position, elements: bool, time_filter: TimeFilter = EVERY_TIME) -> Iterator[Record]:
@@ -102,8 +67,9 @@ def records(lines: BinaryIO, spec: InputFile, position: Position, elements: bool
     """
     assert spec.map is not None
     numbers = RecordNumbers.of(spec, position, partial(_scanned, spec)) if elements else None
-    if spec.path == STANDARD_INPUT and not spec.map.columns:
-        header, position = _header(spec, lines)
+    if spec.path == STANDARD_INPUT and (spec.map.skip or not spec.map.columns):
+        header, first = read_header(spec, lines)
+        position = first
     else:
         header, first = header_of(spec)
         if position.offset < first.offset:
@@ -111,13 +77,83 @@ def records(lines: BinaryIO, spec: InputFile, position: Position, elements: bool
             position = first
     if not header:
         return iter((Record(0, 0, 1, None, None, b"", f"{spec.path} has no header"),))
-    rows = _rows(lines, spec, header, position, elements, None, time_filter, numbers)
+    if spec.map.each == COLUMNS:
+        start = _row_start(lines, position, first) if position.offset > first.offset else position
+        columns = _columns(_rows(lines, spec, header, start, True), spec, header, elements, time_filter, numbers)
+        rows: Iterator[Record] = (each for each in columns if each.offset >= position.offset)
+    else:
+        rows = _rows(lines, spec, header, position, elements, None, time_filter, numbers)
     return rows if numbers is None else numbers.counted(rows)
 
 
 def _scanned(spec: InputFile, position: Position) -> Generator[Record]:
-    with open_lines(spec.path, position) as lines:
+    with open_text(spec, position) as lines:
         yield from records(lines, spec, position, False)
+
+
+def _columns(
+    rows: Iterator[Record],
+    spec: InputFile,
+    header: Sequence[str],
+    elements: bool,
+    time_filter: TimeFilter,
+    numbers: RecordNumbers | None,
+) -> Iterator[Record]:
+    """Records of the columns of rows, of which `_rows` has the cells in place of triples, but for
+    columns that the map or `time` names and for empty cells.
+
+    Record n of the row at offset m has the offset m + n, in the first line of the row: a row of
+    lines b"1,2,\"" and b"\",,7" at 100 has records at 100 and 101. So a position amid a row is
+    behind the last line end before it.
+    """
+    assert spec.map is not None
+    greatest, lowest, until, distance = time_filter.greatest, time_filter.lowest(spec), time_filter.until, time_filter.distance(spec)
+    index, make, delimiter, codec = positions(header), compile_map(spec, header), spec.map.delimiter, spec.map.codec
+    named = {index(written) for written in (*cells_of_time(spec), *columns_of(parsed_map(spec).template))}
+    others = [(number, column) for number, column in enumerate(header) if number not in named]
+    further = [""] * len(further_cells(spec))
+    for row in rows:
+        time, cells = row.element or (row.judged_time, ())
+        is_wanted = elements and time is not None and lowest < time <= until
+        if time is not None and time > greatest:
+            greatest, lowest = time, max(lowest, time - distance)
+        if row.element is None:
+            yield row
+            continue
+        values: list[str] = [*cells, *further]  # type: ignore[list-item]  # the cells of the row are the triples of its element
+        found = [(number, column) for number, column in others if values[number]]
+        in_line = row.offset + (row.raw.find(b"\n") + 1 or len(row.raw)) - 1
+        for item, (number, column) in enumerate(found):
+            offset = min(row.offset + item, in_line)
+            end = row.end if item == len(found) - 1 else min(row.offset + item + 1, in_line)
+            cell = values[number]
+            raw = f"{column}{delimiter}{cell}".encode(codec)
+            element, why = None, ""
+            if is_wanted and time is not None:
+                values[len(header)], values[len(header) + 1] = column, cell
+                if numbers is not None:
+                    values[-1] = str(numbers.last + 1)
+                try:
+                    element = Element(time, make(values)[0])
+                except ValueError as error:
+                    why = f"column {column}: {error}"
+            yield Record(offset, end, row.line, None if why else time, element, raw, why, time if why else None)
+    time_filter.greatest = greatest
+
+
+def _row_start(lines: BinaryIO, position: Position, first: Position) -> Position:
+    """The start of the row that a position is in, behind that of the `first` row; the stream is moved
+    there."""
+    at, size = position.offset, _PIECE
+    while at > first.offset:
+        at, size = max(first.offset, position.offset - size), 4 * size
+        lines.seek(at)
+        end = lines.read(position.offset - at).rfind(b"\n")
+        if end >= 0:
+            at += end + 1
+            break
+    lines.seek(at)
+    return Position(at, position.line)
 
 
 def _rows(
@@ -140,13 +176,15 @@ def _rows(
     rows = _RowReader(lines, spec, header, elements, sent)
     if isinstance(rows.parse_time, RowTime):
         rows.parse_time.message = message
-    if numbers is not None:
+    if spec.map.each == COLUMNS:
+        rows.to_triples = lambda cells: (cells, 0)  # type: ignore[assignment, return-value]  # for `_columns`
+    elif numbers is not None:
         to_triples, counted = rows.to_triples, numbers
         rows.to_triples = lambda cells: to_triples([*cells, str(counted.last + 1)])
     rows.lowest, rows.until = time_filter.lowest(spec), time_filter.until
     greatest, lowest, until, distance = time_filter.greatest, rows.lowest, time_filter.until, time_filter.distance(spec)
     delimiter, columns, time_at, unit = spec.map.delimiter, len(header), rows.time_at, spec.unit
-    make, parse, encoding = rows.to_triples, rows.parse_time, spec.map.encoding
+    make, parse, encoding = rows.to_triples, rows.parse_time, spec.map.codec
     new = tuple.__new__  # takes a third of the time of a constructor; called twice a row
     end, line = position
     zone = local_zone(spec.map.time_format, spec.map.time_zone)
@@ -155,10 +193,14 @@ def _rows(
     # A scan splits a plain row of ASCII bytes only up to the time: b"7,12:00,a,b\n" with the time in
     # column 1 is split into the cells b"7", b"12:00", b"a,b\n". A time of several cells needs all.
     in_ascii = not elements and delimiter.isascii() and is_like_ascii(encoding) and not isinstance(time_at, slice)
-    comma, commas = delimiter.encode(), columns - 1
+    comma, commas, comment = delimiter.encode(), columns - 1, rows.comment
     try:
         for raw in bounded_lines(lines, spec.record):
             offset, end = end, end + len(raw)
+            if comment and raw.startswith(comment):
+                end += rows.rest_of(raw)
+                line += 1
+                continue
             is_plain = in_ascii and raw.isascii() and raw.count(comma) == commas and raw[-1] == LINE_END and _QUOTE not in raw
             if is_plain and (_RETURN not in raw or raw.find(b"\r", 0, -2) < 0):
                 try:
@@ -217,9 +259,10 @@ def row_decoder(spec: InputFile, time_filter: TimeFilter = EVERY_TIME) -> Callab
     """
     is_wanted = time_filter.test_for(spec)
     assert spec.map is not None
-    clock, declared, encoding, delimiter = spec.map.sent_time, spec.map.columns, spec.map.encoding, spec.map.delimiter
+    clock, declared, encoding, delimiter = spec.map.sent_time, spec.map.columns, spec.map.codec, spec.map.delimiter
     numbered = has_numbers(spec)
-    plain = _RowReader(io.BytesIO(), spec, declared, elements=False) if declared and not numbered else None
+    in_rows = not numbered and not spec.map.each
+    plain = _RowReader(io.BytesIO(), spec, declared, elements=False) if declared and in_rows else None
 
     def decode(message: Message, elements: bool) -> Iterable[Record]:
         body, place = message.body, message.place
@@ -239,23 +282,23 @@ def row_decoder(spec: InputFile, time_filter: TimeFilter = EVERY_TIME) -> Callab
         return several(message, elements, sent)
 
     def several(message: Message, elements: bool, sent: Micros | None) -> Iterator[Record]:
+        assert spec.map is not None
         lines, position, header, place = io.BytesIO(message.body), START, list(declared), message.place
         if not declared:
-            header, position = _header(spec, lines)
+            header, position = read_header(spec, lines)
             if not header:
                 raise ValueError("it has no header")
         numbers = RecordNumbers(place - 1) if numbered else None
-        records = list(_rows(lines, spec, header, position, elements, sent, time_filter, numbers, message))
+        if spec.map.each == COLUMNS:
+            rows = _rows(lines, spec, header, position, True, sent, message=message)
+            found = _columns(rows, spec, header, elements, time_filter, numbers)
+        else:
+            found = _rows(lines, spec, header, position, elements, sent, time_filter, numbers, message)
+        records = list(found)
         for record in records or [Record(0, 0, 0, None, None, message.body, "it has no row")]:
             yield record._replace(offset=place, end=place + 1, line=place)
 
     return decode
-
-
-def _encoding_name(file: InputFile) -> str:
-    """The name of the encoding of a CSV file, for messages."""
-    assert file.map is not None
-    return "UTF-8" if file.map.encoding == "utf-8" else file.map.encoding
 
 
 @lru_cache(64)
@@ -271,10 +314,6 @@ def is_like_ascii(encoding: str) -> bool:
 
 class _NotPlain(Exception):
     """Signal that a line is not a plain row."""
-
-
-class _RecordTooLong(Exception):
-    """Signal that a record has more bytes than its limit."""
 
 
 class _CsvCut(Exception):
@@ -297,15 +336,16 @@ class _RowReader:
         self._header = header
         texts = time_cells(spec.map.time)
         # The cells of a row from which its time is read: cells[2], or all of them, cells[:], where `parse_time` is a `RowTime`.
-        self.time_at: Any = 0 if texts[0].sent else header.index(column_name(texts[0].cells[0]))
-        self._encoding = spec.map.encoding
-        self._encoding_name = _encoding_name(spec)
+        self.time_at: Any = 0 if texts[0].sent else positions(header)(texts[0].cells[0])
+        self._encoding = spec.map.codec
+        self._encoding_name = encoding_title(spec)
         self.parse_time: Any = time_parser(spec.map.time_format, spec.map.time_zone, fractions=True)
         if sent is not None:
             self.parse_time = lambda cell, unit: sent
         elif len(texts) > 1 or texts[0].is_template:
             self.time_at, self.parse_time = slice(None), RowTime(spec, header, self.parse_time)
         self._elements = elements
+        self.comment = spec.map.comment.encode(self._encoding)
         self.damaged = False
         self.lowest, self.until = -LAST_MICRO, LAST_MICRO
         self.to_triples = compile_map(spec, header)
@@ -318,9 +358,17 @@ class _RowReader:
         """
         waiting = deque([raw])
         while waiting:
-            record, line = self._record(waiting, offset, line)
+            if is_comment(waiting[0], self.comment):  # among lines that are read again; it has no text
+                end = offset + len(waiting[0]) + self.rest_of(waiting.popleft())
+                record, line = Record(offset, end, line, None, None, b""), line + 1
+            else:
+                record, line = self._record(waiting, offset, line)
             offset = record.end
             yield record, line
+
+    def rest_of(self, raw: bytes) -> int:
+        """Skip the rest of a line that is longer than a record may be; returns its bytes."""
+        return skip_line(self._lines)[0] if len(raw) > self._limit and raw[-1] != LINE_END else 0
 
     def _record(self, waiting: deque[bytes], offset: int, line: int) -> tuple[Record, int]:
         lines_read: list[bytes] = []
@@ -343,7 +391,7 @@ class _RowReader:
                 elif size == self._limit + 1:
                     size -= 1  # the line end does not count
                 if size > self._limit:
-                    raise _RecordTooLong
+                    raise RecordTooLong
                 try:
                     yield raw.decode(self._encoding)
                 except UnicodeDecodeError as error:
@@ -371,7 +419,7 @@ class _RowReader:
                 raise ValueError(f"its time, {self._header[self.time_at]}: {error}") from None
             is_wanted = self._elements and self.lowest < time <= self.until
             triples = self.to_triples(cells)[0] if is_wanted else ()
-        except _RecordTooLong:
+        except RecordTooLong:
             return self._long(lines_read, waiting, offset, line)
         except _CsvCut:
             if len(lines_read) == 1:
@@ -502,7 +550,7 @@ def whole_rows(data: bytes, spec: ElementMap, limit: int) -> int:
     """
     if b'"' not in data:
         return data.rfind(b"\n") + 1
-    delimiter, at = spec.delimiter.encode(spec.encoding), 0
+    delimiter, at = spec.delimiter.encode(spec.codec), 0
     while True:
         if len(delimiter) == 1 and (found := _rows_pattern(delimiter).match(data, at)) is not None:
             at = found.end()

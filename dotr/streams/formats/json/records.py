@@ -23,10 +23,11 @@ from dotr.errors.diagnostics import Diagnostic, Refused
 from dotr.model.places import Span
 from dotr.model.stream import Element, Reason
 from dotr.model.time import LAST_MICRO, Micros
+from dotr.streams.formats.content import open_text
 from dotr.streams.formats.json.cuts import JsonCut, document_cuts, has_object_per_line, line_cuts
 from dotr.streams.formats.json.map import JsonConstant, JsonNumber, check_no_sent_values, compile_map_of
 from dotr.streams.formats.json.paths import ItemFinder, ItemGroup, JsonPath, Outer, parse_lists, parse_path
-from dotr.streams.formats.lines import DAMAGED, STANDARD_INPUT, damage, damaged, line_start, open_lines
+from dotr.streams.formats.lines import DAMAGED, STANDARD_INPUT, damage, damaged, line_start
 from dotr.streams.formats.map_terms import columns_of
 from dotr.streams.formats.maps import RecordNumbers, TimeCells, cells_of_time, no_time, parsed_map, time_cells
 from dotr.streams.lateness import EVERY_TIME, TimeFilter
@@ -89,7 +90,7 @@ def member_paths(spec: InputFile) -> list[str]:
     assert spec.map is not None
     if spec.map.each:
         return []
-    with closing(open_lines(spec.path, START)) as lines:
+    with closing(open_text(spec, START)) as lines:
         first = next(_found(lines, spec, START, False, EVERY_TIME, None), None)
     try:
         value: Any = None if first is None else DECODER.decode(first.raw.decode().removeprefix(_BOM))
@@ -111,7 +112,7 @@ def records(lines: BinaryIO, spec: InputFile, position: Position, elements: bool
 
 
 def _scanned(spec: InputFile, position: Position) -> Generator[Record]:
-    with closing(open_lines(spec.path, position)) as lines:
+    with closing(open_text(spec, position)) as lines:
         yield from records(lines, spec, position, False)
 
 
@@ -123,7 +124,7 @@ def _found(
     opening = b"[" if is_rooted else b"{"  # an outermost list is a message where `each` begins with []
     is_document = False
     if not spec.map.lines and spec.path != STANDARD_INPUT:
-        with closing(open_lines(spec.path, START)) as start:
+        with closing(open_text(spec, START)) as start:
             is_document = not has_object_per_line(start, spec.record, opening)
     cuts = partial(document_cuts, opening=opening) if is_document else partial(line_cuts, objects=not is_rooted)
     first = position.offset
