@@ -1,4 +1,4 @@
-"""Cuts of a JSON file into objects: one or several a line, or consecutive in a document or an array.
+"""Cuts of a JSON file into objects: some a line, or consecutive in a document or an array.
 
 Idea: where the first line consists of complete objects, a cut is a line, and a broken object costs
 only its line. Any other file is a document: objects, perhaps as items of arrays, over any number of
@@ -101,8 +101,8 @@ def whole_cut(lines: BinaryIO, offset: int, line: int, limit: int) -> Iterator[J
 
 
 def document_cuts(lines: BinaryIO | _RestOfLine, offset: int, line: int, limit: int, opening: bytes = b"{") -> Iterator[JsonCut]:
-    r"""Cuts around the objects of a document, or around its outermost arrays where `opening` is their
-    bracket.
+    r"""Cuts around the objects of a document, or around its outermost arrays where `opening` is
+    their bracket.
 
     >>> from io import BytesIO
     >>> [cut.raw for cut in document_cuts(BytesIO(b'[ {"a": "}"},\n{"b": [{}]}, 5, {"c":'), 0, 1, 100)]

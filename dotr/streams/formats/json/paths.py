@@ -1,5 +1,5 @@
-"""Paths to values in a JSON message (`temperature.value`, `parts[].n`, `"a.b"[2]`), and the items of
-the lists that paths of `each` name.
+"""Paths to values in a JSON message (`temperature.value`, `parts[].n`, `"a.b"[2]`), and the items
+of the lists that paths of `each` name.
 
 Idea: the items of lists are found by one pass over the text of a message, which keeps where each
 begins and ends, and of the members around them only those that further paths read. An item is

@@ -343,8 +343,8 @@ class ObjectReader:
         raise ValueError(f"it has no time: {no_time([text for text, _ in self._times])}")
 
     def _micros(self, value: Any, written: str) -> Micros:
-        """The time of a value, whose path is written so, in µs since 1970; raises ValueError with the
-        reason."""
+        """The time of a value, whose path is `written`, in µs since 1970; raises ValueError with
+        the reason."""
         if value is None:
             raise ValueError(f"it has no {written}")
         if not isinstance(value, str) or isinstance(value, JsonConstant):
@@ -360,7 +360,7 @@ class ObjectReader:
 
 
 def _value_at(item: Any, outer: Sequence[Any], path: JsonPath) -> Any:
-    """The value of a path in an item, or in what is around it; None where it is null or not there."""
+    """The value of a path in an item, or around it; None where it is null or not there."""
     value = item
     for step in path.steps:
         value = outer[step.level] if isinstance(step, Outer) else _at(value, step)
