@@ -116,6 +116,22 @@ def skip_line(lines: BinaryIO) -> tuple[int, bytes]:
     return passed, last
 
 
+def line_start(lines: BinaryIO, offset: int) -> int:
+    r"""The offset of the start of the line with the byte at an offset.
+
+    >>> [line_start(io.BytesIO(b"ab\ncd\n"), offset) for offset in (0, 2, 3, 5, 6)]
+    [0, 0, 3, 3, 6]
+    """
+    end, size = offset, 1  # mostly the byte before is a line end
+    while end > 0:
+        start = max(0, end - size)
+        lines.seek(start)
+        if (at := lines.read(end - start).rfind(b"\n")) >= 0:
+            return start + at + 1
+        end, size = start, _BUFFER
+    return 0
+
+
 def damage(lines: BinaryIO) -> OSError | EOFError | None:
     """The error that has ended a compressed file early, or None."""
     raw = getattr(lines, "raw", None)
