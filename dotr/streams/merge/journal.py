@@ -3,8 +3,8 @@
 An entry is written before an offset refers to it. An offset holds the number of a file, and the
 journal maps the number to a path, so that a batch can be repeated after a crash. The journal is a
 file in the folder of the checkpoint, with one JSON line per file, or change of a file. Entries of
-files that were read to the end and removed since are dropped when the journal is opened, which bounds its length by that
-of the folders.
+files that were read to the end and removed since are dropped when the journal is opened, which
+bounds its length by that of the folders.
 """
 
 from __future__ import annotations

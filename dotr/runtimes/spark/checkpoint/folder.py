@@ -61,8 +61,8 @@ class CheckpointLayout:
     migration of state begins a new `generation` of the query, at the offset `start`, with the batch
     number `first`. `topics` are the Kafka inputs as (name, delay, subscription). `identity` is the
     ID by which outputs know the checkpoint; empty where none needs it. `marks` are those of the
-    input files when they were planned (None: unknown), and `changed` the files as (name, file) whose
-    change is a dead letter already.
+    input files when they were planned (None: unknown), and `changed` the files as (name, file)
+    whose change is a dead letter already.
     """
 
     pipeline: str
