@@ -203,7 +203,8 @@ TEMPLATES: tuple[ErrorCode, ...] = (
         "T107",
         "A path in a JSON message cannot be read",
         'A path names members, one after the other (`a.b`; `"a.b"` for a name with a dot), items (`a[0]`) and each item of a list (`a[]`). '
-        "The path of `time` has one value, that of `each` ends with `[]`.",
+        "The path of `time` has one value, that of `each` ends with `[]`; the lists of several paths of `each` are in the same object, "
+        "or in the same items of outer lists.",
         "Correct the path.",
         ShownMessage(
             "map of input rooms:1:12: T107 a member's name is missing after a.\nA path is written a.b, a[0] or a[]: docs/inputs.md."

@@ -75,7 +75,7 @@ def element_map(config: Config, section: InputSection, number: int) -> ElementMa
         section.time_zone,
         section.decimal,
         section.encoding,
-        section.each or "",
+        section.each if isinstance(section.each, str) else ", ".join(section.each or ()),
         lines=section.path == STANDARD_INPUT,
         columns=tuple(section.columns or ()),
     )

@@ -239,8 +239,10 @@ class InputSection(Section):
     map: str | None = Field(
         default=None, description="csv, json, parquet: the template that makes the graph of a row or an object, required"
     )
-    each: str | None = Field(
-        default=None, min_length=1, description="json: the path of a list, each item of which is an element; the object if none"
+    each: str | list[str] | None = Field(
+        default=None,
+        min_length=1,
+        description="json: the path of a list, each item of which is an element, or the paths of lists side by side; the object if none",
     )
     time_format: str | None = Field(
         default=None,
