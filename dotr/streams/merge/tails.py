@@ -286,7 +286,7 @@ class FileSeries:
     @property
     def ended(self) -> bool:
         """True if no record follows."""
-        return not self._folder.watching and not self.files
+        return self._folder.is_whole and not self.files
 
     def add(self, file: TailedFile) -> None:
         """Add the next file."""
@@ -377,6 +377,11 @@ class TailedFolder:
         self._held: dict[str, tuple[tuple[int, int, int], float, TailedFile | None]] = {}
         self._open: dict[int, TailedFile] = {}
         self._left_out: set[str] = set()
+
+    @property
+    def is_whole(self) -> bool:
+        """True if all files are found, and no scan follows."""
+        return not self.watching and self.scans > 0
 
     def restore(self, name: str, states: Iterable[list[Any]]) -> FileSeries:
         """Add a series that an earlier run has read."""
@@ -540,7 +545,7 @@ class NoFileYet:
     @property
     def ended(self) -> bool:
         """True if there is a series, or none will come."""
-        return bool(self._folder.series) or not self._folder.watching
+        return bool(self._folder.series) or self._folder.is_whole
 
     def read(self, most: int) -> None:
         """No record."""

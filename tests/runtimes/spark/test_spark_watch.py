@@ -149,3 +149,22 @@ def test_trig_on_standard_input_is_refused(tmp_path: Path) -> None:
     (tmp_path / "c.yaml").write_text(CONFIG.replace('ndjson, path: "d/*.ndjson", watch: true, settle: 0 s', 'trig, path: "-"'))
     with pytest.raises(Refused, match="S107"):
         build(read_config(str(tmp_path / "c.yaml")), fresh=False, on_spark=True)
+
+
+@pytest.mark.usefixtures("spark")
+def test_files_that_go_on_are_copied_to_the_checkpoint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "d").mkdir()
+    (tmp_path / "r.dotr").write_text(RULES)
+    rows = 'format: csv, path: "d/*", time: t, map: "[] :v {v} .", tail: true, watch: false'
+    (tmp_path / "c.yaml").write_text(CONFIG.replace('format: ndjson, path: "d/*.ndjson", watch: true, settle: 0 s', rows))
+    (tmp_path / "d/a.csv").write_text("t,v\n1,1\n3,3\nbroken\n5,5\n6")
+    (tmp_path / "d/b.csv").write_text("t,v\n2,2\n4,4\n3,3\n")
+    run(tmp_path)
+    assert [each["time"] for each in read(tmp_path, "out.ndjson")] == [2, 3, 4, 5]
+    letters = [(each["reason"], each["file"], each["line"], each["text"]) for each in read(tmp_path, "dead.ndjson")]
+    assert sorted(letters) == [
+        ("late", "d/b.csv", 4, "3,3"),
+        ("unreadable", "d/a.csv", 4, "broken"),
+        ("unreadable", "d/a.csv", 6, "6"),
+    ]

@@ -39,9 +39,10 @@ class PlannedTopics:
     """The partitions of a job's Kafka inputs, and the series of files of its inputs that go on.
 
     `tails`: the folders of the latter by name of input, `copies` the copied segments by number of
-    input, to which those of the series are added. `replanned`: the number of inputs in the offsets of a batch that is planned again, where
-    messages that the broker has lost since end the run; None for a new batch, where nothing
-    connects before `watch`. The constructor raises `Refused` where a client cannot be made.
+    input, to which those of the series are added. `replanned`: the number of inputs in the offsets
+    of a batch that is planned again, where messages that the broker has lost since end the run;
+    None for a new batch, where nothing connects before `watch`. The constructor raises `Refused`
+    where a client cannot be made.
     """
 
     def __init__(
