@@ -26,6 +26,7 @@ class Format(Enum):
     NQUADS = "nquads"
     CSV = "csv"
     JSON = "json"
+    TEXT = "text"
     TURTLE = "turtle"
     NTRIPLES = "ntriples"
     JSONLD = "jsonld"
@@ -54,7 +55,8 @@ class Times(Enum):
 
 
 class Message(NamedTuple):
-    """A message of a transport, with its properties.
+    """A message of a transport, with its properties; or, without a body, the origin of a record of
+    a file, of which `place` is the number.
 
     - `body`: the bytes.
     - `place`: the number of the message in its input: the offset in Kafka, the ordinal in a spool.
@@ -62,6 +64,8 @@ class Message(NamedTuple):
     - `received`: the time in µs since 1970 at which the message was spooled; None if it was not.
     - `key`, `headers`: of a record of Kafka, or the headers of a request or publication.
     - `topic`, `partition`: of Kafka or MQTT.
+    - `file`: the name of the file, relative to the folder of the configuration.
+    - `item`: the number of the item of `each`, from 1 on.
     """
 
     body: bytes
@@ -72,6 +76,8 @@ class Message(NamedTuple):
     headers: tuple[tuple[str, bytes], ...] = ()
     topic: str = ""
     partition: int = 0
+    file: str = ""
+    item: str = ""
 
     def time_by(self, clock: SentTime) -> Micros:
         """The time (µs since 1970) of the given source; raises ValueError where there is none.
@@ -104,6 +110,7 @@ class ElementMap:
       message is one element.
     - `lines`: True if each line is a JSON message; otherwise the first line decides.
     - `columns`: the columns of CSV data without a header; empty: the first line is the header.
+    - `folder`: the folder (an absolute path) that the names of files in the graph are relative to.
     - `parsed`: the parsed template, where another process has parsed it.
     """
 
@@ -117,6 +124,7 @@ class ElementMap:
     each: str = ""
     lines: bool = False
     columns: tuple[str, ...] = ()
+    folder: str = ""
     parsed: ParsedMap | None = field(default=None, compare=False)
 
     @property
@@ -124,10 +132,10 @@ class ElementMap:
         """The source outside of the text that gives the time; None where the text has it."""
         return _sent_time(self.time)
 
-    def to_list(self) -> list[str | bool | list[str] | None]:
+    def to_list(self) -> list[Any]:
         """The map as a list for JSON, without `parsed`. Settings at their defaults are omitted, as
         in older releases."""
-        columns = [list(self.columns)] if self.columns else []
+        columns = [list(self.columns), *([self.folder] if self.folder else [])] if self.columns or self.folder else []
         further = [self.time_format, self.time_zone, self.decimal, self.encoding, self.each, self.lines]
         settings = [*further, *columns] if columns or further != _NO_FURTHER else []
         return [self.time, self.template.name, self.template.text, self.delimiter, *settings]
@@ -136,7 +144,7 @@ class ElementMap:
     def from_list(items: Sequence[Any]) -> ElementMap:
         """Inverse of `to_list`."""
         time, name, text, delimiter, *others = items
-        return ElementMap(time, Document(name, text), delimiter, *others[:6], *map(tuple, others[6:]))
+        return ElementMap(time, Document(name, text), delimiter, *others[:6], *map(tuple, others[6:7]), *others[7:])
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,10 +190,10 @@ class GraphSettings:
 
 
 def _sent_time(time: str) -> SentTime | None:
-    return SentTime(time) if time.startswith("$") else None
+    return next((each for each in SentTime if each.value == time), None)
 
 
-_NO_FURTHER: Final[list[str | bool | None]] = [None, None, ".", "utf-8", "", False]
+_NO_FURTHER: Final[list[Any]] = [None, None, ".", "utf-8", "", False]
 
 
 @dataclass(frozen=True, slots=True)

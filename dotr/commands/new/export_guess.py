@@ -18,9 +18,9 @@ from typing import Any, Final
 from dotr.errors.diagnostics import refuse
 from dotr.model.time import Micros, Unit
 from dotr.streams.formats.json.cuts import document_cuts, has_object_per_line, line_cuts
-from dotr.streams.formats.json.map import JsonNumber
 from dotr.streams.formats.json.records import DECODER
 from dotr.streams.formats.lines import open_lines
+from dotr.streams.formats.map_terms import JsonNumber
 from dotr.streams.records import START
 from dotr.streams.times import has_zone, time_parser
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator, Mapping
 from typing import Final
@@ -14,10 +15,11 @@ from dotr.model.terms import WELL_KNOWN, Prefixes
 from dotr.runtimes.pipeline.config import Config
 from dotr.runtimes.pipeline.sections import InputSection
 from dotr.streams.formats.lines import STANDARD_INPUT
+from dotr.streams.formats.maps import VALUE
 from dotr.streams.records import ElementMap, GraphSettings, SentTime, Times
 from dotr.syntax.turtle.graphs import parser_message
 
-_MAPPED: Final = ("csv", "json")
+_MAPPED: Final = ("csv", "json", "text")
 _GRAPHS: Final = ("turtle", "ntriples", "jsonld", "trig", "nquads")
 _KEYS: Final[Mapping[str, tuple[str, ...]]] = {
     "time": (*_MAPPED, *_GRAPHS),
@@ -28,13 +30,16 @@ _KEYS: Final[Mapping[str, tuple[str, ...]]] = {
     "each": ("json",),
     "delimiter": ("csv",),
     "decimal": ("csv",),
-    "encoding": ("csv",),
+    "encoding": ("csv", "text"),
     "columns": ("csv",),
     "contexts": ("jsonld",),
     "context": ("jsonld",),
     "base": ("jsonld",),
 }
 """The formats that accept a setting."""
+
+_CELLS: Final = {"csv": ("COLUMN", "column", "a row"), "json": ("PATH", "member", "an object"), "text": (VALUE, "text", "a text")}
+"""A cell of each format with a map, what the cell is, and what a record is."""
 
 _SLASH: Final = re.compile(r"/(?![^<]*>)")
 """A slash outside of `<…>`."""
@@ -56,10 +61,10 @@ def element_map(config: Config, section: InputSection, number: int) -> ElementMa
     if section.format not in _MAPPED:
         return None
     if section.time is None or section.map is None:
-        place_of_time, unit = ("COLUMN names the column", "a row") if section.format == "csv" else ("PATH names the member", "an object")
+        cell, noun, unit = _CELLS[section.format]
         needed = {
-            "time": f"time: {place_of_time} that holds the time.",
-            "map": f'map: "[] a :Report ; :speed {{{place_of_time.split()[0]}}} ." makes {unit} a graph.',
+            "time": f"time: {cell} names the {noun} that holds the time.",
+            "map": f'map: "[] a :Report ; :speed {{{cell}}} ." makes {unit} a graph.',
         }
         missing = [key for key in needed if getattr(section, key) is None]
         raise Refused(Diagnostic("C202", f"a {section.format} input needs {key}", place, needed[key]) for key in missing)
@@ -74,6 +79,7 @@ def element_map(config: Config, section: InputSection, number: int) -> ElementMa
         section.each or "",
         lines=section.path == STANDARD_INPUT,
         columns=tuple(section.columns or ()),
+        folder=os.path.abspath(config.files.folder) if "$file" in section.map + section.time else "",
     )
 
 
@@ -89,7 +95,7 @@ def _misplaced_keys(config: Config, section: InputSection, number: int) -> Itera
     if sent is not None and transport not in _SENT_TIMES[sent]:
         whose = "Kafka gives a message" if sent is SentTime.TIMESTAMP else "what is copied when it arrives (mqtt, http) has"
         yield problem("time", f"{time} is the time that {whose}, and this input is by {transport}", "Name the time in the element itself.")
-    elif sent is None and time.startswith("$"):
+    elif sent is None and time.startswith("$") and section.format != "text":
         names = [each.value for each in SentTime]
         yield problem("time", f"a message has no {time}", did_you_mean(time, names) or f"Times of a transport are {' and '.join(names)}.")
     if sent is not None and section.is_given("times"):

@@ -27,6 +27,20 @@ from dotr.model.terms import RDF, XSD, Term, escaped, literal
 _NUMBER: Final = re.compile(r"-?(?:0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?")
 _COMMA_NUMBER: Final = re.compile(r"-?(?:0|[1-9][0-9]*)(,[0-9]+)?([eE][+-]?[0-9]+)?")
 _CACHED: Final = 1 << 14
+_STRINGS: Final = ("$topic", "$key", "$header.", "$file", "$stem")
+"""Beginnings of the cells that are strings in every format, `7` too."""
+
+
+class JsonNumber(str):
+    """The lexical form of a JSON number."""
+
+    __slots__ = ()
+
+
+@lru_cache(_CACHED)
+def string_term(text: str) -> Term:
+    """The plain literal of a text."""
+    return literal(text)
 
 
 @lru_cache(_CACHED)
@@ -53,6 +67,20 @@ def comma_cell_term(cell: str) -> Term:
     ('"-7.40"^^<http://www.w3.org/2001/XMLSchema#decimal>', '"1.000"', '"54"')
     """
     return literal(cell) if "." in cell else cell_term(cell.replace(",", ".")) if _COMMA_NUMBER.fullmatch(cell) else literal(cell)
+
+
+@lru_cache(_CACHED)
+def text_term(text: str) -> Term:
+    """Term of a whole text: a number of JSON, `true` and `false` as in JSON, between blanks, too;
+    any other text a string.
+
+    >>> text_term(" 21.5"), text_term("true")[:6], text_term("null"), text_term(" ON")
+    ('"21.5"^^<http://www.w3.org/2001/XMLSchema#decimal>', '"true"', '"null"', '" ON"')
+    """
+    value = text.strip()
+    if value in ("true", "false"):
+        return literal(value, XSD + "boolean")
+    return cell_term(value) if _NUMBER.fullmatch(value) else literal(text)
 
 
 @lru_cache(_CACHED)
@@ -151,6 +179,8 @@ class MapTerms:
         >>> terms = MapTerms(lambda column: f"c_{column}", lambda variable: variable, lambda blank: TermCode("'_:0'"), cell_term)
         >>> terms.code(Cell("room"))
         TermCode(code='cell_term(c_room)', guards=('c_room',), fixed=None)
+        >>> terms.code(Cell("$topic[1]")).code
+        'string_term(c_$topic[1])'
         >>> terms.code(CellIri(("http://e/", Cell("room"), "/", Cell("n")))).code
         "('<' + 'http://e/' + encoded(c_room) + '/' + encoded(c_n) + '>')"
         """
@@ -160,7 +190,9 @@ class MapTerms:
             case Blank():
                 return self.blank(slot)
             case Cell(column):
-                return TermCode(f"cell_term({self.variable(column)})", self._guards([slot]))
+                made = "string_term" if column.startswith(_STRINGS) else "cell_term"
+                self.names.setdefault(made, string_term)
+                return TermCode(f"{made}({self.variable(column)})", self._guards([slot]))
             case CellIri((Cell(column),)):
                 return TermCode(f"absolute_iri({self._text(column)})", self._guards([Cell(column)]))
             case CellIri(parts):

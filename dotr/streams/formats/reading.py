@@ -15,11 +15,12 @@ from pyoxigraph import NamedNode, RdfFormat, parse
 from dotr.errors.diagnostics import Diagnostic, Refused, Severity
 from dotr.model.places import Span
 from dotr.model.time import Clock, Unit
+from dotr.streams.formats import text
 from dotr.streams.formats.csv import rows as csv_rows
 from dotr.streams.formats.json import lines as ndjson
 from dotr.streams.formats.json import records as json_records
 from dotr.streams.formats.lines import open_lines
-from dotr.streams.formats.maps import parsed_map
+from dotr.streams.formats.maps import FILES, check_origins, parsed_map
 from dotr.streams.formats.rdf import jsonld
 from dotr.streams.formats.rdf import logs as message_logs
 from dotr.streams.lateness import EVERY_TIME, TimeFilter
@@ -34,6 +35,7 @@ _READERS: Final[dict[Format, _Records]] = {
     Format.NQUADS: message_logs.nquads_file_records,
     Format.CSV: csv_rows.records,
     Format.JSON: json_records.records,
+    Format.TEXT: text.records,
     Format.TURTLE: message_logs.graph_file_records,
     Format.NTRIPLES: message_logs.graph_file_records,
     Format.JSONLD: jsonld.records,
@@ -44,6 +46,7 @@ _TIMED_READERS: Final[dict[Format, Callable[[BinaryIO, InputFile, Position, bool
     Format.NDJSON: ndjson.records,
     Format.CSV: csv_rows.records,
     Format.JSON: json_records.records,
+    Format.TEXT: text.records,
 }
 """Readers of the formats whose times are beside the graphs, so that a time is read first."""
 
@@ -137,11 +140,12 @@ def check_prefixes(prefixes: Iterable[tuple[str, str]]) -> None:
         raise Refused(problems)
 
 
-def check_input(file: InputFile, place: Span | None = None, *, sent: bool = False) -> None:
+def check_input(file: InputFile, place: Span | None = None, *, transport: str = FILES) -> None:
     """Check an input before a record is read; raises `Refused` with all errors found.
 
     Without a path, only the specification is checked, and no file. `place` is that of the input in
-    the configuration. `sent`: the input has messages of a broker or server.
+    the configuration, and `transport` the input's, by which its map may name the origin of a
+    record.
     """
     problems: list[Diagnostic] = []
     checks: list[Callable[[], object]] = [lambda: check_prefixes(file.prefixes)]
@@ -151,8 +155,12 @@ def check_input(file: InputFile, place: Span | None = None, *, sent: bool = Fals
         checks.append(lambda: parsed_map(file))
         if file.path or (file.map is not None and file.map.columns):
             checks.append(lambda: csv_rows.header_of(file, place))
+    if file.format is Format.TEXT:
+        checks.append(lambda: text.check_cells(file, place))
     if file.format is Format.JSON:
-        checks.append(lambda: json_records.check_paths(file, place, sent=sent))
+        checks.append(lambda: json_records.check_paths(file, place))
+    if file.map is not None:
+        checks.append(lambda: check_origins(file, transport, place))
     for check in checks:
         try:
             check()

@@ -20,12 +20,12 @@ from dotr.evaluation.codegen.triples import TermCode, TripleCode, compile_triple
 from dotr.model.places import Span
 from dotr.model.templates import Blank, Template, leaves
 from dotr.model.terms import Triple
-from dotr.streams.formats.map_terms import MapTerms, cell_term, columns_of, comma_cell_term
-from dotr.streams.formats.maps import NUMBER, parsed_map
+from dotr.streams.formats.map_terms import MapTerms, cell_term, columns_of, comma_cell_term, text_term
+from dotr.streams.formats.maps import VALUE, cell_of, cell_problem, column_of, is_origin, parsed_map
 from dotr.streams.records import InputFile
 from dotr.syntax.turtle.graphs import number_blanks
 
-MakeRow: TypeAlias = Callable[[Sequence[str]], tuple[tuple[Triple, ...], int]]
+MakeRow: TypeAlias = Callable[[Sequence[str | None]], tuple[tuple[Triple, ...], int]]
 """Function from the cells of a row to its triples, and the number omitted for an empty cell."""
 
 _MOST_NAMED: Final = 50
@@ -37,28 +37,35 @@ def check_columns(file: InputFile, header: Sequence[str], place: Span | None = N
     problems: list[Diagnostic] = []
     named = "columns" if file.map.columns else file.path or "the message"
     timed = [] if file.map.sent_time else [("time", file.map.time)]
-    for use, column in dict.fromkeys([*timed, *(("map", column) for column in columns_of(parsed_map(file).template))]):
-        if header.count(column) == 1 or (column == NUMBER and column not in header):
+    known = [cell_of(column) for column in header]
+    for use, cell in dict.fromkeys([*timed, *(("map", cell) for cell in columns_of(parsed_map(file).template))]):
+        try:
+            column = column_of(cell)
+        except ValueError as error:
+            problems.append(cell_problem(file.map.template, cell, "T107", str(error), 'A column x" is written {"x\\""}.'))
             continue
-        if column in header:
+        count = 0 if cell.startswith("$") else header.count(column)
+        if count == 1 or is_origin(cell):
+            continue
+        if count:
             problems.append(Diagnostic("I104", f"{named} has two columns {column}", place, "Which of them is meant? Rename one."))
             continue
         columns = (
-            ", ".join(header) if len(header) <= _MOST_NAMED else f"{', '.join(header[:_MOST_NAMED])} and {len(header) - _MOST_NAMED:,} more"
+            ", ".join(known) if len(known) <= _MOST_NAMED else f"{', '.join(known[:_MOST_NAMED])} and {len(known) - _MOST_NAMED:,} more"
         )
-        hint = did_you_mean(column, header) or f"Its columns are {columns}."
+        hint = did_you_mean(cell, known) or f"Its columns are {columns}."
         if len(header) == 1:
-            hint = f"Its only column is {header[0]}: is the delimiter {file.map.delimiter!r}?"
+            hint = f"Its only column is {known[0]}: is the delimiter {file.map.delimiter!r}?"
         elif hint.startswith("Did"):
             hint += f" Its columns are {columns}."
-        problems.append(Diagnostic("I103", f"{named} has no column {column}, which {use} names", place, hint))
+        problems.append(Diagnostic("I103", f"{named} has no column {cell}, which {use} names", place, hint))
     if problems:
         raise Refused(problems)
 
 
 def compile_map(file: InputFile, header: Sequence[str]) -> MakeRow:
-    """Compile the map of a file with this header to a function from rows to triples. With the
-    cell `{$number}`, a row has its number as one more cell at its end.
+    """Compile the map of a file with this header to a function from rows to triples. Cells of the
+    record's origin (`origin_cells`) stand at the end of a row, None where there is none.
 
     Raises `Refused` with all errors of the map.
 
@@ -92,16 +99,25 @@ def compile_map(file: InputFile, header: Sequence[str]) -> MakeRow:
 
 @lru_cache(256)
 def _compiled(template: Template, header: tuple[str, ...], decimal: str) -> MakeRow:
-    position = {NUMBER: len(header), **{column: number for number, column in enumerate(header)}}
-    used = sorted(position[column] for column in columns_of(template))
+    cells = columns_of(template)
+    origins = [cell for cell in cells if is_origin(cell)]
+    # The header ["t", "room"] and the cells room, $topic, $key have the places 1, 2, 3.
+    at = {column: number for number, column in enumerate(header)}
+    position = {cell: len(header) + origins.index(cell) if cell in origins else at[column_of(cell)] for cell in cells}
+    used = sorted(set(position.values()))
     blanks = list(dict.fromkeys(slot for slot in leaves(template) if isinstance(slot, Blank)))
 
     def blank(slot: Blank) -> TermCode:
         label = f"_:{blanks.index(slot)}"
         return TermCode(repr(label), fixed=label)
 
-    whole_cell = comma_cell_term if decimal == "," else cell_term
-    terms = MapTerms(lambda column: f"c{position[column]}", lambda variable: variable, blank, whole_cell)
+    whole_cell = text_term if header == (VALUE,) else comma_cell_term if decimal == "," else cell_term
+    terms = MapTerms(
+        lambda column: f"c{position[column]}",
+        lambda variable: variable if int(variable[1:]) < len(header) else f"{variable} is not None",
+        blank,
+        whole_cell,
+    )
     triples: list[TripleCode] = [(terms.code(s), terms.code(p), terms.code(o)) for s, p, o in template.triples]
     cells_used = [Assign(f"c{number}", f"row[{number}]") for number in used]
     names = {**terms.names, "numbered": number_blanks}

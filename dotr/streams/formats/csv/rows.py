@@ -32,7 +32,7 @@ from dotr.model.terms import Triple
 from dotr.model.time import LAST_MICRO, Micros
 from dotr.streams.formats.csv.map import check_columns, compile_map
 from dotr.streams.formats.lines import BOM, DAMAGED, LINE_END, STANDARD_INPUT, bounded_lines, damage, damaged, open_lines
-from dotr.streams.formats.maps import RecordNumbers, has_numbers
+from dotr.streams.formats.maps import RecordNumbers, column_of, origin_cells, origin_of, origin_value
 from dotr.streams.lateness import EVERY_TIME, TimeFilter
 from dotr.streams.records import START, InputFile, Message, Position, Record, beginning, limit_reason
 from dotr.streams.times import ParseTime, time_parser
@@ -99,7 +99,7 @@ def records(lines: BinaryIO, spec: InputFile, position: Position, elements: bool
         if position.offset < first.offset:
             lines.read(first.offset - position.offset)
             position = first
-    rows = _rows(lines, spec, header, position, elements, None, time_filter, numbers)
+    rows = _rows(lines, spec, header, position, elements, None, time_filter, origin_of(spec), numbers)
     return rows if numbers is None else numbers.counted(rows)
 
 
@@ -116,15 +116,24 @@ def _rows(
     elements: bool,
     sent: Micros | None = None,
     time_filter: TimeFilter = EVERY_TIME,
+    origin: Message | None = None,
     numbers: RecordNumbers | None = None,
 ) -> Iterator[Record]:
     """Records of rows under a header; without a column of times, `sent` (µs) is the time of all.
-    `numbers`: the count of the rows before, where the map has their numbers."""
+
+    `origin`: that of the rows; `numbers`: the count of the rows before, where the map has their
+    numbers.
+    """
     assert spec.map is not None
     rows = _RowReader(lines, spec, header, elements, sent)
-    if numbers is not None:
-        to_triples, counted = rows.to_triples, numbers
-        rows.to_triples = lambda cells: to_triples([*cells, str(counted.last + 1)])
+    if elements and (origins := origin_cells(spec)):
+        to_triples, known = rows.to_triples, origin or Message(b"", 0)
+
+        def with_origin(cells: Sequence[str | None]) -> tuple[tuple[Triple, ...], int]:
+            row = known if numbers is None else known._replace(place=numbers.last + 1)
+            return to_triples([*cells, *[origin_value(row, cell) for cell in origins]])
+
+        rows.to_triples = with_origin
     rows.lowest, rows.until = time_filter.lowest(spec), time_filter.until
     greatest, lowest, until, distance = time_filter.greatest, rows.lowest, time_filter.until, time_filter.distance(spec)
     delimiter, columns, time_at, unit = spec.map.delimiter, len(header), rows.time_at, spec.unit
@@ -193,8 +202,8 @@ def row_decoder(spec: InputFile, time_filter: TimeFilter = EVERY_TIME) -> Callab
     is_wanted = time_filter.test_for(spec)
     assert spec.map is not None
     clock, declared, encoding, delimiter = spec.map.sent_time, spec.map.columns, spec.map.encoding, spec.map.delimiter
-    numbered = has_numbers(spec)
-    plain = _RowReader(io.BytesIO(), spec, declared, elements=False) if declared and not numbered else None
+    origins = origin_cells(spec)
+    plain = _RowReader(io.BytesIO(), spec, declared, elements=False) if declared else None
 
     def decode(message: Message, elements: bool) -> Iterable[Record]:
         body, place = message.body, message.place
@@ -205,7 +214,8 @@ def row_decoder(spec: InputFile, time_filter: TimeFilter = EVERY_TIME) -> Callab
                 cells = body.decode(encoding).split(delimiter)
                 if len(cells) == len(declared):
                     time = plain.parse_time(cells[plain.time_at], spec.unit) if sent is None else sent
-                    element = Element(time, plain.to_triples(cells)[0]) if is_wanted(time) and elements else None
+                    row: Sequence[str | None] = [*cells, *[origin_value(message, cell) for cell in origins]] if origins else cells
+                    element = Element(time, plain.to_triples(row)[0]) if is_wanted(time) and elements else None
                     return (Record(place, place + 1, place, time, element, body),)
             except ValueError:  # reported below, with the greatest time before the message
                 time_filter.greatest = greatest
@@ -215,8 +225,7 @@ def row_decoder(spec: InputFile, time_filter: TimeFilter = EVERY_TIME) -> Callab
         lines, position, header, place = io.BytesIO(message.body), START, list(declared), message.place
         if not declared:
             header, position = _header(spec, lines)
-        numbers = RecordNumbers(place - 1) if numbered else None
-        records = list(_rows(lines, spec, header, position, elements, sent, time_filter, numbers))
+        records = list(_rows(lines, spec, header, position, elements, sent, time_filter, message))
         for record in records or [Record(0, 0, 0, None, None, message.body, "it has no row")]:
             yield record._replace(offset=place, end=place + 1, line=place)
 
@@ -266,7 +275,7 @@ class _RowReader:
         self._limit = spec.record
         self._delimiter = spec.map.delimiter
         self._header = header
-        self.time_at = header.index(spec.map.time) if spec.map.sent_time is None else 0
+        self.time_at = header.index(column_of(spec.map.time)) if spec.map.sent_time is None else 0
         self._encoding = spec.map.encoding
         self._encoding_name = _encoding_name(spec)
         self.parse_time: ParseTime = time_parser(spec.map.time_format, spec.map.time_zone) if sent is None else lambda cell, unit: sent

@@ -7,13 +7,11 @@ import re
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
-from dotr.streams.formats.maps import NUMBER
+from dotr.streams.formats.maps import origin_cell
 
 _NAME: Final = re.compile(r'[^.\[\]{}"^$\s][^.\[\]{}"]*')
 _STRING: Final = re.compile(r'"(?:[^"\\]|\\.)*"')
 _INDEX: Final = re.compile(r"\[([0-9]{0,9})\]")
-_SENT: Final = ("$key", "$topic", "$partition", "$offset", "$timestamp")
-_HEADER: Final = "$header."
 
 Step: TypeAlias = str | int | None
 """A member's name, the index of an item, or None: each item of a list."""
@@ -23,8 +21,8 @@ Step: TypeAlias = str | int | None
 class JsonPath:
     """A path from an item of `each`, or from the message (`from_message`).
 
-    `sent`: the transport's property of a message, such as `$key` or `$header.NAME`, if the path
-    names one; it then has no steps.
+    `sent`: the cell of the record's origin, such as `$key` or `$topic[1]`, if it is one; it then
+    has no steps.
     """
 
     steps: tuple[Step, ...]
@@ -57,8 +55,7 @@ def parse_path(text: str) -> JsonPath:
     if from_message:
         at = 2
     if text.startswith("$"):
-        if text not in (*_SENT, NUMBER) and not (text.startswith(_HEADER) and len(text) > len(_HEADER)):
-            raise ValueError(f"a message has no {text}: write {', '.join(_SENT)} or {_HEADER}NAME")
+        origin_cell(text)
         return JsonPath((), sent=text)
     while True:
         if quoted := _STRING.match(text, at):

@@ -21,10 +21,11 @@ from dotr.model.places import Span
 from dotr.model.stream import Element, Reason
 from dotr.model.time import Micros
 from dotr.streams.formats.json.cuts import JsonCut, document_cuts, has_object_per_line, line_cuts
-from dotr.streams.formats.json.map import JsonNumber, check_no_sent_values, compile_map_of, items_of
+from dotr.streams.formats.json.map import compile_map_of, items_of
 from dotr.streams.formats.json.paths import JsonPath, parse_path
 from dotr.streams.formats.lines import DAMAGED, STANDARD_INPUT, damage, damaged, open_lines
-from dotr.streams.formats.maps import RecordNumbers
+from dotr.streams.formats.map_terms import JsonNumber
+from dotr.streams.formats.maps import ITEM, RecordNumbers, origin_cells, origin_of
 from dotr.streams.lateness import EVERY_TIME, TimeFilter
 from dotr.streams.records import START, InputFile, Message, Position, Record, beginning, limit_reason
 from dotr.streams.times import ParseTime, parse_number, time_parser
@@ -38,11 +39,8 @@ DECODER: Final = json.JSONDecoder(parse_int=JsonNumber, parse_float=JsonNumber, 
 """A decoder that keeps the lexical form of numbers."""
 
 
-def check_paths(file: InputFile, place: Span | None = None, *, sent: bool = False) -> None:
-    """Check the map and the paths of an input; raises `Refused` with all problems.
-
-    `sent`: the input has messages of a broker or server, whose properties the map may use.
-    """
+def check_paths(file: InputFile, place: Span | None = None) -> None:
+    """Check the map and the paths of an input; raises `Refused` with all problems."""
     assert file.map is not None
     problems: list[Diagnostic] = []
     for key, text in (("time", "" if file.map.sent_time else file.map.time), ("each", file.map.each)):
@@ -53,8 +51,6 @@ def check_paths(file: InputFile, place: Span | None = None, *, sent: bool = Fals
             problems.append(Diagnostic("T107", f"{key}: {error}", place, "A path is written a.b, a[0] or, for `each`, a[]."))
     try:
         compile_map_of(file)
-        if not sent:
-            check_no_sent_values(file)
     except Refused as refused:
         problems += refused.diagnostics
     if problems:
@@ -148,6 +144,9 @@ class _ObjectReader:
     def __init__(self, spec: InputFile, time_filter: TimeFilter = EVERY_TIME, numbers: RecordNumbers | None = None) -> None:
         assert spec.map is not None
         self._numbers = numbers
+        cells = origin_cells(spec)
+        self._origin = origin_of(spec) if cells else None
+        self._numbers_items = ITEM in cells
         self.greatest, self._lowest, self._until = time_filter.greatest, time_filter.lowest(spec), time_filter.until
         self._distance = time_filter.distance(spec)
         self._make = compile_map_of(spec)
@@ -198,7 +197,10 @@ class _ObjectReader:
                     self._lowest = max(self._lowest, time - self._distance)
                 if b"\\u" in raw and self._each is None:
                     _check_text(item)
-                around = sent if self._numbers is None else Message(b"", self._numbers.last + 1)
+                around = sent or self._origin
+                if around is not None and (self._numbers is not None or self._numbers_items):
+                    place = around.place if self._numbers is None else self._numbers.last + 1
+                    around = around._replace(place=place, item=str(number + 1))
                 triples = self._make(item, message, around)[0] if is_wanted else ()
             except (ValueError, RecursionError) as error:
                 where = f"item {number + 1} of {self._each_text}: " if self._each else ""
