@@ -203,8 +203,8 @@ TEMPLATES: tuple[ErrorCode, ...] = (
         "T107",
         "A cell of a map cannot be read",
         'A path names members, one after the other (`a.b`; `"a.b"` for a name with a dot), items (`a[0]`) and each item of a list (`a[]`). '
-        "The path of `time` has one value, that of `each` ends with `[]`. Cells that begin with `$` say where a record comes from: messages "
-        "have `$topic`, `$key` and others, files `$file` and `$stem` (docs/inputs.md lists them), and the value of a text is `$value`.",
+        "The path of `time` has one value, that of `each` ends with `[]`. Cells that begin with `$` say where a record comes from: "
+        "messages have `$topic`, `$key` and others, files `$file` and `$stem` (docs/inputs.md lists them); a text is `$value`.",
         'Correct the path, or name what the input has. A column or member whose name begins with `$` is written in quotes: `{"$id"}`.',
         ShownMessage(
             "map of input rooms:1:12: T107 a member's name is missing after a.\nA path is written a.b, a[0] or a[]: docs/inputs.md."

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pyoxigraph
 import pytest
 
@@ -113,7 +115,8 @@ class Received:
         self.partition = lambda: 2
 
 
-JSON = InputFile("in", "", Format.JSON, map=ElementMap("at", Document("map", "<http://e/{$key}> <http://e/v> {v} .")))
+MAP = ElementMap("at", Document("map", "<http://e/{$key}> <http://e/v> {v} ."))
+JSON = InputFile("in", "", Format.JSON, map=MAP)
 NDJSON = InputFile("in", "", Format.NDJSON)
 
 
@@ -160,5 +163,7 @@ def test_the_header_of_a_schema_registry_is_passed_over_where_json_follows() -> 
     for value in (b"\0\0\0\0\x11" + b"\x02\x06abc", b"\0\0\0\0\x11"):
         why = received(JSON, value).why
         assert why == "it has a schema registry's header (schema 17): Avro or Protobuf, which no format here reads"
+        by_broker = replace(JSON, map=replace(MAP, time="$timestamp"))
+        assert [received(by_broker, each).judged_time for each in (None, b"", value)] == [5_000_000] * 3
     assert received(JSON, b"\0\0").why.startswith("it is no JSON")
     assert len(received(JSON, b"\0\0\0\0\x11" + b"a" * 100_000).raw) == 1 << 16
