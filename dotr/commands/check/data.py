@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Final, assert_never
 
-from dotr.commands.check.sample import InputSample, ObjectTexts, sample_files, sample_partitions, sample_standard_input
+from dotr.commands.check.sample import InputSample, MixedValues, ObjectTexts, sample_files, sample_partitions, sample_standard_input
 from dotr.engine.program import CompiledProgram
 from dotr.engine.stream_terms import MOST_TERMS, ObjectSource, StreamObjects, StreamTerms, TermDependencies
 from dotr.errors.diagnostics import Diagnostic, Refused, Severity
@@ -161,6 +161,8 @@ class _CheckedInput:
             yield self._warning("I106", message, "If they are milliseconds, write time: { unit: ms }")
         yield from self._of_zones()
         yield from self._of_ties()
+        if sample.mixed is not None and not self.section.one_per_instant:
+            yield self._of_mixed_values(sample.mixed)
         for predicate, texts in sorted(sample.texts.items()):
             if texts.numbers * 2 > texts.count:
                 yield self._of_texts(predicate, texts)
@@ -195,7 +197,7 @@ class _CheckedInput:
         zoned, zoneless = self.sample.zoned, self.sample.zoneless
         if not zoneless.count:
             return
-        if self.section.format in ("csv", "json"):
+        if self.section.format in ("csv", "json", "text"):
             hint = "Name their zone, as in time_zone: Europe/Berlin or time_zone: UTC; without it they are read as UTC."
         else:
             hint = "They are read as UTC; write the zone into the times, as in 2024-03-01T07:00:00Z or …+01:00."
@@ -229,6 +231,13 @@ class _CheckedInput:
                 )
                 yield self._warning("I120", message, f"Write a window that is longer than {length} by 1 ms; {accept}", "one_per_instant")
 
+    def _of_mixed_values(self, mixed: MixedValues) -> Diagnostic:
+        said = " and ".join(term_text(predicate, self.prefixes) for predicate in mixed.predicates[:2])
+        subject, at = term_text(mixed.subject, self.prefixes), format_time(mixed.time, self._clock)
+        message = f"{mixed.places} both say {said} of {subject} at {at}: their values mix"
+        hint = "Name the part in the subject, as in :{host}-{cpu}, or use []; or accept it: report: { accept: [I119] }"
+        return self._warning("I119", message, hint, "map")
+
     def _of_texts(self, predicate: Term, texts: ObjectTexts) -> Diagnostic:
         name = term_text(predicate, self.prefixes)
         many = "all its" if texts.numbers == texts.count else f"{texts.numbers:,} of {texts.count:,}"
@@ -254,7 +263,7 @@ class _CheckedInput:
         text = f"Input {self.section.name}: {first}{self._counted(total)}{files}"
         if not sample.count:
             return f"{text}, none of them readable."
-        clock = Clock(UNITS[self._unit], bool(sample.zoned.count or sample.zoneless.count or self._has_zone))
+        clock = self._clock
         text += f", from {format_time(sample.least, clock)} to {format_time(sample.greatest, clock)}; "
         if self.section.one_per_instant is True:
             return f"{text}one_per_instant loses {f'{sample.late + sample.repeated:,}' if sample.late or sample.repeated else 'none'}."
@@ -263,6 +272,11 @@ class _CheckedInput:
             return f"{text}lateness: {self._lateness} loses {sample.late:,}, {needed} none."
         declared_longer = needed != self._lateness and bool(self.section.lateness) and self.section.lateness != "0 s"
         return f"{text}lateness: {self._lateness} loses none{f', {needed} neither' if declared_longer else ''}."
+
+    @property
+    def _clock(self) -> Clock:
+        """The form of the input's times."""
+        return Clock(UNITS[self._unit], bool(self.sample.zoned.count or self.sample.zoneless.count or self._has_zone))
 
     @property
     def _has_zone(self) -> bool:
