@@ -118,16 +118,20 @@ def _rule_tests(data: bytes) -> None:
 
 def _maps(data: bytes) -> None:
     from dotr.runtimes.pipeline.config import read_document
-    from dotr.streams.formats.csv.map import compile_map
+    from dotr.streams.formats.csv.map import check_columns, compile_map
     from dotr.streams.formats.map_terms import columns_of
-    from dotr.streams.formats.maps import parsed_map
+    from dotr.streams.formats.maps import column_of, is_origin, origin_cells, parsed_map
     from dotr.streams.records import ElementMap, Format, InputFile
 
     file = InputFile("a", "", Format.CSV, prefixes=tuple(_PREFIXES.items()), map=ElementMap("t", read_document(_file("map", data))))
-    header = columns_of(parsed_map(file).template)
+    header = ["t"]
+    for cell in columns_of(parsed_map(file).template):
+        with suppress(ValueError):
+            header += [] if is_origin(cell) or column_of(cell) in header else [column_of(cell)]
+    check_columns(file, header)
     make = compile_map(file, header)
-    for cell in ("", "5", "a b", 'é"\\\n'):
-        make([cell] * len(header))
+    for value in ("", "5", "a b", 'é"\\\n'):
+        make([value] * (len(header) + len(origin_cells(file))))
 
 
 def _turtle(data: bytes) -> None:
@@ -160,6 +164,8 @@ def _stream(suffix: str) -> Callable[[bytes], None]:
         from dotr.streams.records import ElementMap, Format, InputFile
 
         mapped = ElementMap("t", Document("map", "[] :p {x} ; :q '{y}' ; :r x:{x} .")) if suffix in ("csv", "json") else None
+        if suffix == "text":
+            mapped = ElementMap("$value", Document("map", "[] :p {$value} ; :q '{$stem}' ; :r x:{$number} ."))
         file = InputFile("a", _file(f"a.{suffix}", data), Format(suffix), prefixes=tuple(_PREFIXES.items()), map=mapped)
         check_input(file)
         with Reader(file) as reader, Reader(file, elements=False) as scan:
@@ -204,10 +210,11 @@ def _message_input(words: Sequence[str]) -> InputFile:
 
     form = next((each for each in Format if words[:1] == [each.value]), Format.NDJSON)
     sent = next((each.value for each in SentTime if words[1:2] == [each.value]), None)
-    cells = " ; :k {$key} ; :n {$offset} ; :h '{$header.x-h}'" if form is Format.JSON else ""
-    mapped = ElementMap(sent or "t", Document("map", f"[] :p {{x}} ; :q '{{y}}'{cells} ."))
+    text = "[] :p {$value} ; :q '{$topic[-1]}'" if form is Format.TEXT else "[] :p {x} ; :q '{y}'"
+    cells = " ; :k {$key} ; :n {$offset} ; :h '{$header.x-h}' ."
+    mapped = ElementMap(sent or ("$value" if form is Format.TEXT else "t"), Document("map", text + cells))
     graphs = GraphSettings(sent or "")
-    is_mapped = form in (Format.CSV, Format.JSON)
+    is_mapped = form in (Format.CSV, Format.JSON, Format.TEXT)
     return InputFile(
         "a",
         "a",
@@ -299,6 +306,7 @@ PARSERS: Final[dict[str, Callable[[bytes], None]]] = {
     "turtle": _turtle,
     "ndjson": _stream("ndjson"),
     "csv": _stream("csv"),
+    "text": _stream("text"),
     "trig": _stream("trig"),
     "nquads": _stream("nquads"),
     "message log": _stream("turtle"),
@@ -374,6 +382,7 @@ _INLINE: Final[dict[str, Sequence[str]]] = {
         '{"graph": {"@id": "http://e/a", "http://e/p": [{"@value": 5}]}, "time": 4}\n',
     ],
     "csv": ['t,x,y\n1,5,a\n2,"a ""b"" c",\n2024-05-14 08:00:00,"line\nline",é\n3,,\n', "x;t;y\r\n5;1;a\r\n;2;\r\n"],
+    "text": ["5\n2024-05-14T08:00:00Z\r\n\n 7 \ntrue\né\"\\\n9"],
     "trig": [
         "@prefix : <http://e/> . @prefix prov: <http://www.w3.org/ns/prov#> .\n"
         ':g { :a :p 5, "x"@en ; :q [ :r ( 1 ) ] } '
@@ -428,6 +437,7 @@ _MESSAGES: Final = {
         ("json $timestamp application/json k1", '{"x": [1, {"z": null}], "y": "a"}'),
         ("json $text application/json k\ufffd k", '{"t": "2024-05-14T08:00:00+02:00", "x": -1.5e3, "y": true}'),
         ("csv $text", "csv"),
+        ("text $timestamp text/plain k", "text"),
         ("ntriples $timestamp application/n-triples", '<http://e/a> <http://e/p> "5"^^<http://e/t> .\n_:b <http://e/p> _:b .\n'),
         ("turtle $text text/plain", _TURTLE),
         ("trig $timestamp", "trig"),

@@ -248,8 +248,9 @@ class _CheckedInput:
                 return self._warning("I108", message, 'Write decimal: ",".', "map")
             hint = 'A number has a dot: correct the data, or cast it where a query reads it: xsd:decimal(REPLACE(?value, ",", "."))'
             return self._warning("I108", message, hint, "map")
-        if self.section.format == "csv":
-            return self._warning("I108", message, f"Write its cell in the map without quotes, as in {{column}}; {cast}", "map")
+        if self.section.format in ("csv", "text"):
+            cell = "{column}" if self.section.format == "csv" else "{$value}"
+            return self._warning("I108", message, f"Write its cell in the map without quotes, as in {cell}; {cast}", "map")
         if self.section.format == "json":
             return self._warning("I108", message, f'Write its cell in the map with a type, as in "{{path}}"^^xsd:decimal; {cast}', "map")
         return self._warning("I108", message, f"Write it without quotes in the data; {cast}")

@@ -242,6 +242,16 @@ def test_a_cell_that_no_record_has_is_refused(project: Project, cell: str) -> No
     assert f"T107 a record has no {cell}: write $topic" in project.refused("check", "c.yaml")
 
 
+def test_a_member_that_begins_like_such_a_cell_is_shown_in_quotes(project: Project) -> None:
+    project.write("a.json", '{"t": {"$date": 3}, "$id": 5}\n')
+    project.change("c.yaml", "format: ndjson, path: a.ndjson", "format: json, path: a.json, time: t.$date, map: '[] :no {$id} .'")
+    told = project.refused("check", "c.yaml")
+    assert 'T107 time: $date begins with $: write such a name in quotes, "$date"\n' in told
+    assert 'A member of that name is written {"$id"}.' in told
+    project.change("c.yaml", "t.$date, map: '[] :no {$id} .'", """'t."$date"', map: '[] :no {"$id"} .'""")
+    assert project.dotr("check", "c.yaml").code == 0
+
+
 def test_a_column_that_begins_like_such_a_cell_is_shown_in_quotes(project: Project) -> None:
     project.write("a.csv", '$t,"""x",v\n1,a,b\n')
     given = 'format: csv, path: a.csv, time: $t, map: "[] :no {v} ."'

@@ -73,7 +73,7 @@ def specification(form: Format) -> InputFile:
     """The specification of an input of a format."""
     mapped = None
     if form is Format.CSV:
-        mapped = ElementMap("t", Document("map", "[] :p {x} ; :q <{id}> ."), columns=("t", "id", "x"))
+        mapped = ElementMap("t", Document("map", "[] :p {x} ; :q <{id}> ; :of {$topic[1]} ."), columns=("t", "id", "x"))
     elif form is Format.JSON:
         mapped = ElementMap("at", Document("map", "<{^.id}> :v {v} ; :key {$key} ."), each="data[]")
     elif form is Format.TEXT:

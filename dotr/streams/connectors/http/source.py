@@ -467,6 +467,8 @@ def is_lines(content_type: str, form: Format, *, exact: bool = False) -> bool:
 
     >>> is_lines("application/json", Format.NDJSON), is_lines("application/x-ndjson", Format.JSON), is_lines("", Format.JSON)
     (True, True, False)
+    >>> is_lines("application/octet-stream", Format.TEXT, exact=True)
+    False
     >>> is_lines("text/plain", Format.NDJSON, exact=True)
     Traceback (most recent call last):
     ValueError: its content-type, text/plain, does not fit the format ndjson: send it as application/x-ndjson

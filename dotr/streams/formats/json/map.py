@@ -142,7 +142,9 @@ def compile_json_map(document: Document, parsed: ParsedMap) -> MakeObject:
         try:
             paths[column] = parse_path(column)
         except ValueError as error:
-            problems.append(cell_problem(document, column, "T107", str(error), "A path is written a.b, a[0] or a[]: docs/inputs.md."))
+            hint = "A path is written a.b, a[0] or a[]: docs/inputs.md."
+            hint = f'A member of that name is written {{"{column}"}}.' if column.startswith("$") else hint
+            problems.append(cell_problem(document, column, "T107", str(error), hint))
     if problems:
         raise Refused(problems)
     try:

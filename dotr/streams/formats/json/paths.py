@@ -67,6 +67,8 @@ def parse_path(text: str) -> JsonPath:
         elif name := _NAME.match(text, at):
             steps.append(name[0].rstrip())
             at = name.end()
+        elif text.startswith("$", at):
+            raise ValueError(f"{text[at:]} begins with $: write such a name in quotes, {json.dumps(text[at:].partition('.')[0])}")
         else:
             raise ValueError(f"a member's name is missing {f'after {text[:at]}' if at else 'at the start'}")
         while index := _INDEX.match(text, at):
