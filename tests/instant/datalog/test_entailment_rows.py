@@ -460,6 +460,28 @@ def test_scm_svf1() -> None:
     concludes("scm-svf1", f"{same} :C a owl:Class", ":R1 rdfs:subClassOf :R2 . :R2 rdfs:subClassOf :R1")
 
 
+@pytest.mark.parametrize(
+    "premises",
+    [
+        ":C a owl:Class",
+        ":C owl:equivalentClass :C",
+        ":C owl:intersectionOf (:D :C)",
+        ":C owl:unionOf (:C :D)",
+        ":C owl:someValuesFrom owl:Thing ; owl:onProperty :q",
+        ":C owl:allValuesFrom :D ; owl:onProperty :q . :D a owl:Class",
+        ":C owl:hasValue :v ; owl:onProperty :q . :q owl:equivalentProperty :q",
+        ":C owl:someValuesFrom :D ; owl:onProperty :q . :q a owl:ObjectProperty",
+        ":C owl:allValuesFrom :D ; owl:onProperty :q . :q a owl:DatatypeProperty",
+    ],
+)
+def test_class_is_its_own_subclass_for_other_rows(premises: str) -> None:
+    """`:C rdfs:subClassOf :C` is not shown, but what scm-svf1 concludes from it."""
+    same = ":R1 owl:someValuesFrom :C ; owl:onProperty :p . :R2 owl:someValuesFrom :C ; owl:onProperty :p ."
+    shown = set(whole(Entailment.OWL2RL).close(graph(f"{same} {premises}")).delta)
+    assert graph(":R1 rdfs:subClassOf :R2 . :R2 rdfs:subClassOf :R1") <= shown
+    assert not graph(":C rdfs:subClassOf :C") & shown
+
+
 def test_scm_svf2() -> None:
     restrictions = ":R1 owl:someValuesFrom :C ; owl:onProperty :p1 . :R2 owl:someValuesFrom :C ; owl:onProperty :p2 ."
     concludes("scm-svf2", f"{restrictions} :p1 rdfs:subPropertyOf :p2", ":R1 rdfs:subClassOf :R2")

@@ -40,6 +40,10 @@ INVERSES = {
         ":r owl:propertyChainAxiom ( :a :b [ owl:inverseOf :c ] ) . :x :a :y . :y :b :z . :w :c :z",
         ":x :r :w",
     ),
+    "an equal value before an inverse": (
+        ":r owl:propertyChainAxiom ( :a [ owl:inverseOf :b ] :c ) . :x :a 5.0 . :z :b 5 ; :c :w",
+        ":x :r :w",
+    ),
     "values inside a chain of four": (
         ":r owl:propertyChainAxiom ( :p [ owl:inverseOf :q ] :q [ owl:inverseOf :p ] ) . :x :p 5 . :y :q 5.0, 6 . :z :p 06",
         ":x :r :x, :z . :z :r :x, :z",
