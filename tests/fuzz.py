@@ -120,14 +120,14 @@ def _maps(data: bytes) -> None:
     from dotr.runtimes.pipeline.config import read_document
     from dotr.streams.formats.csv.map import check_columns, compile_map
     from dotr.streams.formats.map_terms import columns_of
-    from dotr.streams.formats.maps import column_of, is_origin, origin_cells, parsed_map
+    from dotr.streams.formats.maps import column_name, is_origin, origin_cells, parsed_map
     from dotr.streams.records import ElementMap, Format, InputFile
 
     file = InputFile("a", "", Format.CSV, prefixes=tuple(_PREFIXES.items()), map=ElementMap("t", read_document(_file("map", data))))
     header = ["t"]
     for cell in columns_of(parsed_map(file).template):
         with suppress(ValueError):
-            header += [] if is_origin(cell) or column_of(cell) in header else [column_of(cell)]
+            header += [] if is_origin(cell) or column_name(cell) in header else [column_name(cell)]
     check_columns(file, header)
     make = compile_map(file, header)
     for value in ("", "5", "a b", 'é"\\\n'):

@@ -146,11 +146,11 @@ def is_origin(cell: str) -> bool:
         return False
 
 
-def column_of(cell: str) -> str:
+def column_name(cell: str) -> str:
     """The column that a cell names. A name that begins with `$` or a quote is in quotes, as a JSON
     string; raises ValueError for another text that begins with a quote.
 
-    >>> column_of("speed"), column_of('"$number"')
+    >>> column_name("speed"), column_name('"$number"')
     ('speed', '$number')
     """
     if not cell.startswith('"'):
@@ -161,10 +161,10 @@ def column_of(cell: str) -> str:
         raise ValueError(f"{cell} is no JSON string") from None
 
 
-def cell_of(column: str) -> str:
-    """The cell that names a column; inverse of `column_of`.
+def written_name(column: str) -> str:
+    """The cell that names a column; inverse of `column_name`.
 
-    >>> cell_of("speed"), cell_of("$number"), cell_of('"x')
+    >>> written_name("speed"), written_name("$number"), written_name('"x')
     ('speed', '"$number"', '"\\\\"x"')
     """
     return json.dumps(column, ensure_ascii=False) if column[:1] in ("$", '"') else column

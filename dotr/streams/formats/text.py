@@ -23,6 +23,9 @@ from dotr.streams.lateness import EVERY_TIME, TimeFilter
 from dotr.streams.records import InputFile, Message, Position, Record, beginning, limit_reason
 from dotr.streams.times import ParseTime, time_parser
 
+_READABLE: Final = Record(0, 0, 0, None, None, b"")[6:]
+"""The further fields of a readable record."""
+
 _new: Final = tuple.__new__  # takes a third of the time of a constructor; called twice a record
 
 
@@ -120,7 +123,7 @@ class _ValueReader:
                 return Record(offset, end, line, None, None, raw, "it is blank", reason=Reason.EMPTY)
             why = str(error) if time is not None or self._time else f"its time: {error}"
             return Record(offset, end, line, None, None, raw, why, time)
-        return _new(Record, (offset, end, line, time, element, raw, "", None, Reason.UNREADABLE))
+        return _new(Record, (offset, end, line, time, element, raw, *_READABLE))
 
     def _time_beside(self, origin: Message, value: str) -> Micros:
         """The time outside of a value, in µs since 1970; raises ValueError with the reason, or where

@@ -21,7 +21,7 @@ from dotr.model.places import Span
 from dotr.model.templates import Blank, Template, leaves
 from dotr.model.terms import Triple
 from dotr.streams.formats.map_terms import MapTerms, cell_term, columns_of, comma_cell_term, text_term
-from dotr.streams.formats.maps import VALUE, cell_of, cell_problem, column_of, is_origin, parsed_map
+from dotr.streams.formats.maps import VALUE, cell_problem, column_name, is_origin, parsed_map, written_name
 from dotr.streams.records import InputFile
 from dotr.syntax.turtle.graphs import number_blanks
 
@@ -37,10 +37,10 @@ def check_columns(file: InputFile, header: Sequence[str], place: Span | None = N
     problems: list[Diagnostic] = []
     named = "columns" if file.map.columns else file.path or "the message"
     timed = [] if file.map.sent_time else [("time", file.map.time)]
-    known = [cell_of(column) for column in header]
+    known = [written_name(column) for column in header]
     for use, cell in dict.fromkeys([*timed, *(("map", cell) for cell in columns_of(parsed_map(file).template))]):
         try:
-            column = column_of(cell)
+            column = column_name(cell)
         except ValueError as error:
             problems.append(cell_problem(file.map.template, cell, "T107", str(error), 'A column x" is written {"x\\""}.'))
             continue
@@ -103,7 +103,7 @@ def _compiled(template: Template, header: tuple[str, ...], decimal: str) -> Make
     origins = [cell for cell in cells if is_origin(cell)]
     # The header ["t", "room"] and the cells room, $topic, $key have the places 1, 2, 3.
     at = {column: number for number, column in enumerate(header)}
-    position = {cell: len(header) + origins.index(cell) if cell in origins else at[column_of(cell)] for cell in cells}
+    position = {cell: len(header) + origins.index(cell) if cell in origins else at[column_name(cell)] for cell in cells}
     used = sorted(set(position.values()))
     blanks = list(dict.fromkeys(slot for slot in leaves(template) if isinstance(slot, Blank)))
 

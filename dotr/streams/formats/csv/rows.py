@@ -32,7 +32,7 @@ from dotr.model.terms import Triple
 from dotr.model.time import LAST_MICRO, Micros
 from dotr.streams.formats.csv.map import check_columns, compile_map
 from dotr.streams.formats.lines import BOM, DAMAGED, LINE_END, STANDARD_INPUT, bounded_lines, damage, damaged, open_lines
-from dotr.streams.formats.maps import RecordNumbers, column_of, origin_cells, origin_of, origin_value
+from dotr.streams.formats.maps import RecordNumbers, column_name, origin_cells, origin_of, origin_value
 from dotr.streams.lateness import EVERY_TIME, TimeFilter
 from dotr.streams.records import START, InputFile, Message, Position, Record, beginning, limit_reason
 from dotr.streams.times import ParseTime, time_parser
@@ -275,7 +275,7 @@ class _RowReader:
         self._limit = spec.record
         self._delimiter = spec.map.delimiter
         self._header = header
-        self.time_at = header.index(column_of(spec.map.time)) if spec.map.sent_time is None else 0
+        self.time_at = header.index(column_name(spec.map.time)) if spec.map.sent_time is None else 0
         self._encoding = spec.map.encoding
         self._encoding_name = _encoding_name(spec)
         self.parse_time: ParseTime = time_parser(spec.map.time_format, spec.map.time_zone) if sent is None else lambda cell, unit: sent
