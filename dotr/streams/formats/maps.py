@@ -230,7 +230,7 @@ def check_origins(file: InputFile, transport: str, place: Span | None) -> None:
     for cell in dict.fromkeys([*origin_cells(file), *timed]):
         having = _ORIGINS[origin_cell(cell).name]
         code, hint = "T107", f"A column or member of that name is written in quotes: {{{json.dumps(cell)}}}."
-        if cell == ITEM and not file.map.each:
+        if cell == ITEM and not (file.map.each and file.format is Format.JSON):
             message = f"{cell} is the number of an item of `each`, which the input does not have"
         elif transport in having:
             continue

@@ -99,7 +99,8 @@ def records(lines: BinaryIO, spec: InputFile, position: Position, elements: bool
         if position.offset < first.offset:
             lines.read(first.offset - position.offset)
             position = first
-    rows = _rows(lines, spec, header, position, elements, None, time_filter, origin_of(spec), numbers)
+    origins = origin_cells(spec) if elements else ()
+    rows = _rows(lines, spec, header, position, elements, None, time_filter, origins, origin_of(spec) if origins else None, numbers)
     return rows if numbers is None else numbers.counted(rows)
 
 
@@ -116,18 +117,19 @@ def _rows(
     elements: bool,
     sent: Micros | None = None,
     time_filter: TimeFilter = EVERY_TIME,
+    origins: Sequence[str] = (),
     origin: Message | None = None,
     numbers: RecordNumbers | None = None,
 ) -> Iterator[Record]:
     """Records of rows under a header; without a column of times, `sent` (µs) is the time of all.
 
-    `origin`: that of the rows; `numbers`: the count of the rows before, where the map has their
-    numbers.
+    `origins`: the cells of the map that are of the rows' `origin`; `numbers`: the count of the rows
+    before, where the map has their numbers.
     """
     assert spec.map is not None
     rows = _RowReader(lines, spec, header, elements, sent)
-    if elements and (origins := origin_cells(spec)):
-        to_triples, known = rows.to_triples, origin or Message(b"", 0)
+    if origins and origin is not None:
+        to_triples, known = rows.to_triples, origin
 
         def with_origin(cells: Sequence[str | None]) -> tuple[tuple[Triple, ...], int]:
             row = known if numbers is None else known._replace(place=numbers.last + 1)
@@ -225,7 +227,7 @@ def row_decoder(spec: InputFile, time_filter: TimeFilter = EVERY_TIME) -> Callab
         lines, position, header, place = io.BytesIO(message.body), START, list(declared), message.place
         if not declared:
             header, position = _header(spec, lines)
-        records = list(_rows(lines, spec, header, position, elements, sent, time_filter, message))
+        records = list(_rows(lines, spec, header, position, elements, sent, time_filter, origins, message))
         for record in records or [Record(0, 0, 0, None, None, message.body, "it has no row")]:
             yield record._replace(offset=place, end=place + 1, line=place)
 
