@@ -72,7 +72,7 @@ class Program(CompiledProgram):
         entailment: str | Entailment = Entailment.NONE,
         axiomatic: bool = False,
         prefixes: Mapping[str, str] | None = None,
-        unit: str | Unit = Unit.SECOND,
+        unit: str | Unit | None = None,
         inconsistent: str | Inconsistent = Inconsistent.REPORT,
         limits: Limits = LIMITS,
         origin: int | str = 0,
@@ -90,7 +90,7 @@ class Program(CompiledProgram):
             prefixes: a mapping of prefixes without colon to namespace IRIs, for graphs given as
                 text and for files that declare no prefixes.
             unit: unit of integer times: `"us"`, `"ms"`, `"s"`, `"min"`, `"h"` or `"d"`, or the
-                member of `Unit`.
+                member of `Unit`; None: seconds, and no warning supposes that times are integers.
             inconsistent: `"report"`, or `"reject"`: an instant that contradicts itself or the
                 background makes no events.
             limits: bounds on the work of one instant (`dotr.Limits`).
@@ -115,7 +115,7 @@ class Program(CompiledProgram):
         """
         entailment = _member("entailment", entailment, Entailment, _ENTAILMENTS)
         inconsistent = _member("inconsistent", inconsistent, Inconsistent, _INCONSISTENT)
-        unit = _member("unit", unit, Unit, UNITS)
+        counted = Unit.SECOND if unit is None else _member("unit", unit, Unit, UNITS)
         _check_limits(limits)
         problems: list[Diagnostic] = []
         spec = ProgramSpec(
@@ -125,10 +125,11 @@ class Program(CompiledProgram):
             entailment,
             axiomatic,
             dict(prefixes or {}),
-            unit,
+            counted,
             inconsistent,
             limits,
-            origin=_origin(origin, unit),
+            origin=_origin(origin, counted),
+            unit_given=unit is not None,
         )
         if problems:
             raise Refused(problems)

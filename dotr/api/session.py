@@ -6,11 +6,13 @@ import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from decimal import Decimal
+from math import isinf, isnan
 from types import TracebackType
 from typing import Final, TypeAlias
 
-from dotr.api.answers import Answer, term_of
 from dotr.api.events import EPOCH, MICROSECOND, Event, Events, utc
+from dotr.api.html import preformatted
 from dotr.engine.driver import Engine
 from dotr.engine.program import CompiledProgram
 from dotr.engine.replay import ElementPlace, InputProgress, RejectedElement, Replay, ReplayedInstant
@@ -23,7 +25,7 @@ from dotr.evaluation.expressions.values.times import format_time
 from dotr.evaluation.limits import LIMITS
 from dotr.instant.datalog.closure.inconsistencies import NO_INCONSISTENCIES, Inconsistency
 from dotr.model.stream import FedGraph, Firing, Reason, fed_stream, misspelt_stream, stream_name
-from dotr.model.terms import Triple
+from dotr.model.terms import XSD, Prefixes, Term, Triple
 from dotr.model.time import LAST_MICRO, Clock, Micros
 from dotr.streams.formats.writing import ntriples
 from dotr.syntax.rendering import near_streams, stream_text
@@ -34,6 +36,30 @@ _LOG: Final = logging.getLogger("dotr")
 
 GivenGraph: TypeAlias = str | Iterable[Iterable[object]]
 """A graph as Turtle text, or as triples of terms."""
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Answer:
+    """The answer of `Session.why` or `Session.why_not`. `str`, `repr` and notebooks show its text.
+
+    Attributes:
+        text: the output of `dotr why` or `dotr why-not`, lines without the last line end.
+        data: the same as plain data (dictionaries, lists, texts, numbers): that of `--format json`.
+
+    >>> Answer("Leak: 1 anchor, 0 after Hot", {"fired": False})
+    Leak: 1 anchor, 0 after Hot
+    """
+
+    text: str
+    data: Mapping[str, object]
+
+    def __str__(self) -> str:
+        return self.text
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        return preformatted(self.text)
 
 
 class SessionError(DotrError, ValueError):
@@ -317,7 +343,7 @@ class Session:
         session._engine = Engine(continued.program, Clock(program.spec.unit, found.dated))
         session._engine.restore(continued.states, found.last)
         for verdict in continued.change.verdicts:
-            if verdict.fate is not StateFate.KEPT:
+            if verdict.fate is not StateFate.KEPT or verdict.why:
                 _LOG.log(logging.INFO if verdict.is_new else logging.WARNING, "%s", verdict)
         if continued.knowledge_warning is not None:
             _LOG.warning("%s", continued.knowledge_warning)
@@ -418,6 +444,48 @@ class Session:
                 self._warned.add((fallback.kind, fallback.place))
                 _LOG.warning("%s", fallback)
         return events
+
+
+def term_of(value: object, prefixes: Prefixes) -> Term:
+    """The RDF term of a Python value; raises `ValueError` if there is none.
+
+    A `str` is parsed as a term in Turtle with the prefixes, unless it is an `IRI`. A `bool`, number
+    or `datetime` is a literal. Terms of pyoxigraph and rdflib are converted.
+
+    >>> from dotr import IRI
+    >>> term_of(IRI("http://e/lab"), {}), term_of(":lab", {"": "http://e/"})
+    ('<http://e/lab>', '<http://e/lab>')
+    >>> [term_of(value, {}).partition("^^")[0] for value in (True, 7, Decimal("1.50"), 2.5, float("-inf"), '"warm"@en')]
+    ['"true"', '"7"', '"1.50"', '"2.5"', '"-INF"', '"warm"@en']
+    >>> term_of("lab", {})
+    Traceback (most recent call last):
+    ValueError: 'lab' is no term in Turtle: write :name, or '"lab"' for a text
+    """
+    match value:
+        case bool():
+            return f'"{str(value).lower()}"^^<{XSD}boolean>'
+        case int():
+            return f'"{value}"^^<{XSD}integer>'
+        case Decimal():
+            return f'"{value:f}"^^<{XSD}decimal>'
+        case float():
+            text = "NaN" if isnan(value) else f"{'-' if value < 0 else ''}INF" if isinf(value) else repr(value)
+            return f'"{text}"^^<{XSD}double>'
+        case datetime():
+            return f'"{value.isoformat()}"^^<{XSD}dateTime>'
+        case _:
+            return _parsed(value, prefixes)
+
+
+def _parsed(value: object, prefixes: Prefixes) -> Term:
+    text = _written(value)
+    try:
+        triples = read_graph(f"<urn:x> <urn:x> {text}\n.", prefixes, LIMITS.nesting)
+    except (Misread, ValueError):
+        triples = ()
+    if len(triples) != 1 or triples[0][:2] != ("<urn:x>", "<urn:x>"):
+        raise ValueError(f"{text!r} is no term in Turtle: write :name, or '\"{text}\"' for a text")
+    return triples[0][2]
 
 
 def _datetime_micros(time: datetime) -> Micros:

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 from dotr.commands.common import Commands, PrintMessage, add_config, count_noun, not_negative, positive, print_json, print_notices
 from dotr.errors.diagnostics import Diagnostic, Refused, refuse
 from dotr.errors.terminal import print_stderr
-from dotr.evaluation.expressions.kinds import is_of_form, with_form_of_times
 
 if TYPE_CHECKING:
     from dotr.runtimes.monitoring.progress import LatestFigures
@@ -42,6 +41,7 @@ def add_parser(commands: Commands) -> None:
 
 def execute(options: argparse.Namespace) -> int:
     """Run a pipeline; returns the exit code."""
+    from dotr.languages.programs import warnings_with_form
     from dotr.runtimes.monitoring.progress import LatestFigures
     from dotr.runtimes.monitoring.totals import RunFailed
     from dotr.runtimes.pipeline.build import build
@@ -71,8 +71,9 @@ def execute(options: argparse.Namespace) -> int:
             figures.steps = {
                 rule.name: step_names(rule.clauses, has_condition=rule.condition is not None) for rule in pipeline.program.rules.rules
             }
-            of_times = with_form_of_times(pipeline.program.warnings, None if pipeline.clock_pending else pipeline.clock.dated)
-            certain = [] if pipeline.clock_pending else [each for each in of_times if is_of_form(each)]
+            dated = None if pipeline.clock_pending else pipeline.clock.dated
+            of_times = warnings_with_form(pipeline.program.spec, pipeline.program.warnings, dated)
+            certain = [each for each in of_times if dated is not None and each.dated is not None]
             certain = [each for each in certain if each.code not in config.settings.report.accept]
             print_notices([*pipeline.program.notices, *pipeline.notices, *certain], print_message)
             shows = any(section.format in SHOW_ATTRIBUTES for section in config.settings.output)

@@ -32,6 +32,7 @@ class Diagnostic:
     - `message`: the problem in a few words.
     - `span`: its place in a file, or None.
     - `hint`: a correction to write instead; may be empty.
+    - `dated`: it holds only where times are date-times (True), or integers (False); None: in both.
     """
 
     code: str
@@ -39,6 +40,7 @@ class Diagnostic:
     span: Span | None = None
     hint: str = ""
     severity: Severity = Severity.ERROR
+    dated: bool | None = None
 
     def __str__(self) -> str:
         r"""Return the text for users.

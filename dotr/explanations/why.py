@@ -8,10 +8,10 @@ Cost: up to two runs in one process up to the event, and the closures of the ins
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from time import process_time
-from typing import Final
+from typing import Final, assert_never
 
 from dotr.engine.driver import Engine
 from dotr.engine.program import CompiledProgram
@@ -22,11 +22,12 @@ from dotr.explanations.evidence.background_origins import BackgroundOrigins, clo
 from dotr.explanations.evidence.evaluations import truth_in
 from dotr.explanations.evidence.event_reasons import EventReasons, ProofsByTime
 from dotr.explanations.evidence.proofs import ProofBuilder, TripleProof
-from dotr.explanations.evidence.reasons import UnitReason, proofs_of
-from dotr.explanations.replay.firings import AnyFiring, FiringRecorder, NamedFiring
+from dotr.explanations.evidence.reasons import FactReason, FiringReason, SourceReason, UnitReason, proofs_of
+from dotr.explanations.replay.firings import AnyFiring, FiringRecorder, NamedFiring, UnitFiring
+from dotr.explanations.text.firing_text import FiringWriter
 from dotr.explanations.text.reason_text import ReasonWriter, background_triples, replace_background
-from dotr.explanations.text.tree import WhyTree
-from dotr.explanations.text.unit_text import UnitWriter
+from dotr.explanations.text.tree import WhyTree, counted
+from dotr.explanations.text.unit_event_writer import UnitEventWriter, WriterContext
 from dotr.explanations.unit import explained_unit
 from dotr.instant.datalog.background.knowledge import without_collection
 from dotr.model.algebra import Call, Const, Var
@@ -371,3 +372,63 @@ class UnitReasons:
             return self.of(firing)
         finally:
             self._nested -= 1
+
+
+# Text of the events of a program's units, of any language: each language has one writer.
+
+
+class UnitWriter:
+    """Writer of the events of units as trees.
+
+    Args:
+        replay: the replay, for the form of times and the places of rules.
+        reasons: the writer of facts and triples.
+        places: the places of the elements at a time in µs since 1970.
+    """
+
+    def __init__(self, replay: Replay, reasons: ReasonWriter, places: Callable[[Micros], Sequence[ElementPlace]]) -> None:
+        self._replay = replay
+        self._reasons = reasons
+        self._firings = FiringWriter(replay, reasons, places, self._tree)
+        self._context = WriterContext(replay, reasons, self._tree, self.headline)
+
+    def tree(self, reason: UnitReason) -> WhyTree:
+        """The reasons of an event."""
+        self._name_blanks(reason)
+        return self._tree(reason)
+
+    def headline(self, firing: AnyFiring) -> str:
+        """An event in one line: its label, time, name and attributes."""
+        match firing:
+            case NamedFiring():
+                return self._firings.headline(firing)
+            case UnitFiring():
+                return self._headline(firing)
+            case _:
+                assert_never(firing)
+
+    def _headline(self, firing: UnitFiring) -> str:
+        end = format_time(firing.time, self._replay.clock)
+        name = f", {firing.names[0][1:-1]}" if firing.names else ""
+        graph = "" if firing.graph is None else counted(len(firing.graph), "triple")
+        text = ": ".join(filter(None, [f"{firing.label} at {end}{name}", self._reasons.attributes(firing.attributes) or graph]))
+        if firing.start is None or firing.start == firing.time:
+            return text
+        return f"{text}; from {format_time(firing.start, self._replay.clock)} to {end}"
+
+    def _tree(self, reason: UnitReason) -> WhyTree:
+        return self._firings.tree(reason) if isinstance(reason, FiringReason) else self._writer(reason).tree(reason)
+
+    def _writer(self, reason: UnitReason) -> UnitEventWriter:
+        assert isinstance(reason.firing, UnitFiring)
+        return explained_unit(reason.firing.unit).writer(self._context)
+
+    def _name_blanks(self, reason: SourceReason) -> None:
+        """Name blank nodes after the variables of the queries, in the order of the tree."""
+        if isinstance(reason, FactReason):
+            self._reasons.name_blanks(reason.evidence)
+            return
+        if not isinstance(reason, FiringReason):
+            self._writer(reason).name_blanks(reason)
+        for each in reason.below():
+            self._name_blanks(each)

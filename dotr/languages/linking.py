@@ -11,19 +11,25 @@ the caller feeds.
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from types import MappingProxyType
 from typing import NamedTuple
 
 from dotr.errors.diagnostics import CheckedFiles, Diagnostic, Severity, did_you_mean
+from dotr.evaluation.expressions.kinds import time_misuses
 from dotr.languages.codes import RuleCode, UnitCode
+from dotr.model.algebra import Expression, Var
 from dotr.model.places import Span
 from dotr.model.rules import EventSource, FactSource, Rule, SharedQuery, facts_of
 from dotr.model.stream import InputStream
 from dotr.model.terms import Label, Prefixes, Variable
+from dotr.model.time import Forms
+from dotr.model.traverse import subexpressions
 from dotr.model.units import FedGraphs, GraphStream, MadeGraphs, UnitEvents
-from dotr.syntax.scan import RESERVED
+from dotr.syntax.scan import RESERVED, compared_variable
 from dotr.temporal.layout.units import StreamUnit, refused_cycles
 
 
@@ -211,3 +217,18 @@ def _cycles(rules: Sequence[Rule], units: Sequence[StreamUnit], barred: Mapping[
         if cycle.now:
             hint = "Each reads what the other makes at the same moment. Let one of them read what was before, as the left operand of SEQ."
         yield Diagnostic(UnitCode.CYCLE_OF_UNITS, f"a cycle: {way}", cycle.span, hint)
+
+
+def misuse_warnings(
+    expressions: Iterable[Expression], forms: Forms, code: str, span: Span, calls: Mapping[Variable, str] = MappingProxyType({})
+) -> Iterator[Diagnostic]:
+    """Warnings of times that a unit's expressions use as numbers.
+
+    - `span`: the text with the expressions.
+    - `calls`: of hidden variables the pattern of their text.
+    """
+    for misuse in (found for each in expressions for found in time_misuses(each, forms, {}, {})):
+        name = next(each.name for each in subexpressions(misuse.operand) if isinstance(each, Var) and each.name in forms)
+        at = re.search(calls[name], span.text) if name in calls else None
+        place = Span(span.document, span.start + at.start(), span.start + at.end()) if at else compared_variable(span, name, "=<>!+-*/")
+        yield misuse.warning(code, place)

@@ -104,6 +104,23 @@ def _compile_program(spec: ProgramSpec, keeping: CachePolicy | StoreFile | None)
     return replace(program, warnings=warnings, silenced=(*silenced, *further_silenced))
 
 
+def warnings_with_form(spec: ProgramSpec, warnings: Iterable[Diagnostic], dated: bool | None) -> list[Diagnostic]:
+    """The warnings of a program for times that are date-times (`dated`) or not (None: unknown).
+
+    A unit of integer times in the configuration leaves out those about date-times. Where the times
+    are date-times nevertheless, the rules are read again, and say them.
+    """
+    hidden: list[Diagnostic] = []
+    if dated and spec.unit_given:
+        from dotr.languages.allowances import allowances, without_allowed
+        from dotr.syntax.sparql import unit_of_times
+
+        with unit_of_times(spec.unit):
+            _, _, found = _read_rules_and_units(replace(spec, unit_given=False))
+        hidden, _ = without_allowed([each for each in found if each.dated], [each for text in spec.rules for each in allowances(text)])
+    return with_form_of_times([*warnings, *hidden], dated)
+
+
 def fingerprint(spec: ProgramSpec) -> str:
     """A digest of 32 hexadecimal digits over the texts of the program and the bytes of its
     graphs, not over their paths.

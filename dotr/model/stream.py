@@ -105,7 +105,8 @@ class Reason(Enum):
     a message without bytes, a blank text, or a statement of the default graph where times are
     inside of named graphs, which is counted and left out, and never written as a dead letter. LOST:
     a broker dropped it unread. GAP: a unit would have acted too often between two instants. AHEAD:
-    its time is too long after the timestamp of its message.
+    its time is too long after the timestamp of its message. CHANGED: no element: a file has other
+    bytes than when it was opened.
     """
 
     LATE = "late"
@@ -119,6 +120,7 @@ class Reason(Enum):
     LOST = "lost"
     GAP = "gap"
     AHEAD = "ahead"
+    CHANGED = "changed"
 
 
 class DeadLetter(NamedTuple):

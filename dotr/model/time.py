@@ -8,10 +8,28 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
-from typing import Final, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 Micros: TypeAlias = int
 """A time in µs since 1970, or a length of time in µs."""
+
+
+class TimeForm(NamedTuple):
+    """Form of a value in either form of times, integers and date-times: a time, or a length between
+    two times.
+
+    - `is_length`: a length, which is a number or a duration.
+    - `remedy`: of a length its text in seconds, of a time its label; empty if there is none.
+    - `is_duration`: a length that is a duration in both forms, as `getDURATION()`.
+    """
+
+    is_length: bool
+    remedy: str = ""
+    is_duration: bool = False
+
+
+Forms: TypeAlias = Mapping[str, TimeForm]
+"""The forms of variables, or of the attributes of events; those without one are neither."""
 
 
 class Unit(Enum):

@@ -11,6 +11,7 @@ from typing import TypeAlias
 from dotr.model.places import Span
 from dotr.model.rules import EventSource, FactSource
 from dotr.model.terms import Label, Term, Variable
+from dotr.model.time import TimeForm
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +23,7 @@ class UnitEvents:
     - `has_graphs`: each event has a graph, so the label is a stream of graphs.
     - `certain`: attributes that every event has, sorted. Those of rules and `.epsparql` units
       depend on the units that they read, and are computed later.
+    - `forms`: of attributes that are times, or lengths between two.
     """
 
     label: Label
@@ -29,6 +31,7 @@ class UnitEvents:
     span: Span
     has_graphs: bool = False
     certain: tuple[Variable, ...] = ()
+    forms: tuple[tuple[Variable, TimeForm], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ from dotr.model.places import Document
 from dotr.model.stream import DeadLetter, Element, InputElement, Reason
 from dotr.model.templates import ParsedMap
 from dotr.model.time import Micros, Unit
+from dotr.streams.merge.file_marks import FileMark, FoundFile
 from dotr.streams.times import zoneless
 
 
@@ -27,6 +28,7 @@ class Format(Enum):
     CSV = "csv"
     JSON = "json"
     TEXT = "text"
+    PARQUET = "parquet"
     TURTLE = "turtle"
     NTRIPLES = "ntriples"
     JSONLD = "jsonld"
@@ -99,7 +101,7 @@ class Message(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ElementMap:
-    """Mapping of CSV rows or JSON objects to elements.
+    """Mapping of rows of CSV or Parquet, or of JSON objects, to elements.
 
     - `time`: the column, or the path in the object, of the time.
     - `template`: makes the graph. It is a document, so messages can refer to its lines.
@@ -213,6 +215,9 @@ class InputFile:
     - `ahead`: the greatest distance (µs) of an element's time behind the timestamp of its message;
       None: any.
     - `apart`: elements of one time are set one microsecond apart, in their order.
+    - `mark`: the file as of its first opening, of which no further bytes are read; None: as of each
+      opening. It is not in the JSON.
+    - `change`: the file is not read: this sentence on a change of it is its one record.
     """
 
     input: str
@@ -229,6 +234,27 @@ class InputFile:
     framed: bool = False
     ahead: Micros | None = None
     apart: bool = False
+    mark: FileMark | None = field(default=None, compare=False)
+    change: str = ""
+
+    @property
+    def size(self) -> int | None:
+        """The number of bytes that are read; None: all."""
+        return None if self.mark is None else self.mark.offset
+
+    def found(self, file: FoundFile) -> InputFile:
+        """Another file with these settings."""
+        return replace(self, path=file.path, mark=file.mark, change=file.change)
+
+    @property
+    def record_of_change(self) -> Record:
+        """The one record of a change."""
+        return Record(0, 0, 1, None, None, b"", self.change, reason=Reason.CHANGED)
+
+    @property
+    def dead_letter_of_change(self) -> DeadLetter:
+        """The dead letter of a change."""
+        return self.record_of_change.dead_letter(self)
 
     def to_json(self) -> str:
         """Specification as JSON, for another process. Limits at their defaults are omitted, as in
@@ -321,7 +347,8 @@ class Record(NamedTuple):
     - `element`: None in an unreadable record, in a scan, and outside of a filter of times.
     - `raw`: the bytes; only the beginning where they exceed the limit.
     - `why`: the error of an unreadable record, and `stamp` its time, if that is readable.
-    - `reason`: the kind of that error: UNREADABLE, LIMIT, EMPTY, LOST or AHEAD.
+    - `reason`: the kind of that error: UNREADABLE, LIMIT, EMPTY, LOST,
+      AHEAD or CHANGED.
     """
 
     offset: int

@@ -98,6 +98,40 @@ def test_restored_session_of_datetimes_continues_with_datetimes(tmp_path: Path) 
     assert event.values["by"] == 1
 
 
+SLOW = """rule Slow define Slow = [ [] :room ?room ; :after ?after ] from Reading as Now delayed by 1 s
+and last Reading as Before [ FILTER(?room = Now.?room && elapsed(Before, Now) >= 1.5) ] within 20 s from Now
+with Slow.?room = Now.?room, Slow.?after = elapsed(Before, Now)
+"""
+LONG = """rule Long define Long = [ [] :n ?n ] from Slow and ?n = sum(S.?after) of Slow as S within 30 s from Slow
+if elapsed(Slow, Slow) = 0 && ?n > 6 with Long.?n = ?n
+"""
+
+
+@pytest.mark.parametrize("cut", [2, 5, 7])
+@pytest.mark.parametrize("unit", ["s", "ms", "date-times"])
+def test_elapsed_continues_in_every_form_of_times(tmp_path: Path, unit: str, cut: int) -> None:
+    start = datetime(2024, 2, 29, 12, tzinfo=UTC)
+
+    def at(time: int) -> int | datetime:
+        return start + timedelta(seconds=time) if unit == "date-times" else 1000 * time if unit == "ms" else time
+
+    def advanced(session: Session, stream: Sequence[tuple[int, str, int]]) -> list[Event]:
+        return [event for time, room, value in stream for event in session.advance(at(time), reading(room, value))]
+
+    made = program(tmp_path, SLOW, LONG, unit="ms" if unit == "ms" else "s")
+    whole, first = made.session(), made.session()
+    expected = [*advanced(whole, STREAM), *whole.finish()]
+    before, saved = advanced(first, STREAM[:cut]), first.save()
+    again = made.restore(saved)
+    assert before + advanced(again, STREAM[cut:]) + again.finish() == expected
+    slow = [event for event in expected if event.rule == "Slow"]
+    assert [float(event.values["after"]) for event in slow] == [2, 6, 6, 6, 5, 12]
+    assert [float(event.values["n"]) for event in expected if event.rule == "Long"] == [8, 14, 20, 25]
+    if unit == "date-times":  # which count in no unit
+        other = program(tmp_path, SLOW, LONG, unit="ms").restore(saved)
+        assert before + advanced(other, STREAM[cut:]) + other.finish() == expected
+
+
 def test_unused_session_is_saved_as_one(tmp_path: Path) -> None:
     saved = program(tmp_path, RISE).session().save()
     restored = program(tmp_path, QUIET, unit="min").restore(saved)

@@ -194,7 +194,7 @@ def test_wrong_rules_are_refused(project: Project) -> None:
         (NDJSON.replace("ndjson, p", "csv, p"), "c.yaml:5:5: C202 a csv input needs map\n"),
         (
             NDJSON.replace(" }", ", time: t }"),
-            "c.yaml:5:48: C204 time belongs to csv, json, text, turtle, ntriples, jsonld, trig and nquads, not to nd",
+            "c.yaml:5:48: C204 time belongs to csv, json, text, parquet, turtle, ntriples, jsonld, trig and nquads, not to nd",
         ),
         (CSV.replace("{x}", "{y}"), "I103 a.csv has no column y, which map names\n"),
         (CSV.replace("time: t", "time: u"), "I103 a.csv has no column u, which time names\n"),
@@ -218,7 +218,7 @@ def test_wrong_input_is_refused(project: Project, entry: str, reported: str) -> 
 @pytest.mark.parametrize(
     ("header", "reported"),
     [
-        ("", "I102 a.csv has no header\n"),
+        ("\n", "I102 a.csv has no header\n"),
         ("t,t,x\n", "I104 a.csv has two columns t\n"),
         (b"t,\xe5\n", "I102 the header of a.csv is not UTF-8 (byte 2)\n"),
     ],

@@ -12,6 +12,8 @@ import pytest
 
 from dotr import Program
 from dotr.commands import main
+from dotr.explanations.replay.firings import FiringRecorder
+from dotr.model.time import Clock, Unit
 from tests.support.paths import ROOT
 
 BLOCK = re.compile(r"^\$ dotr (.*?)\n(.*?)(?=^\$ dotr |\Z)", re.MULTILINE | re.DOTALL)
@@ -57,3 +59,24 @@ def test_sessions_explain_queries() -> None:
     assert session.why_not("Misspelt").data["fired"] is False
     assert session.why_not("Hot", at=2, where={"sensor": ":s1"}).data["fired"] is True
     assert session.why_not("Hot", at=2, where={"sensor": ":s2"}).text.splitlines()[1] == "  at 2: it has solutions, none with sensor = :s2"
+
+
+SUMS = """PREFIX : <http://example.org/>
+REGISTER STREAM Sum AS CONSTRUCT { ?x :sum ?n } WHERE { ?x :sum ?m } SEQ { ?x :v ?v BIND(?v AS ?n) } WITHIN 3 s
+REGISTER STREAM Begin AS CONSTRUCT { ?x :sum 0 } WHERE { ?x :begin ?y }
+"""
+
+
+def test_recursive_units_are_recorded_within_their_bounds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The start of an event is that of its oldest part, so nothing older than WITHIN explains it."""
+    monkeypatch.setattr("dotr.explanations.replay.firings._MOST_EVENTS", 50)
+    (tmp_path / "sums.epsparql").write_text(SUMS, encoding="utf-8")
+    session = Program.load(tmp_path / "sums.epsparql", prefixes=PREFIXES).session(record=True)
+    for time in range(1, 1105):
+        events = session.advance(time, f":a :v {time} ." if time % 10 != 1 else ":a :begin 1 .")
+    assert session._record is not None  # the program's memory of its graphs
+    recorder = FiringRecorder.of(session._record.replay(session._program, Clock(Unit.SECOND, False)), ["Sum"])
+    assert recorder.horizon == 3_000_000
+    assert [len(firings) for firings in recorder.run()][-1] == len(events) == 4
+    assert len(recorder.firings["Sum"]) < 100
+    assert "Begin at 1101" in session.why(events[0]).text

@@ -9,6 +9,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
+import pyarrow as pa
+from pyarrow import parquet
+
 from dotr.model.places import Document
 from dotr.model.stream import Reason
 from dotr.model.time import Micros, Unit
@@ -33,7 +36,7 @@ def text_of(form: Format, kind: str, time: int, number: int) -> str:
             return f'{time},urn:x:{number},"{number}'
         case Format.CSV:
             return f"{'soon' if kind == TIMELESS else time},{name},{number}"
-        case Format.JSON:
+        case Format.JSON | Format.PARQUET:
             return json.dumps({"id": name, "v": number} | ({} if kind == TIMELESS else {"t": time}))
         case Format.NQUADS:
             at = (
@@ -62,13 +65,16 @@ def written(
     path = folder / f"{number}.txt"
     head = {Format.CSV: ["t,id,v"], Format.TRIG: ["@prefix : <http://e/> . @prefix prov: <http://www.w3.org/ns/prov#> ."]}.get(form, [])
     lines = [*head, *(text_of(form, kind, time, number) for number, (kind, time) in enumerate(records))]
-    if members:
+    if form is Format.PARQUET:
+        kinds = pa.schema([("t", pa.int64()), ("id", pa.string()), ("v", pa.int64())])
+        parquet.write_table(pa.Table.from_pylist([json.loads(line) for line in lines], kinds), path, row_group_size=3)
+    elif members:
         share = -(-len(lines) // members)
         parts = ["".join(f"{line}\n" for line in lines[at : at + share]) for at in range(0, len(lines), share)]
         path.write_bytes(b"".join(gzip.compress(part.encode()) for part in parts))
     else:
         path.write_text("".join(f"{line}\n" for line in lines))
-    mapped = MAP if form in (Format.CSV, Format.JSON) else None
+    mapped = MAP if form in (Format.CSV, Format.JSON, Format.PARQUET) else None
     name = f"in{number}"
     file = InputFile(name, str(path), form, delay=0 if single else delay, prefixes=(("", "http://e/"),), map=mapped, single=single)
     return replace(file, delay=0, single=False, apart=True, unit=Unit.MICROSECOND) if apart else file

@@ -42,6 +42,7 @@ from dotr.runtimes.spark.exchange.rows import BucketSize, RowKind
 from dotr.runtimes.spark.exchange.task import InputRange, Task
 from dotr.streams.formats import segments
 from dotr.streams.merge import journal
+from dotr.streams.merge.file_marks import FoundFile
 from dotr.streams.records import ElementMap, Format, InputFile
 from dotr.temporal.layout.keys import bucket, bucket_of_values
 from dotr.temporal.matching.state import StateSnapshot
@@ -98,7 +99,7 @@ def _checkpoint(layout: CheckpointLayout) -> str:
 
 def _journal() -> dict[str, str]:
     with tempfile.TemporaryDirectory() as folder:
-        journal.Journal(Path(folder), {}).add("in", ["a", "b"])
+        journal.Journal(Path(folder), {}).add("in", [FoundFile("a"), FoundFile("b")])
         return {path.name: path.read_text() for path in Path(folder).iterdir()}
 
 
@@ -172,7 +173,10 @@ def kept() -> dict[str, object]:
 
 def sent() -> dict[str, object]:
     """Written forms passed between processes of a run, by kind."""
-    stretches = (InputRange(0, 10, 2, 1, 90, 80), InputRange(1, 10, 2, 1, 90, 80, 3, 4, 4, ("c", "d"), (Floor(3, 50, 7),)))
+    stretches = (
+        InputRange(0, 10, 2, 1, 90, 80),
+        InputRange(1, 10, 2, 1, 90, 80, 3, 4, 4, (FoundFile("c"), FoundFile("d")), (Floor(3, 50, 7),)),
+    )
     growing = '["*", 1, null, true]'
     return {
         "specification": [SMALL.to_json(), replace(FULL, graphs=("a.ttl",)).to_json()],

@@ -136,7 +136,7 @@ class _CheckedInput:
 
     def _counted(self, number: int) -> str:
         """A number of records, with the noun."""
-        return f"{number:,} {'row' if self.section.format == 'csv' else 'record'}{'' if number == 1 else 's'}"
+        return f"{number:,} {'row' if self.section.format in ('csv', 'parquet') else 'record'}{'' if number == 1 else 's'}"
 
     @property
     def _lateness(self) -> str:
@@ -197,7 +197,7 @@ class _CheckedInput:
         zoned, zoneless = self.sample.zoned, self.sample.zoneless
         if not zoneless.count:
             return
-        if self.section.format in ("csv", "json", "text"):
+        if self.section.format in ("csv", "json", "text", "parquet"):
             hint = "Name their zone, as in time_zone: Europe/Berlin or time_zone: UTC; without it they are read as UTC."
         else:
             hint = "They are read as UTC; write the zone into the times, as in 2024-03-01T07:00:00Z or …+01:00."
@@ -251,7 +251,7 @@ class _CheckedInput:
         if self.section.format in ("csv", "text"):
             cell = "{column}" if self.section.format == "csv" else "{$value}"
             return self._warning("I108", message, f"Write its cell in the map without quotes, as in {cell}; {cast}", "map")
-        if self.section.format == "json":
+        if self.section.format in ("json", "parquet"):
             return self._warning("I108", message, f'Write its cell in the map with a type, as in "{{path}}"^^xsd:decimal; {cast}', "map")
         return self._warning("I108", message, f"Write it without quotes in the data; {cast}")
 

@@ -26,12 +26,11 @@ from dotr.engine.program import CompiledProgram
 from dotr.engine.spec import ProgramSpec, RuleSet
 from dotr.engine.stream_terms import StreamObjects
 from dotr.errors.diagnostics import Diagnostic, Refused, Severity, refuse
-from dotr.evaluation.expressions.kinds import with_form_of_times
 from dotr.instant.datalog.background.knowledge import problems_of
 from dotr.languages.allowances import allowances, allowances_above
 from dotr.languages.codes import RuleCode
 from dotr.languages.declarations import nothing_said
-from dotr.languages.programs import compile_program, rules_alone, warnings_on_conditions, warnings_on_windows
+from dotr.languages.programs import compile_program, rules_alone, warnings_on_conditions, warnings_on_windows, warnings_with_form
 from dotr.languages.registry import RuleLanguage, extension_problem
 from dotr.model.places import Document, Span
 from dotr.model.terms import Prefixes
@@ -58,7 +57,7 @@ class Checked:
     - `states`: retained state of each program.
     - `accepted_count`: number of warnings accepted by configurations (`report.accept`) and
       comments.
-    - `inputs`: a line about the data of each input.
+    - `inputs`: lines about the data of each input, and about what Spark reads by one task.
     """
 
     diagnostics: tuple[Diagnostic, ...]
@@ -250,8 +249,11 @@ def _check_yaml(
         every = allowed.kept([*problems, *found, *(check_files(config) if data else ())], comments)
         if data and data.records is not None and not _errors(every):
             checked = check_data(config, compile_program(spec, config.cache_policy()), data.records)
-            every = [*with_form_of_times(every, checked.dated), *allowed.kept(checked.warnings, comments)]
+            every = [*warnings_with_form(spec, every, checked.dated), *allowed.kept(checked.warnings, comments)]
             data.lines.extend(checked.lines)
+        if data and not _errors(every):
+            tables = [section.name for section in config.settings.input if section.format == "parquet"]
+            data.lines.extend(f"Input {name}: on Spark the times of a Parquet file are read by one task." for name in tables)
         if not _errors(every):
             allowed.judge(comments, with_data=True)
         accepted_here = [d for d in every if d.severity is Severity.WARNING and d.code in config.settings.report.accept]

@@ -12,7 +12,7 @@ def add_parser(commands: Commands) -> None:
     """Add the command to those of the command line."""
     new = commands.add_parser("new", help="write a small working project: configuration, rule, knowledge, data, a test")
     new.add_argument("folder", metavar="DIR", help="a folder that is empty or not there yet")
-    new.add_argument("--from", dest="export", metavar="FILE", help="a CSV or JSON file of your own, which the project reads")
+    new.add_argument("--from", dest="export", metavar="FILE", help="a file of your own (CSV, JSON, Parquet, text), which the project reads")
 
 
 def execute(options: argparse.Namespace) -> int:

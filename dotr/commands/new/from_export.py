@@ -1,21 +1,25 @@
-"""`dotr new DIR --from FILE`: a working project over a user's own CSV or JSON file.
+"""`dotr new DIR --from FILE`: a working project over a user's own file.
 
-The project reads the file in place. Its rule compares the first numeric column with a threshold;
+The project reads the file in place, by guesses: its first records decide, and every guess is
+reported as a sentence, so that a user can correct it. Its rule compares the first numeric column with a threshold;
 its test has the file's first records, and the first one for which the rule fires.
 """
 
 from __future__ import annotations
 
+import glob
 import json
 import os
 import re
+import unicodedata
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from itertools import islice
+from dataclasses import dataclass, replace
+from itertools import accumulate, islice
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
-from dotr.commands.new.export_guess import SAMPLE, ExportGuess, ValueGuess, guess
+from dotr.commands.new.sample import SAMPLE, Sample, samples_of
+from dotr.commands.new.times import TimeGuess, candidates, time_of
 from dotr.engine.driver import Engine
 from dotr.engine.program import CompiledProgram
 from dotr.engine.spec import ProgramSpec
@@ -23,17 +27,64 @@ from dotr.errors.diagnostics import refuse
 from dotr.evaluation.expressions.values.times import format_time
 from dotr.languages.programs import compile_program
 from dotr.model.places import Document
-from dotr.model.stream import Element
+from dotr.model.stream import Element, Reason
 from dotr.model.terms import WELL_KNOWN, Prefixes, Triple
 from dotr.model.time import UNITS, Clock, Micros
-from dotr.runtimes.pipeline.sections import schema
+from dotr.runtimes.pipeline.config import Config, ConfigFiles, glob_files
+from dotr.runtimes.pipeline.inputs import file_of_input
+from dotr.runtimes.pipeline.sections import Settings, schema, validated
 from dotr.streams.formats.reading import Reader, check_input
-from dotr.streams.records import ElementMap, Format, InputFile
+from dotr.streams.records import Record
 from dotr.syntax.rendering import term_text, turtle_text
+from dotr.syntax.yaml import read_tree
 
 _MOST_VALUES: Final = 40
+_READ: Final = 10 * SAMPLE
+"""Records that are read as the configuration reads them."""
+
 _LABEL: Final = "Reading"
 _SCHEMA: Final = ".dotr/config.schema.json"
+
+
+_LETTERS: Final = (
+    "A-Za-z\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u02ff\u0370-\u037d\u037f-\u1fff\u200c-\u200d\u2070-\u218f\u2c00-\u2fef"
+    "\u3001-\ud7ff\uf900-\ufdcf\ufdf0-\ufffd\U00010000-\U000effff"
+)
+"""PN_CHARS_BASE of Turtle and SPARQL, which local names and variables are made of."""
+
+_NAME: Final = re.compile(f"[{_LETTERS}][{_LETTERS}0-9_]*")
+_WORD: Final = re.compile(f"[{_LETTERS}0-9\u0300-\u036f]+")
+_NUMBER: Final = re.compile(r"-?(?:0|[1-9][0-9]*)([.,][0-9]+)?([eE][+-]?[0-9]+)?")
+_IRI: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:\S+")
+_SHOWN: Final = 20
+
+
+@dataclass(frozen=True, slots=True)
+class ValueGuess:
+    """A cell with its predicate's local name, and its values in the sample.
+
+    `cell`: as it is written in the map, with its type where it needs one; `name`: what it is called.
+    `numeric`: the values that it takes are numbers, as floats in `numbers`; `distinct`: the number
+    of values.
+    """
+
+    cell: str
+    name: str
+    predicate: str
+    numbers: tuple[float, ...]
+    numeric: bool
+    distinct: int
+
+
+@dataclass(frozen=True, slots=True)
+class ExportGuess:
+    """Guesses of an export: the keys of its input, but `map`, and a sentence for each guess."""
+
+    settings: Mapping[str, object]
+    time: TimeGuess
+    values: tuple[ValueGuess, ...]
+    subject: str
+    sentences: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,38 +100,28 @@ def project_from_export(folder: str, export: str, name: str) -> ExportProject:
 
     Args:
         folder: the folder of the project.
-        export: the path of a CSV or JSON file.
+        export: the path of a file of CSV, JSON, Parquet or text, or a glob of files of one form, whose
+            names are mapped too.
         name: the name of the pipeline, which is that of the namespace too.
 
     Raises:
-        Refused: the file cannot be read, is neither CSV nor JSON, or has no time.
+        Refused: the file cannot be read, is of another kind, or has no time.
     """
-    guessed = guess(export)
+    paths = glob_files(export) if glob.has_magic(export) and not os.path.exists(export) else [export]
+    guessed = guess(paths[0] if paths else export)
+    if len(paths) > 1:
+        own = ValueGuess("$stem", "$stem", "file", (), numeric=False, distinct=len(paths))
+        told = f"It is the first of {len(paths)} files, whose names are mapped as :file."
+        guessed = replace(guessed, values=(own, *guessed.values), sentences=(*guessed.sentences, told))
     prefixes = {"": f"http://example.org/{re.sub('[^A-Za-z0-9-]+', '-', name).strip('-') or 'data'}#"}
     values = guessed.values[:_MOST_VALUES]
     if not values:
         raise refuse("C308", f"{export} has nothing but times", None, "Name a file with values.")
-    mapped = f"{guessed.subject} {' ; '.join(f':{value.predicate} {{{value.name}}}' for value in values)} ."
-    file = InputFile(
-        _input_name(export),
-        export,
-        Format(guessed.format),
-        UNITS[guessed.time.unit],
-        prefixes=tuple(prefixes.items()),
-        map=ElementMap(
-            guessed.time.name,
-            Document("map", mapped),
-            guessed.delimiter,
-            guessed.time.form,
-            None,
-            guessed.decimal,
-            guessed.encoding,
-            guessed.each,
-        ),
-    )
-    check_input(file)
-    with Reader(file) as reader:
-        elements = [record.element for record in islice(reader.records(), SAMPLE) if record.element is not None]
+    mapped = f"{guessed.subject} {' ; '.join(f':{value.predicate} {{{value.cell}}}' for value in values)} ."
+    settings = {"path": os.path.relpath(export, folder), **guessed.settings, "map": mapped}
+    found = _records(_config(guessed, settings, prefixes, name), folder, paths)
+    records = [(path, record) for path, records in found.items() for record in records]
+    elements = [record.element for _, record in records if record.element is not None]
     if not elements:
         raise refuse("C308", f"no record of {export} can be read as guessed", None, "Write the configuration by hand: docs/inputs.md.")
     watched = next((value for value in values if value.numeric and len(set(value.numbers)) > 1), None)
@@ -90,14 +131,44 @@ def project_from_export(folder: str, export: str, name: str) -> ExportProject:
     unit = UNITS[guessed.time.unit]
     program = compile_program(ProgramSpec((Document("rules.dotr", rule),), prefixes=prefixes, unit=unit))
     clock = Clock(unit, not guessed.time.integers)
+    behind = 0  # in a file that is an input of its own
+    for each in found.values():
+        times = [record.judged_time for record in each if record.judged_time is not None]
+        behind = max([behind, *(latest - time for latest, time in zip(accumulate(times, max), times, strict=True))])
+    lateness = {"lateness": f"{-(-behind // 1_000_000)} s"} if behind else {}
     files = {
-        "config.yaml": _config(guessed, file, prefixes, name, os.path.relpath(export, folder), mapped),
+        "config.yaml": _config(guessed, settings | lateness, prefixes, name),
         f"rules/{rule_name}.dotr": rule,
-        f"tests/{rule_name}.yaml": _test(program, elements, clock, prefixes, rule_name),
+        f"tests/{rule_name}.yaml": _test(program, elements[:SAMPLE], clock, prefixes, rule_name),
         _SCHEMA: schema(),
     }
+    sentences = list(guessed.sentences)
+    if behind:
+        sentences.append(f"Records are not in the order of time: the latest comes {behind / 1_000_000:g} s behind (lateness).")
+    broken = [
+        f"{path}:{record.line}: {record.why}" for path, record in records if record.element is None and record.reason is not Reason.EMPTY
+    ]
+    if broken:
+        sentences.append(
+            f"{len(broken):,} of the first {len(records):,} records cannot be read and become dead letters (first: {broken[0]})."
+        )
     condition = f"{watched.predicate} is above {_threshold(watched)}" if watched.numeric else f"{watched.predicate} is there"
-    return ExportProject(files, (*guessed.sentences, f"The rule {rule_name} fires where {condition}."))
+    return ExportProject(files, (*sentences, f"The rule {rule_name} fires where {condition}."))
+
+
+def _records(config: str, folder: str, paths: Sequence[str]) -> dict[str, list[Record]]:
+    """The first records of each file of an export, as the configuration reads them."""
+    tree = read_tree(Document(os.path.join(folder, "config.yaml"), config))
+    settings = validated(Settings, tree.data, tree)
+    read = Config(settings, ConfigFiles(tree, Path(folder)))
+    found: dict[str, list[Record]] = {}
+    for path in paths:
+        file = file_of_input(read, settings.input[0].name, path)
+        assert file is not None
+        check_input(file)
+        with Reader(file) as reader:
+            found[path] = list(islice(reader.records(), _READ // len(paths) + 1))
+    return found
 
 
 def _input_name(export: str) -> str:
@@ -108,7 +179,7 @@ def _threshold(value: ValueGuess) -> str:
     """A bound that about a tenth of the sample exceeds, but at least one value unless all are
     equal.
 
-    >>> _threshold(ValueGuess("v", "v", (1, 2, 3, 4, 5, 6, 7, 8, 9, 10), True, 10))
+    >>> _threshold(ValueGuess("v", "v", "v", (1, 2, 3, 4, 5, 6, 7, 8, 9, 10), True, 10))
     '9'
     """
     numbers = sorted(value.numbers)
@@ -130,29 +201,19 @@ def _rule(guessed: ExportGuess, watched: ValueGuess, name: str, values: Sequence
     assignments = ",\n     ".join(f"{name}.?{variable} = {_LABEL}.?{variable}" for variable in own)
     condition = f" [ FILTER(?{watched.predicate} > {_threshold(watched)}) ]" if watched.numeric else ""
     words = f"{watched.name} is above {_threshold(watched)}." if watched.numeric else f"{watched.name} is there."
+    words = " ".join(re.sub(r'["\\]', "'", words).split())
     declared = "".join(f"PREFIX {prefix}: <{iri}>\n" for prefix, iri in prefixes.items())
     return f"""{declared}
 query {_LABEL} = [ SELECT {" ".join(f"?{variable}" for variable in own)} WHERE {{ {node} {patterns} }} ]
 
-rule {name} "{words.replace('"', "'")}"
+rule {name} "{words}"
 define {name} = [ dotr_id a :{name} ; {properties} ]
 from {_LABEL}{condition}
 with {assignments}
 """
 
 
-def _config(guessed: ExportGuess, file: InputFile, prefixes: Prefixes, name: str, export: str, mapped: str) -> str:
-    settings = {
-        "path": export,
-        "time": guessed.time.name,
-        "time_format": guessed.time.form,
-        "each": guessed.each or None,
-        "delimiter": guessed.delimiter if guessed.delimiter != "," else None,
-        "decimal": guessed.decimal if guessed.decimal != "." else None,
-        "encoding": guessed.encoding if guessed.encoding != "utf-8" else None,
-        "lateness": f"{-(-guessed.time.lateness // 1_000_000)} s" if guessed.time.lateness else None,
-        "map": mapped,
-    }
+def _config(guessed: ExportGuess, settings: Mapping[str, object], prefixes: Prefixes, name: str) -> str:
     lines = "".join(f"    {key}: {_yaml(value)}\n" for key, value in settings.items() if value is not None)
     zone = "" if guessed.time.zoned else "    # time_zone: Europe/Berlin        # of the times, which have none; else they are UTC\n"
     unit = f"time: {{ unit: {guessed.time.unit} }}\n" if guessed.time.unit != "s" else ""
@@ -162,8 +223,7 @@ name: {_yaml(name)}
 prefixes: {{ {", ".join(f"{_yaml(prefix)}: {_yaml(iri)}" for prefix, iri in prefixes.items())} }}
 {unit}rules: [rules/*.dotr]
 input:
-  - name: {_yaml(file.input)}
-    format: {guessed.format}
+  - name: {_yaml(_input_name(str(settings["path"])))}
 {lines}{zone}output:
   - {{ format: ndjson, path: out/events.ndjson }}
 dead_letter: out/rejected.ndjson  # what is late, or cannot be read
@@ -171,13 +231,13 @@ engine: local                     # in this process; leave it out to run on Spar
 """
 
 
-def _yaml(text: str) -> str:
-    """A text in double quotes, as YAML and JSON have it.
+def _yaml(value: object) -> str:
+    """A text in double quotes, a number or a list, as YAML and JSON have it.
 
     >>> print(_yaml('a "b"'))
     "a \\"b\\""
     """
-    return json.dumps(text, ensure_ascii=False)
+    return re.sub("[\x7f-\x9f\u2028\u2029\ufeff]", lambda found: f"\\u{ord(found[0]):04x}", json.dumps(value, ensure_ascii=False))
 
 
 def _test(program: CompiledProgram, elements: Sequence[Element], clock: Clock, prefixes: Prefixes, rule_name: str) -> str:
@@ -192,6 +252,7 @@ def _test(program: CompiledProgram, elements: Sequence[Element], clock: Clock, p
     graphs = [(element.time, turtle_text(element.triples, prefixes)) for element in chosen]
     stream = [f"      - {{ at: {_time(time, clock)}, graph: {_yaml(graph)} }}" for time, graph in graphs]
     return f"""config: ../config.yaml
+events: [{rule_name}]             # those of other rules are not compared
 cases:
   - name: the first records of the file
     stream:
@@ -214,3 +275,116 @@ def _expected(
 
 def _time(time: Micros, clock: Clock) -> str:
     return json.dumps(format_time(time, clock))
+
+
+# --- guesses ---
+
+
+def guess(path: str) -> ExportGuess:
+    """The guesses about a file; raises `Refused` for one that cannot be read or has no time."""
+    samples = samples_of(path)
+    sample, time = _chosen(path, samples)
+    values = {cell: column for cell, column in sample.cells.items() if cell not in time.cells or cell == "$value"}
+    subject = "[]"
+    for cell in ("id", "@id", '"@id"'):
+        texts = [value for value in values.get(cell, ()) if value is not None]
+        if sample.settings["format"] == "json" and texts and all(isinstance(text, str) and _IRI.fullmatch(text) for text in texts):
+            subject = f"<{{{cell}}}>"
+            del values[cell]
+    others = [each for each in candidates(sample) if not each.cells & time.cells]
+    sentences = [*sample.sentences, *time.described(others, sample.count)]
+    lists = [str(each.settings["each"]) for each in samples if "each" in each.settings and each is not sample]
+    read = str(sample.settings.get("each", ""))
+    if left_out := [each for each in lists if not read.startswith(each) and "," not in each]:
+        sentences.append(f"Lists that are left out: {', '.join(left_out[:_SHOWN])}.")
+    settings = {**sample.settings, "time": time.written[0] if len(time.written) == 1 else list(time.written), "time_format": time.form}
+    return ExportGuess(settings, time, tuple(_values(values, sample)), subject, tuple(sentences))
+
+
+def _chosen(path: str, samples: list[Sample]) -> tuple[Sample, TimeGuess]:
+    """The sample that has times, and its time: the whole objects of a file of many, else the first
+    list whose items have times."""
+    found = [(sample, time) for sample in samples if (time := time_of(sample))]
+    timed = [each for each in found if 2 * each[1].count >= each[0].count]
+    whole = [each for each in timed if "each" not in each[0].settings]
+    items = [each for each in timed if "each" in each[0].settings and not each[1].is_around]
+    around = [each for each in timed if each[1].is_around and each[0].count > 1]
+    for chosen in (whole, items, around) if samples[0].count > 1 else (items, around, whole):
+        if chosen:
+            return chosen[0]
+    if found:  # few records have a time
+        return max(found, key=lambda each: each[1].count)
+    sample = samples[0]
+    names = {cell: sample.names.get(cell, cell) for cell in sample.cells}
+    if sample.settings["format"] == "text":
+        hint = "A line of text is one value, without a time beside it; messages have one ($timestamp, $received): docs/inputs.md."
+        raise refuse("C308", f"{path} has no rows of several columns", None, hint)
+    reasons = [f"{names[cell]}: {_reason(column)}" for cell, column in list(sample.cells.items())[:_SHOWN]]
+    shown = ", ".join(list(names.values())[:_SHOWN])
+    hint = f"{'; '.join(reasons)}. Write the configuration by hand: docs/inputs.md."
+    raise refuse("C308", f"{path} has no column of times: {shown}", None, hint)
+
+
+def _reason(column: list[Any]) -> str:
+    """The reason why a cell is no time."""
+    texts = [str(value) for value in column if value is not None]
+    if not texts:
+        return "it is empty"
+    shown = texts[0] if len(texts[0]) <= 40 else f"{texts[0][:40]}…"
+    return f"{shown} is outside of the years 1980 to 2100" if _NUMBER.fullmatch(texts[0]) else f"{shown!r} is no date-time"
+
+
+def _values(columns: Mapping[str, list[Any]], sample: Sample) -> list[ValueGuess]:
+    """The cells with values, each with a local name of its own and the type that its values need."""
+    values: list[ValueGuess] = []
+    predicates: dict[str, None] = {}
+    comma = sample.settings.get("decimal") == ","
+    for cell, column in columns.items():
+        found = [value for value in column if value is not None]
+        if not found:
+            continue
+        name = sample.names.get(cell, cell)
+        base = predicate = local_name(name)
+        count = 1
+        while predicate in predicates:
+            count += 1
+            predicate = f"{base}{count}"
+        predicates[predicate] = None
+        if cell.endswith("[]") and not cell.startswith("^."):  # of a list each item is a value, and none is the record's
+            values.append(ValueGuess(cell, name, predicate, (), numeric=False, distinct=1))
+            continue
+        numbers = [_number(value, comma=comma) for value in found]
+        known = [number for number in numbers if number is not None]
+        numeric = 2 * len(known) >= len(found) and bool(known)
+        is_json_text = sample.settings["format"] == "json" and any(value.__class__ is str for value in found)
+        typed = numeric and (len(known) < len(found) or is_json_text)
+        if typed:
+            lexical = [str(value) for value, number in zip(found, numbers, strict=True) if number is not None]
+            kind = "double" if any("e" in text.lower() for text in lexical) else "decimal"
+            cell = f"{cell}:{kind}{'?' * (len(known) < len(found))}"
+        values.append(ValueGuess(cell, name, predicate, tuple(known) if numeric else (), numeric, len(set(map(str, found)))))
+    return values
+
+
+def _number(value: Any, *, comma: bool) -> float | None:
+    found = None if isinstance(value, bool) else _NUMBER.fullmatch(value)
+    if found is None or (found[1] and found[1].startswith(",") != comma):
+        return None
+    return float(value.replace(",", "."))
+
+
+def local_name(name: str) -> str:
+    """The local name of a predicate for a column or path, which is that of a variable, too.
+
+    >>> local_name("Température"), local_name("温度"), local_name("2nd")
+    ('Température', '温度', 'n2nd')
+    >>> local_name("Avg Speed (km/h)"), local_name("temperature.value")
+    ('avgSpeedKmH', 'temperatureValue')
+    """
+    name = unicodedata.normalize("NFC", name)
+    if _NAME.fullmatch(name):
+        return name
+    words = _WORD.findall(name)
+    joined = "".join(word if not number else word[:1].upper() + word[1:] for number, word in enumerate(words)) or "value"
+    joined = joined if joined[:2].isupper() else joined[:1].lower() + joined[1:]
+    return joined if _NAME.match(joined) else f"n{joined}"

@@ -91,7 +91,7 @@ def new_project(folder: str, export: str | None = None) -> tuple[list[str], Sequ
 
     Args:
         folder: a folder that is empty or not there yet.
-        export: a CSV or JSON file that the project reads; None for the example.
+        export: a file (CSV, JSON, Parquet, text) that the project reads; None for the example.
 
     Raises:
         Refused: the folder is not empty or not writable, or the export cannot be used.

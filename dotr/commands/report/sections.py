@@ -27,6 +27,7 @@ _REASONS: Final = {
     Reason.LOST: "The broker had deleted it before it was read.",
     Reason.GAP: "A unit would have acted too often between two instants.",
     Reason.AHEAD: "Its time is too long after the timestamp of its message.",
+    Reason.CHANGED: "Its file has changed since it was opened; what was written later is not read.",
 }
 
 

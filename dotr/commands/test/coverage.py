@@ -111,7 +111,9 @@ class OutcomeKind(Enum):
     SOME = "some"
     NONE = "none"
     USED_UP = "used up"
+    SECOND_ROLE = "second role"
     FIRED = "fired"
+    HELD_BACK = "held back"
 
 
 class RuleOutcome(NamedTuple):
@@ -137,6 +139,7 @@ class RuleCoverage:
         anchors: the number of anchors.
         reached: the number of bindings after each clause.
         fired: the number of events.
+        held_back: the number of firings that `once` has held back.
         occurred: the outcomes that occurred.
     """
 
@@ -145,6 +148,7 @@ class RuleCoverage:
     anchors: int = 0
     reached: list[int] = field(default_factory=list)
     fired: int = 0
+    held_back: int = 0
     occurred: set[RuleOutcome] = field(default_factory=set)
 
     @property
@@ -175,7 +179,8 @@ class RuleCoverage:
             yield f"{self.rule.name}: 0 anchors; nothing of it is tested"
             return
         reached = [f"{_clause_name(clause)} {number}" for clause, number in zip(self.rule.clauses, self.reached, strict=True)]
-        counts = ", ".join([f"{self.anchors} anchor{'s' if self.anchors > 1 else ''}", *reached, f"fired {self.fired}"])
+        held = [f"held back {self.held_back}"] if self.rule.once is not None else []
+        counts = ", ".join([f"{self.anchors} anchor{'s' if self.anchors > 1 else ''}", *reached, f"fired {self.fired}", *held])
         never = self.never()
         yield f"{self.rule.name}: {counts}" + (f"; never: {', '.join(never)}" if never else "")
         yield from (f"{self.rule.name}: {each}" for each in self.negations())
@@ -285,6 +290,7 @@ class Coverage:
                         for clause, number in zip(each.rule.clauses, each.reached, strict=True)
                     ],
                     "fired": each.fired,
+                    **({"held_back": each.held_back} if each.rule.once is not None else {}),
                     "never": [each.texts[outcome] for outcome in each.missing],
                 }
                 for each in self.rules.values()
@@ -332,11 +338,15 @@ def _texts(rule: Rule, prefixes: Prefixes) -> dict[RuleOutcome, str]:
         texts[RuleOutcome(OutcomeKind.SOME, place)] = some
         texts[RuleOutcome(OutcomeKind.NONE, place)] = none
         add_conditions(place, _conjuncts_of(clause.role), label)
+        if isinstance(clause, Choose) and clause.also:
+            texts[RuleOutcome(OutcomeKind.SECOND_ROLE, place)] = f"{label} with another role, too"
         if label in rule.consuming:
             texts[RuleOutcome(OutcomeKind.USED_UP, place)] = f"{label} used up"
     if rule.condition is not None:
         add_conditions(len(rule.clauses) + 1, conjuncts(rule.condition))
     texts[RuleOutcome(OutcomeKind.FIRED, 0)] = "an event"
+    if rule.once is not None:
+        texts[RuleOutcome(OutcomeKind.HELD_BACK, 0)] = "a firing held back"
     return texts
 
 
@@ -356,15 +366,16 @@ def _add_rule(coverage: RuleCoverage, replay: Replay) -> None:
         for anchor in step.events:
             evaluation = evaluator.evaluate(anchor)
             evaluator.consume(evaluation)
-            coverage.occurred.update(_occurred(evaluation))
+            coverage.occurred.update(_occurred(evaluation, evaluator))
             if evaluation.is_anchor:
                 coverage.anchors += 1
                 coverage.fired += len(evaluation.bindings)
+                coverage.held_back += len(evaluation.held)
                 for place, evaluations in enumerate(evaluation.clauses):
                     coverage.reached[place] += sum(len(each.bindings) for each in evaluations)
 
 
-def _occurred(evaluation: AnchorEvaluation) -> Iterator[RuleOutcome]:
+def _occurred(evaluation: AnchorEvaluation, evaluator: RuleEvaluator) -> Iterator[RuleOutcome]:
     """The outcomes at one anchor."""
     yield from _of_conditions(0, evaluation.conditions)
     if evaluation.is_anchor:
@@ -372,10 +383,14 @@ def _occurred(evaluation: AnchorEvaluation) -> Iterator[RuleOutcome]:
     for place, evaluations in enumerate(evaluation.clauses, 1):
         for each in evaluations:
             yield from _of_clause(place, each)
+            if any(candidate.chosen and evaluator.role_of(each.clause, candidate.event, each.binding) for candidate in each.inside):
+                yield RuleOutcome(OutcomeKind.SECOND_ROLE, place)
     for final in evaluation.final:
         yield from _of_conditions(len(evaluation.clauses) + 1, final.conditions)
     if evaluation.fired:
         yield RuleOutcome(OutcomeKind.FIRED, 0)
+    if evaluation.held:
+        yield RuleOutcome(OutcomeKind.HELD_BACK, 0)
 
 
 def _of_clause(place: int, evaluation: ClauseEvaluation) -> Iterator[RuleOutcome]:

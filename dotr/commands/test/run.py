@@ -14,7 +14,7 @@ from dotr.commands.test.cases import CaseRun, LoadedTest, load_test
 from dotr.commands.test.difference import Discrepancy
 from dotr.commands.test.files import is_test
 from dotr.errors.diagnostics import Diagnostic, Refused, refuse
-from dotr.evaluation.expressions.kinds import is_of_form, with_form_of_times
+from dotr.languages.programs import warnings_with_form
 from dotr.runtimes.pipeline.config import matching_files, read_document
 from dotr.syntax.yaml import read_tree
 
@@ -133,7 +133,7 @@ def run_case(test: LoadedTest, number: int) -> Outcome:
 
         notes += unanswered_stream_note(test.program, case, test.static_facts, test.file.expected_prefixes)
     if case.clock.dated and not result.passed:
-        notes += [str(each) for each in with_form_of_times(filter(is_of_form, test.program.warnings), dated=True)]
+        notes += [str(each) for each in warnings_with_form(test.program.spec, test.program.warnings, dated=True) if each.dated]
     findings = () if result.passed else tuple(_findings(test, number, result))
     return Outcome(test.file.path, case.name, case.line, findings, tuple(notes), seconds=time.perf_counter() - started)
 

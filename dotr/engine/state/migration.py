@@ -186,7 +186,7 @@ def _verdict(state: RuleState | StateOfUnit, before: StateSchema, after: StateSc
     if old is None or type(old) is not type(state):
         return RuleVerdict(name, StateFate.EMPTY, _NEW, kind=kind)
     if name in unchanged:
-        return RuleVerdict(name, StateFate.KEPT, moved=_is_moved(old, state, before, after), kind=kind)
+        return RuleVerdict(name, StateFate.KEPT, _once_changed(old, state), _is_moved(old, state, before, after), kind)
     if old.digest != state.digest:
         return RuleVerdict(name, StateFate.EMPTY, "it has changed", kind=kind)
     for other in sorted({*old.reads, *state.reads}):
@@ -200,6 +200,14 @@ def _verdict(state: RuleState | StateOfUnit, before: StateSchema, after: StateSc
             continue
         return RuleVerdict(name, StateFate.EMPTY, why, kind=kind)
     return RuleVerdict(name, StateFate.EMPTY, "what it reads has changed", kind=kind)
+
+
+def _once_changed(old: RuleState | StateOfUnit, now: RuleState | StateOfUnit) -> str:
+    """Text on a rule whose firings before are forgotten, since its `once` is another one."""
+    if not isinstance(old, RuleState) or not isinstance(now, RuleState) or old.once == now.once:
+        return ""
+    change = "it no longer says `once`" if now.once is None else "`once` is new" if old.once is None else "`once` has other keys"
+    return f"{change}, and no earlier firing holds back another"
 
 
 def _is_moved(old: RuleState | StateOfUnit, now: RuleState | StateOfUnit, before: StateSchema, after: StateSchema) -> bool:

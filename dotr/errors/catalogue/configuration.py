@@ -250,9 +250,9 @@ CONFIGURATION: tuple[ErrorCode, ...] = (
     ),
     ErrorCode(
         "C226",
-        "A library for a broker, a server or a comparison is not installed",
-        "Kafka, MQTT, HTTP and `dotr kb compare` need a Python package each, which is an extra of dotr: `dotr[kafka]`, `dotr[mqtt]`, "
-        "`dotr[http]`, `dotr[owlrl]`.",
+        "A library for a broker, a server, a format or a comparison is not installed",
+        "Kafka, MQTT, HTTP, Parquet and `dotr kb compare` need a Python package each, which is an extra of dotr: `dotr[kafka]`, "
+        "`dotr[mqtt]`, `dotr[http]`, `dotr[parquet]`, `dotr[owlrl]`.",
         "Install the extra that the message names.",
         ShownMessage("C226 HTTP needs the Python package aiohttp, which is not installed\npip install 'dotr[http]'"),
     ),
@@ -419,10 +419,14 @@ CONFIGURATION: tuple[ErrorCode, ...] = (
     ErrorCode(
         "C308",
         "A project cannot be made of that file",
-        "`dotr new DIR --from FILE` reads the first records of a CSV or JSON file, and needs a column or member of times "
+        "`dotr new DIR --from FILE` reads the first records of a file of CSV, JSON, Parquet or text, and needs a column or member of times "
         "and at least one value.",
         "Name another file, or write the configuration by hand (docs/inputs.md).",
-        ShownMessage("C308 readings.csv has no column of times: sensor, value\nWrite the configuration by hand: docs/inputs.md."),
+        ShownMessage(
+            "C308 readings.csv has no column of times: sensor, value\n"
+            "sensor: 'hall' is no date-time; value: 21.5 is outside of the years 1980 to 2100. "
+            "Write the configuration by hand: docs/inputs.md."
+        ),
     ),
     ErrorCode(
         "C319",

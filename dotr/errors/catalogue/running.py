@@ -17,11 +17,11 @@ INPUTS: tuple[ErrorCode, ...] = (
     ErrorCode(
         "I101",
         "An input cannot be read",
-        "The file cannot be opened, or its compression is damaged.",
+        "The file cannot be opened, its compression is damaged, or it is not of its format.",
         "Correct the path or its permissions.",
         ShownMessage("I101 cannot read data/a.ndjson: Permission denied\nIs the input's path right, and may you read it?"),
     ),
-    ErrorCode("I102", "A CSV file without a header", "The first line of a CSV file names its columns.", "Add a header.", _csv("")),
+    ErrorCode("I102", "A CSV file without a header", "The first line of a CSV file names its columns.", "Add a header.", _csv("\n")),
     ErrorCode(
         "I103", "A column is missing", "`time` or `map` names a column that the file does not have.", "Correct the name.", _csv("at,sped\n")
     ),

@@ -45,9 +45,11 @@ from dotr.model.algebra import (
     WindowBlock,
     is_arithmetic,
     is_chain,
+    is_hidden,
 )
 from dotr.model.places import Span
 from dotr.model.terms import XSD, Label, Term, Variable, is_blank, is_iri, is_triple
+from dotr.model.time import Forms, TimeForm
 from dotr.model.traverse import subexpressions
 
 
@@ -270,16 +272,6 @@ def aggregate_kinds(function: str, argument: TermKinds) -> TermKinds:
 # it has a value; so where times are date-times, to compare a length with a number is an error.
 
 
-class TimeForm(NamedTuple):
-    """A time, or the length between two times; `remedy` is the length in seconds, or the name of
-    the time."""
-
-    is_length: bool
-    remedy: str = ""
-
-
-Forms: TypeAlias = Mapping[Variable, TimeForm]
-
 _COMPARISONS: Final = frozenset({"=", "!=", "<", "<=", ">", ">=", "IN", "NOT IN"})
 _CLOCK_FIELDS: Final = frozenset({"DAY", "HOURS", "MINUTES", "SECONDS"})
 _OF_NUMBERS: Final = frozenset(
@@ -292,7 +284,7 @@ def time_form(expression: Expression, own: Forms, bound: Mapping[Label, Forms]) 
 
     >>> difference = Call("-", (TimeOf("Off"), TimeOf("On")))
     >>> time_form(Call("*", (difference, Const('"2"'))), {}, {})
-    TimeForm(is_length=True, remedy='elapsed(On, Off)')
+    TimeForm(is_length=True, remedy='elapsed(On, Off)', is_duration=False)
     >>> time_form(Call("/", (difference, difference)), {}, {}) is None
     True
     """
@@ -310,42 +302,69 @@ def time_form(expression: Expression, own: Forms, bound: Mapping[Label, Forms]) 
             return time_form(operand, own, bound)
         case Call("+" | "-" | "*" | "/" as operator, (left, right)):
             a, b = time_form(left, own, bound), time_form(right, own, bound)
-            if operator == "-" and a and b and not a.is_length and not b.is_length:
-                return TimeForm(True, f"elapsed({b.remedy}, {a.remedy})" if a.remedy and b.remedy else "")
-            if operator == "/":
-                return a if _is_number(right, own, bound, {}) else None  # the quotient of two durations is a number
-            return next((form for form in (a, b) if form and not form.is_length), a or b)
+            has_number = any(_is_number(each, own, bound, {}) for each in (left, right))
+            if operator in "*/":  # the quotient of two durations is a number
+                scaled = a or b if operator == "*" else a if has_number else None
+                return scaled if scaled and scaled.is_length and not scaled.is_duration else None
+            if has_number:
+                return None  # an error where times are date-times
+            if operator == "-" and b and not b.is_length:  # nothing but a time has a difference from a time
+                return TimeForm(True, f"elapsed({b.remedy}, {a.remedy})" if a and a.remedy and b.remedy else "")
+            time = next((form for form in (a, b) if form and not form.is_length), None)
+            is_known = all(form or isinstance(each, Const) for form, each in ((a, left), (b, right)))
+            return time or a or b if is_known or (time and operator == "+") else None
         case _:
             return None
 
 
-class LengthMisuse(NamedTuple):
-    """A `length` between two times that is used as a number; `message` says in which operation.
+def _number_free_form(expression: Expression, own: Forms, bound: Mapping[Label, Forms]) -> TimeForm | None:
+    """The form of an expression; a length also for `time(A) - A.?since`, which is a length or a
+    time, and so no number where times are date-times."""
+    match expression:
+        case Call("+" | "-", (left, right)) if not any(_is_number(each, own, bound, {}) for each in (left, right)):
+            form = time_form(expression, own, bound)
+            return form or (TimeForm(True) if any(_number_free_form(each, own, bound) for each in (left, right)) else None)
+        case _:
+            return time_form(expression, own, bound)
 
-    `always_errs`: the operation takes neither a number nor a duration.
+
+class TimeMisuse(NamedTuple):
+    """A time, or a length between two times, that is used as a number; `message` says in which
+    operation.
+
+    - `always_errs`: the operation takes neither a number nor a duration.
+    - `other`: the label whose time a time and a number are compared with, if there is one.
     """
 
     message: str
-    length: Expression
+    operand: Expression
     form: TimeForm
     always_errs: bool = False
+    other: Label = ""
 
     def warning(self, code: str, place: Span) -> Diagnostic:
         """The warning, where the form of times is unknown."""
-        match self.length:
+        match self.operand:
             case Attribute(label, name):
                 where = f" where {label}.?{name} is assigned"
-            case Var(name):
+            case Var(name) if not is_hidden(name):
                 where = f" where ?{name} is assigned"
             case _:
                 where = ""
-        seconds = self.form.remedy or "<urn:dotr:function:seconds>(…) of the difference"
+        seconds = self.form.remedy or f"{SECONDS}(…) of the difference"
         hint = f"Write {seconds}{where}, which is in seconds, whatever the form of times."
-        if self.always_errs:
+        if self.always_errs or self.form.is_duration:
             reason = f"A length has no such part. {hint} {seconds} / 3600 are hours."
+            if not self.always_errs:
+                reason = f"It is a duration, whatever the form of times. Write {seconds}{where}."
             return Diagnostic(code, f"{self.message} is an error", place, reason, Severity.WARNING)
-        reason = f"The difference is a number of units of time, and a duration where times are date-times. {hint}"
-        return Diagnostic(code, self.message + _WHERE_DATED, place, reason, Severity.WARNING)
+        if self.form.is_length:
+            reason = f"The difference is a number of units of time, and a duration where times are date-times. {hint}"
+        else:
+            known = self.other and self.form.remedy
+            seconds = f"elapsed({self.form.remedy}, {self.other})" if known else f"{SECONDS}(…) of the difference of two times"
+            reason = f"Compare {seconds} with the number: it is in seconds, whatever the form of times."
+        return Diagnostic(code, self.message + _WHERE_DATED, place, reason, Severity.WARNING, dated=True)
 
 
 _WHERE_DATED: Final = " is an error where times are date-times"
@@ -354,46 +373,63 @@ _DATED: Final = " is an error: times are date-times"
 
 def with_form_of_times(warnings: Iterable[Diagnostic], dated: bool | None) -> list[Diagnostic]:
     """The warnings of a program, where it is known of times whether they are date-times (`dated`;
-    None: unknown): those about lengths as numbers say that it is so, or are left out.
+    None: unknown): those of the other form are left out, and those of this form say that it is so.
 
     >>> from dotr.model.places import Document
-    >>> misuse = LengthMisuse("avg of a difference of times", Var("d"), TimeForm(True))
+    >>> misuse = TimeMisuse("avg of a difference of times", Var("d"), TimeForm(True))
     >>> warning = misuse.warning("D326", Span(Document("", ""), 0, 0))
     >>> with_form_of_times([warning], dated=True)[0].message, with_form_of_times([warning], dated=False)
     ('avg of a difference of times is an error: times are date-times', [])
     """
     if dated is None:
         return list(warnings)
-    certain = [replace(each, message=each.message.removesuffix(_WHERE_DATED) + _DATED) if is_of_form(each) else each for each in warnings]
-    return [each for each in certain if dated or not is_of_form(each)]
+    kept = [each for each in warnings if each.dated in (None, dated)]
+    return [replace(each, message=each.message.removesuffix(_WHERE_DATED) + _DATED) if each.dated else each for each in kept]
 
 
-def is_of_form(warning: Diagnostic) -> bool:
-    """True of a warning that depends on the form of times."""
-    return warning.message.endswith((_WHERE_DATED, _DATED))
+_OPERATORS: Final = {"+": "plus", "-": "minus", "*": "times", "/": "divided by"}
 
 
-def length_misuses(
+def time_misuses(
     expression: Expression, own: Forms, bound: Mapping[Label, Forms], kinds: Mapping[Variable, TermKinds]
-) -> Iterator[LengthMisuse]:
-    """The operations on lengths that need integer times, and those that err in either form;
-    `kinds` are those of variables.
+) -> Iterator[TimeMisuse]:
+    """The operations on times and lengths that need integer times, and those that err in either
+    form; `kinds` are those of variables.
 
     >>> ten = Const('"10"^^<http://www.w3.org/2001/XMLSchema#integer>')
-    >>> [each.message for each in length_misuses(Call(">", (Call("-", (TimeOf("B"), TimeOf("A"))), ten)), {}, {}, {})]
+    >>> [each.message for each in time_misuses(Call(">", (Call("-", (TimeOf("B"), TimeOf("A"))), ten)), {}, {}, {})]
     ['the comparison of a difference of times with a number']
+    >>> [each.message for each in time_misuses(Call(">", (TimeOf("B"), Call("+", (TimeOf("A"), ten)))), {}, {}, {})]
+    ['a time plus a number']
     """
-    for call in subexpressions(expression):
-        if not isinstance(call, Call):
+    calls = [each for each in subexpressions(expression) if isinstance(each, Call)]
+    compared: dict[Expression, Label] = {}
+    for call in calls:
+        if call.function in _COMPARISONS and len(call.arguments) == 2:  # IN has a list of values
+            left, right = call.arguments
+            for argument, other in ((left, right), (right, left)):
+                if isinstance(other, TimeOf):
+                    compared[argument] = other.label
+    for call in calls:
+        formed = [(each, form) for each in call.arguments if (form := _number_free_form(each, own, bound))]
+        lengths = [(each, form) for each, form in formed if form.is_length]
+        if not formed:
             continue
-        lengths = [(each, form) for each in call.arguments if (form := time_form(each, own, bound)) and form.is_length]
-        if not lengths:
-            continue
-        if call.function in _COMPARISONS and any(_is_number(each, own, bound, kinds) for each in call.arguments):
-            yield LengthMisuse("the comparison of a difference of times with a number", *lengths[0])
-        elif call.function in _OF_NUMBERS or call.function in _CLOCK_FIELDS:
+        operand, form = (lengths or formed)[0]
+        noun = "getDURATION()" if form.is_duration else "a difference of times" if form.is_length else "a time"
+        has_number = any(_is_number(each, own, bound, kinds) for each in call.arguments)
+        if call.function in _OPERATORS and len(call.arguments) == 2:
+            is_first = operand is call.arguments[0]
+            scales = call.function == "*" or (call.function == "/" and is_first)  # of durations: twice as long, half as long
+            if has_number and not (scales and form.is_length and not form.is_duration):
+                first, second = (noun, "a number") if is_first else ("a number", noun)
+                message = f"{first} {_OPERATORS[call.function]} {second}"
+                yield TimeMisuse(message, operand, form, other=compared.get(call, ""))
+        elif lengths and call.function in _COMPARISONS and has_number:
+            yield TimeMisuse(f"the comparison of {noun} with a number", operand, form)
+        elif lengths and (call.function in _OF_NUMBERS or (call.function in _CLOCK_FIELDS and time_form(operand, own, bound))):
             name = call.function.strip("<>").replace("#", "/").rsplit("/", 1)[-1].lower()
-            yield LengthMisuse(f"{name}(…) of a difference of times", *lengths[0], call.function in _CLOCK_FIELDS)
+            yield TimeMisuse(f"{name}(…) of {noun}", operand, form, call.function in _CLOCK_FIELDS)
 
 
 def _is_number(expression: Expression, own: Forms, bound: Mapping[Label, Forms], kinds: Mapping[Variable, TermKinds]) -> bool:

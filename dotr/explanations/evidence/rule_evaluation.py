@@ -258,14 +258,14 @@ class RuleEvaluator:
             outside,
             self._outcomes(place, clause.role, event, binding),
             self.consumed.before(clause.role.label, event, order),
-            self._taken(clause, event, binding),
+            None if isinstance(clause, Choose) and clause.also else self.role_of(clause, event, binding),
             not isinstance(clause, Aggregate) or clause.attribute is None or event.attributes.get(clause.attribute) is not None,
         )
 
-    def _taken(self, clause: Clause, event: RecordedEvent, binding: Binding) -> str | None:
-        """The label under which the match has the event already; None for negations and
-        aggregates, and for `also`."""
-        if not isinstance(clause, Choose) or clause.also:
+    def role_of(self, clause: Clause, event: RecordedEvent, binding: Binding) -> str | None:
+        """The label under which the match has an event of a clause already; None for negations and
+        aggregates."""
+        if not isinstance(clause, Choose):
             return None
         origins = {self.rule.anchor.label: self.rule.anchor.origin} | {each.role.label: each.role.origin for each in self.rule.clauses}
         return next((label for label, other in binding.events.items() if other == event and origins[label] == clause.role.origin), None)

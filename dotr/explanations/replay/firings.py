@@ -123,7 +123,8 @@ class FiringRecorder:
 
     @staticmethod
     def of(replay: Replay, names: Iterable[str], further: Sequence[StreamUnit] = ()) -> FiringRecorder:
-        """A recorder for rules and other units, by their names; `further` units run beside them.
+        """A recorder for rules and other units, by their names. `further` units run beside them,
+        and all that they make is kept.
 
         Units whose events or graphs they read are included.
         """
@@ -134,7 +135,7 @@ class FiringRecorder:
         history = history_of(program)
         reaches = [recorded_unit(unit).reach() for unit in program.units]
         horizon = sum(max(each.far for each in lookbacks(rule)) for rule in written)
-        whole = None if None in reaches else horizon + sum(reach for reach in reaches if reach is not None)
+        whole = None if further or None in reaches else horizon + sum(reach for reach in reaches if reach is not None)
         return FiringRecorder(replay, program, history, horizon=whole)
 
     def run(self, until: Micros | None = None) -> Iterator[Sequence[AnyFiring]]:

@@ -28,6 +28,7 @@ from dotr.model.terms import Label, Prefixes
 from dotr.model.time import Clock, Micros
 from dotr.model.units import UnitEvents
 from dotr.temporal.layout.keys import UnitKey
+from dotr.temporal.layout.retention import lookbacks
 from dotr.temporal.layout.spread import BucketShare
 from dotr.temporal.layout.units import ProgramUnit, StreamUnit, UnitRead, labels_made, makers, readings
 
@@ -112,6 +113,12 @@ class IntervalComponent(LinkedMembers, ExplainedUnit):
 
         assert isinstance(run, ComponentRun)
         return {label: IntervalRecord(member, member.unit) for label, member in run.runs.items()}
+
+    def reach(self) -> Micros | None:
+        """The sum over the members: an event has the start of its oldest part, so a bound of SEQ
+        holds for what it was made of, however often a unit reads itself."""
+        lengths = [max(each.far for each in lookbacks(rule)) for rule in self.rules]
+        return sum(lengths) + sum(unit.reach() or 0 for unit in self._queries)
 
     def reasons(self, recorder: FiringRecorder, proofs: ProofsByTime, follow: Callable[[AnyFiring], UnitReason | None]) -> UnitReasonFinder:
         """A finder of the reasons of the members' events, as of any unit of EP-SPARQL."""

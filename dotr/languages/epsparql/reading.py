@@ -20,7 +20,7 @@ from dotr.languages.epsparql.resolution import ProgramLabels, interval_warnings,
 from dotr.languages.epsparql.text.keywords import PLAIN
 from dotr.languages.epsparql.text.lexemes import UnitCursor
 from dotr.languages.epsparql.text.statements import EXAMPLE, read_unit
-from dotr.languages.epsparql.text.units import unit_of
+from dotr.languages.epsparql.text.units import forms_of, unit_of
 from dotr.languages.linking import ProgramNames, ResolvedUnits, UnitFiles
 from dotr.model.places import Document, Span
 from dotr.model.terms import Prefixes
@@ -50,7 +50,10 @@ class TemporalSet(UnitFiles):
     @property
     def events(self) -> tuple[UnitEvents, ...]:
         """The events of all units."""
-        return tuple(UnitEvents(each.label, each.attributes, each.label_span, each.makes_graphs) for each in self.units)
+        return tuple(
+            UnitEvents(each.label, each.attributes, each.label_span, each.makes_graphs, forms=tuple(forms_of(each)[0].items()))
+            for each in self.units
+        )
 
     def resolve(self, names: ProgramNames) -> ResolvedUnits:
         """The units with the streams of their operands; reports E205 and E206."""

@@ -105,6 +105,13 @@ class IntervalUnit(LinkedQuery, ExplainedUnit):
 
         return {self.name: IntervalRecord(run, self)}
 
+    def reach(self) -> Micros | None:
+        """The greatest bound of an operator in µs: no part of an event is older."""
+        from dotr.temporal.intervals.patterns import combinations
+
+        where = self.query.where
+        return 0 if where is None else max((each.bound or 0 for each in combinations(where)), default=0)
+
     def reasons(self, recorder: FiringRecorder, proofs: ProofsByTime, follow: Callable[[AnyFiring], UnitReason | None]) -> UnitReasonFinder:
         """A finder of the reasons of the unit's events."""
         from dotr.languages.epsparql.explanation.reasons import IntervalReasons

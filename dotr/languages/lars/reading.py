@@ -7,14 +7,14 @@ Source: lars.md, sections 1 and 3.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import PurePath
 
 from dotr.errors.diagnostics import Diagnostic, Severity
 from dotr.languages.lars.codes import LarsCode
 from dotr.languages.lars.lars_spread import atoms_read
 from dotr.languages.lars.model import DEFAULT_RESOLUTION, EventAtom, LarsFile
-from dotr.languages.lars.text.checks import file_problems, file_warnings
+from dotr.languages.lars.text.checks import argument_forms, file_problems, file_warnings, forms_of
 from dotr.languages.lars.text.safety import rule_problems
 from dotr.languages.lars.text.statements import LarsReader
 from dotr.languages.lars.unit import LarsUnit, event_spans, made_by
@@ -45,7 +45,12 @@ class LarsSet(UnitFiles):
     @property
     def events(self) -> tuple[UnitEvents, ...]:
         """The events of all REPORTs."""
-        return tuple(events for file in self.files for events in made_by(file))
+        return tuple(
+            replace(events, forms=tuple(argument_forms(report.atom, places).items()))
+            for file in self.files
+            for places in [forms_of(file)]
+            for events, report in zip(made_by(file), file.reports, strict=True)
+        )
 
     def resolve(self, names: ProgramNames) -> ResolvedUnits:
         """The files with the sources of the labels that they read; reports D205 and D207."""

@@ -415,9 +415,11 @@ RULES: tuple[ErrorCode, ...] = (
         "A difference of times as a number",
         "`time(B) - time(A)` is a number where times are integers, and a duration where they are date-times. A duration is not compared "
         "with a number, and has no sum or average: the condition is an error, and the rule is silent. So a rule passes a test with "
-        "integers, and fails on a stream with date-times. An attribute that a rule assigns such a difference is one, too. `HOURS(…)` of "
-        "a difference is an error in either form. Where the configuration has `time.unit`, times are integers, and only the latter is "
-        "told.",
+        "integers, and fails on a stream with date-times. An attribute that a rule or another unit assigns such a difference is one, too. "
+        "`time(A) + 10` is an error of date-times as well. `HOURS(…)` of a difference is an error in either form, and so is arithmetic "
+        "of numbers with `getDURATION()` of EP-SPARQL, a duration. As a delay a difference of integer times counts as seconds, whatever "
+        "the unit of times. Where the configuration has `time.unit`, times are integers: warnings about date-times are left out, until "
+        "`check --data`, a test or the start of a run meets date-times.",
         "Write `elapsed(A, B)`, the seconds from A to B in either form. It is a warning.",
     ),
     _rule(

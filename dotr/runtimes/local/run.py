@@ -30,16 +30,21 @@ from dotr.model.stream import DeadLetter, Element, Firing, Reason
 from dotr.model.time import LAST_MICRO, Micros
 from dotr.runtimes.external_sort import FIRING_FORMAT, RUN_SIZE, SortedRuns, blocks
 from dotr.runtimes.external_sort import merge_runs as sorted_runs
-from dotr.runtimes.local.channels import PipelineChannels, first_has_dates, receiving_in_process
 from dotr.runtimes.monitoring.dead_letter_log import LOG, WarningLimiter
 from dotr.runtimes.monitoring.progress import ReportProgress, RunProgress, ignore_progress, port_labels, progress_by_input, stored_events
 from dotr.runtimes.monitoring.totals import ReportTotals, RunFailed, Totals
 from dotr.runtimes.pipeline.build import Pipeline, with_clock
+from dotr.streams.connectors.kafka.channels import TopicChannels
 from dotr.streams.connectors.opening import OpenedSinks, check_secrets, open_sinks
-from dotr.streams.connectors.receivers import MessageQueue
+from dotr.streams.connectors.receivers import QUEUED_MESSAGES, MessageQueue
+from dotr.streams.lateness import Lateness
 from dotr.streams.merge.bounded import merged
+from dotr.streams.merge.feeds import AppearingFiles, Feed, FilesFeed, OneFile, StandardInput
+from dotr.streams.merge.file_marks import FoundFile, changes
+from dotr.streams.merge.folders import GrowingInput
 from dotr.streams.merge.live import Channel, LiveElements, live_instants
-from dotr.streams.records import InputFailed, ReceivingFailed, SourcedElement
+from dotr.streams.merge.paces import EventClock, NoRateLimit, PacedFeed, RateLimit
+from dotr.streams.records import InputFailed, InputFile, ReceivingFailed, SourcedElement
 from dotr.streams.sinks.files import WriteFailed
 from dotr.temporal.matching.rule_counts import RuleCounts
 
@@ -215,6 +220,18 @@ class _LocalRun:
         except KeyboardInterrupt:
             LOG.warning("Stopped: the output holds all instants so far.")
         stop.is_writing = True  # so that files are closed before a signal is handled
+        if not self._cut:
+            for file in self._changes():
+                self._write_dead_letter(file.dead_letter_of_change)
+
+    def _changes(self) -> Iterator[InputFile]:
+        """The changes of files that are not told yet."""
+        watched = {} if self._open is None else self._open.watched
+        for files in watched.values():
+            yield from files.changes()
+        for file in self._pipeline.inputs:
+            if file.input not in watched:
+                yield from map(file.found, changes([FoundFile(file.path, file.mark)]))
 
     def close_inputs(self) -> None:
         """Close the clients of brokers."""
@@ -444,6 +461,91 @@ class _LocalRun:
             end = time.monotonic()
             self._rules_due = end + 100 * (end - start)
         return self._rules
+
+
+# Channels of a pipeline: its inputs as they are read in process, existing files and growing inputs.
+
+
+@contextmanager
+def receiving_in_process(pipeline: Pipeline) -> Iterator[list[MessageQueue]]:
+    """Receive the messages of a pipeline's inputs that have a source, into queues, while the
+    context is open.
+
+    Raises `Refused` where a receiver cannot start.
+    """
+    with ExitStack() as stack:
+        queues = []
+        for growing in pipeline.growing:
+            if growing.source is not None:
+                queue = MessageQueue(growing.like, growing.source.receiver())
+                stack.callback(queue.close)
+                queue.start()
+                queues.append(queue)
+        yield queues
+
+
+def first_has_dates(queues: Sequence[MessageQueue]) -> bool | None:
+    """True where the first readable message has date-times; None where there is none yet."""
+    return next((dates for queue in queues if (dates := queue.first_has_dates()) is not None), None)
+
+
+class PipelineChannels:
+    """One channel for each existing file, then one for each growing input, then one for each
+    partition of a topic; files and partitions of an input share its rate limit. `received` are the
+    queues of the growing inputs that have a source, in their order. `watched` are the files of
+    watched folders, by name of input.
+    """
+
+    def __init__(self, pipeline: Pipeline, received: Sequence[MessageQueue] = ()) -> None:
+        self._rates: dict[str, RateLimit | NoRateLimit] = {name: RateLimit(rate) for name, rate in pipeline.rates.items()}
+        self._clocks = {name: EventClock(pace) for name, pace in pipeline.paces.items()}
+        self.channels = [self._channel(file, FilesFeed(OneFile(file))) for file in pipeline.inputs]
+        self.watched: dict[str, AppearingFiles] = {}
+        queues = iter(received)
+        self._received = {queue.name: queue for queue in received}
+        for each in pipeline.growing:
+            self.channels.append(self._channel(each.like, next(queues) if each.source is not None else self._feed(pipeline, each), each))
+        self._topics = {
+            each.topics.name: TopicChannels(each, self._rate(each.topics.name), self._clocks.get(each.topics.name))
+            for each in pipeline.topics
+        }
+        for topics in self._topics.values():
+            self.channels += topics.channels
+
+    def appeared(self) -> Iterator[Channel]:
+        """The channels of the partitions that have appeared since the last call."""
+        for topics in self._topics.values():
+            yield from topics.appeared()
+
+    def connections(self) -> dict[str, bool]:
+        """The connections by name of input: True if the broker answers, or the server listens."""
+        topics = {name: topics.is_connected for name, topics in self._topics.items()}
+        return topics | {name: queue.connected for name, queue in self._received.items()}
+
+    def close(self) -> None:
+        """Close the clients of brokers."""
+        for topics in self._topics.values():
+            topics.close()
+
+    def _rate(self, name: str) -> RateLimit | NoRateLimit:
+        return self._rates.setdefault(name, NoRateLimit())
+
+    def _feed(self, pipeline: Pipeline, growing: GrowingInput) -> Feed:
+        if growing.standard:
+            return StandardInput(growing.like)
+        known = [FoundFile(file.path, file.mark) for file in pipeline.inputs if file.input == growing.like.input]
+        files = self.watched[growing.like.input] = AppearingFiles(growing, known)
+        return FilesFeed(files)
+
+    def _channel(self, file: InputFile, feed: Feed, growing: GrowingInput | None = None) -> Channel:
+        lateness = Lateness.of(file)
+        idle = None if growing is None else growing.idle
+        clock = self._clocks.get(file.input)
+        paced = feed if clock is None else PacedFeed(feed, clock)
+        channel = Channel(paced, lateness, idle, self._rate(file.input), growing is not None, name=file.input)
+        if growing is not None and growing.source is not None:
+            channel.ahead = QUEUED_MESSAGES
+        return channel
 
 
 # Stop of a run by Ctrl-C or SIGTERM: immediate during matching, delayed while an instant is

@@ -43,8 +43,10 @@ class Totals:
 
     @property
     def all_rejected(self) -> bool:
-        """True if elements were read, and all were rejected. An empty message is no element."""
-        return not self.elements and any(count for reason, count in self.dead_letters.items() if reason is not Reason.EMPTY)
+        """True if elements were read, and all were rejected. An empty message is no element, nor is
+        a file that has changed."""
+        no_elements = (Reason.EMPTY, Reason.CHANGED)
+        return not self.elements and any(count for reason, count in self.dead_letters.items() if reason not in no_elements)
 
     def __add__(self, other: Totals) -> Totals:
         """Sum of both totals.

@@ -33,6 +33,7 @@ from dotr.streams.connectors.kafka.topics import KafkaInput
 from dotr.streams.connectors.opening import Destination, Output
 from dotr.streams.connectors.registry import message_warnings
 from dotr.streams.formats.maps import shapes_of
+from dotr.streams.merge.file_marks import mark_of_path
 from dotr.streams.merge.folders import GrowingInput
 from dotr.streams.records import InputFile
 from dotr.streams.sinks.events import OutputTerms
@@ -140,6 +141,7 @@ def build(config: Config, *, fresh: bool, on_spark: bool, wait: bool = True, loc
         remove(targets)
     if inputs.growing and wait:
         wait_until_stable(inputs)
+    inputs = replace(inputs, files=tuple([replace(file, mark=mark_of_path(file.path)) for file in inputs.files]))
     unit = UNITS[settings.time.unit]
     clock = checkpoint_clock(targets[-1].path) if on_spark else None
     notices: list[Diagnostic] = []

@@ -19,7 +19,7 @@ from dotr.streams.formats.maps import VALUE
 from dotr.streams.records import ElementMap, GraphSettings, SentTime, Times
 from dotr.syntax.turtle.graphs import parser_message
 
-_MAPPED: Final = ("csv", "json", "text")
+_MAPPED: Final = ("csv", "json", "text", "parquet")
 _GRAPHS: Final = ("turtle", "ntriples", "jsonld", "trig", "nquads")
 _KEYS: Final[Mapping[str, tuple[str, ...]]] = {
     "time": (*_MAPPED, *_GRAPHS),
@@ -38,7 +38,11 @@ _KEYS: Final[Mapping[str, tuple[str, ...]]] = {
 }
 """The formats that accept a setting."""
 
-_CELLS: Final = {"csv": ("COLUMN", "column", "a row"), "json": ("PATH", "member", "an object"), "text": (VALUE, "text", "a text")}
+_CELLS: Final[Mapping[str, tuple[str, str, str]]] = {
+    **dict.fromkeys(("csv", "parquet"), ("COLUMN", "column", "a row")),
+    "json": ("PATH", "member", "an object"),
+    "text": (VALUE, "text", "a text"),
+}
 """A cell of each format with a map, what the cell is, and what a record is."""
 
 _SLASH: Final = re.compile(r"/(?![^<]*>)")
@@ -52,7 +56,7 @@ _SENT_TIMES: Final[Mapping[SentTime, tuple[str, ...]]] = {
 
 
 def element_map(config: Config, section: InputSection, number: int) -> ElementMap | None:
-    """The map of a CSV or JSON input; None for other formats. Raises `Refused` where keys are
+    """The map of a CSV, JSON or Parquet input; None for other formats. Raises `Refused` where keys are
     missing, or belong to another format.
     """
     place = config.span("input", number)
@@ -100,6 +104,9 @@ def _misplaced_keys(config: Config, section: InputSection, number: int) -> Itera
         yield problem("time", f"a message has no {time}", did_you_mean(time, names) or f"Times of a transport are {' and '.join(names)}.")
     if sent is not None and section.is_given("times"):
         yield problem("times", f"times chooses among times in the message, and {time} is beside it", "Leave times out.")
+    if section.format == "parquet" and (transport != "path" or section.path == STANDARD_INPUT):
+        read = "standard input" if transport == "path" else f"messages by {transport}"
+        yield problem("format", f"Parquet is read from its end, and {read} can only be read on", "Write it to a file, and name its path.")
     for key, formats in _KEYS.items():
         if section.is_given(key) and section.format not in formats and not (key == "time" and sent):
             message = f"{key} belongs to {', '.join(formats[:-1])}{' and ' if formats[1:] else ''}{formats[-1]}, not to {section.format}"

@@ -351,8 +351,8 @@ def _awaited_clock(
                 has_dates = next(
                     (
                         has_dates
-                        for path in folder.new_files()
-                        if (has_dates := has_date_times(replace(growing.like, path=path), notices)) is not None
+                        for file in folder.new_files()
+                        if not file.change and (has_dates := has_date_times(growing.like.found(file), notices)) is not None
                     ),
                     None,
                 )

@@ -164,7 +164,7 @@ class InputSection(Section):
         min_length=1,
         description="the stream of continuous queries that the input feeds, an IRI or a prefixed name; the input's name if none",
     )
-    format: Literal["ndjson", "trig", "nquads", "csv", "json", "text", "turtle", "ntriples", "jsonld"] = Field(
+    format: Literal["ndjson", "trig", "nquads", "csv", "json", "text", "parquet", "turtle", "ntriples", "jsonld"] = Field(
         description="the format of elements (inputs.md)"
     )
     path: str = Field(default="", min_length=1, description="a file or a glob; .gz too; - is standard input")
@@ -210,26 +210,28 @@ class InputSection(Section):
     )
     time: str | None = Field(
         default=None,
-        description="csv: the column that holds the time, required; json: its path, required; text: $value or a cell such as $header.at, "
-        "required; other formats but ndjson: its predicate, or "
-        "a path of / and ^ such as sosa:phenomenonTime/time:inXSDDateTime, prov:generatedAtTime if none; in files in trig and nquads it is "
-        "in each named graph; $timestamp: the time that Kafka gives; $received: that of arrival by mqtt or http",
+        description="csv, parquet: the column that holds the time, required; json: its path, required; text: $value or a cell such as "
+        "$header.at, required; other formats but ndjson: its predicate, or a path of / and ^ such as "
+        "sosa:phenomenonTime/time:inXSDDateTime, prov:generatedAtTime if none; in files in trig and nquads it is in each named graph; "
+        "$timestamp: the time that Kafka gives; $received: that of arrival by mqtt or http",
     )
     times: Literal["one", "latest", "earliest"] = Field(
         default="one",
         description="turtle, ntriples, jsonld, trig, nquads: the time of an element that has several; one: such an element is unreadable",
     )
-    map: str | None = Field(default=None, description="csv, json, text: the template that makes the graph of a record, required")
+    map: str | None = Field(default=None, description="csv, json, text, parquet: the template that makes the graph of a record, required")
     each: str | None = Field(
         default=None, min_length=1, description="json: the path of a list, each item of which is an element; the object if none"
     )
     time_format: str | None = Field(
         default=None,
         min_length=1,
-        description='csv, json, text: the form of times, such as "%d.%m.%Y %H:%M:%S"; ISO 8601 or integers if none',
+        description='csv, json, text, parquet: the form of times, such as "%d.%m.%Y %H:%M:%S"; ISO 8601 or integers if none',
     )
     time_zone: str | None = Field(
-        default=None, min_length=1, description="csv, json, text: the zone of date-times without one, such as Europe/Berlin; UTC if none"
+        default=None,
+        min_length=1,
+        description="csv, json, text, parquet: the zone of date-times without one, such as Europe/Berlin; UTC if none",
     )
     delimiter: str = Field(default=",", min_length=1, max_length=1, description="csv: the separator of columns, one character")
     decimal: Literal[".", ","] = Field(default=".", description="csv: the mark of decimals; with a comma, 20,5 is the decimal 20.5")

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
-from itertools import chain, islice
+from itertools import chain, islice, zip_longest
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -204,9 +204,11 @@ def _run_on_spark(
                 if has_listener:
                     poll()
 
+            _write_changes(checkpoint, sink)
             show("starting the query")
             scans = partial(indexing, session, job)
             run_query(session, job, sink, checkpoint.query, checkpoint.log, poll_query, settings.restarts, scans)
+            _write_changes(checkpoint, sink)
         except WriteFailed as error:
             raise RunFailed(f"{error} (the batches before that are kept: the same command goes on from them)") from None
         finally:
@@ -220,6 +222,15 @@ def _run_on_spark(
         if before is None:
             with suppress(*JVM_ERRORS):
                 session.stop()
+
+
+def _write_changes(checkpoint: Checkpoint, sink: Sink) -> None:
+    """Write the dead letters of files that have changed, once for each file. A crash in between
+    writes the same batch again."""
+    if letters := checkpoint.changes():
+        committed = checkpoint.committed_batch()
+        sink.write_letters(0 if committed is None else committed + 1, letters)
+        checkpoint.changes_written(letters)
 
 
 def _with_buckets(
@@ -255,7 +266,7 @@ def _move_state(session: SparkSession, checkpoint: Checkpoint, change: StateChan
         old = OldQuery(query, moved if stored.start is not None else "", stored.layers, keys, checkpoint.committed_batch() is not None)
         sizes = move_state(session, change, old, job, checkpoint.log)
     for verdict in change.verdicts:
-        if verdict.fate is not StateFate.KEPT:
+        if verdict.fate is not StateFate.KEPT or verdict.why:
             _LOG.warning("%s", verdict)
     checkpoint.switch(layout)
     return sizes
@@ -266,10 +277,10 @@ def _inputs(pipeline: Pipeline, layout: CheckpointLayout) -> tuple[list[InputFil
     JSON."""
     templates = {file.input: file for file in pipeline.inputs} | {each.like.input: each.like for each in pipeline.growing}
     watched = {each.like.input: each for each in pipeline.growing}
-    inputs = [replace(templates[name], path=path) for name, _, path in layout.inputs]
+    inputs = [replace(templates[name], path=path, mark=mark) for (name, _, path), mark in zip_longest(layout.inputs, layout.marks)]
     settings = []
     for name, _, pattern in layout.growing:
-        inputs.append(replace(templates[name], path="", framed=pattern == RECEIVED))
+        inputs.append(replace(templates[name], path="", mark=None, framed=pattern == RECEIVED))
         each = watched.get(name)
         settings.append(json.dumps([pattern, each.settle, each.idle, True] if each else [pattern, 0, None, False]))
     return inputs, settings
@@ -286,6 +297,7 @@ def _job(pipeline: Pipeline, layout: CheckpointLayout, tasks: int, folders: tupl
         program=spec.to_json(),
         parsed=ParsedProgram.of(pipeline.program).to_json(spec),
         inputs=tuple(file.to_json() for file in inputs),
+        marks=tuple("" if mark is None else json.dumps(mark) for mark in layout.marks),
         delays=tuple(file.delay for file in inputs),
         unit=pipeline.clock.unit.written,
         dated=pipeline.clock.dated,

@@ -29,6 +29,8 @@ from dotr.runtimes.spark.exchange.rows import (
     decode_inconsistencies,
     decode_size,
     decode_totals,
+    encode_dead_letters,
+    encode_totals,
 )
 from dotr.runtimes.spark.exchange.spilled_rows import DEAD_LETTERS, FIRINGS, MergedRuns, blocks, remove_runs, run_path
 from dotr.temporal.layout.layers import Layout
@@ -108,6 +110,13 @@ class Sink:
         except Exception as error:
             self.failure = error
             raise
+
+    def write_letters(self, number: int, letters: Sequence[DeadLetter]) -> None:
+        """Write dead letters between two batches of the query. `number` is Spark's number of the next
+        one, whose files have the number after that of these letters."""
+        counted = Totals(dead_letters=Counter(letter.reason for letter in letters))
+        self.process(number, [(RowKind.DEAD, encode_dead_letters(letters)), (RowKind.COUNTS, encode_totals(counted))])
+        self._first, self._last = self._first + 1, None
 
     def process(self, number: int, rows: Iterable[tuple[int, bytes]]) -> None:
         """Merge and write the rows of a batch, each as its kind and payload, and report its totals.

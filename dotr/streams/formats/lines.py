@@ -7,6 +7,7 @@ import os
 import zlib
 from collections.abc import Iterator
 from functools import lru_cache, partial
+from stat import S_ISREG
 from typing import TYPE_CHECKING, BinaryIO, Final, NamedTuple
 
 from dotr.errors.diagnostics import refuse
@@ -29,20 +30,22 @@ BOM: Final = b"\xef\xbb\xbf"
 LINE_END: Final = ord("\n")
 
 _BUFFER: Final = 1 << 16
+_ENDLESS: Final = 1 << 62
 
 
-def open_lines(path: str, position: Position, place: Span | None = None) -> BinaryIO:
+def open_lines(path: str, position: Position, place: Span | None = None, size: int | None = None) -> BinaryIO:
     """Open a file as bytes from a position on, decompressed if gzip; raises `Refused` (I101) where
     it cannot be read.
 
     A plain file is opened at its offset; a compressed file is decompressed up to the offset.
-    `STANDARD_INPUT` starts at its current position. The caller closes the file.
+    `STANDARD_INPUT` starts at its current position. Of a file its first `size` bytes are read;
+    None: as many as there are now. The caller closes the file.
     """
     if path == STANDARD_INPUT:
         waiting = io.BufferedReader(standard_bytes(), _BUFFER)
         return io.BufferedReader(GzipBytes(waiting), _BUFFER) if waiting.peek(2)[:2] == MAGIC else waiting
     try:
-        file: BinaryIO = open(path, "rb", _BUFFER)  # noqa: SIM115 (the reader closes it)
+        file: BinaryIO = io.BufferedReader(_FirstBytes(path, size), _BUFFER)
         try:
             if file.read(2) == MAGIC:
                 file.seek(0)
@@ -59,6 +62,23 @@ def open_lines(path: str, position: Position, place: Span | None = None) -> Bina
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         raise refuse("I101", f"cannot read {path}: {reason}", place, "Is the input's path right, and may you read it?") from None
     return file
+
+
+class _FirstBytes(io.FileIO):
+    """The first bytes of a file, as many as it has when it is opened or as are given: bytes that are
+    appended later are not read."""
+
+    def __init__(self, path: str, size: int | None) -> None:
+        super().__init__(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK))  # a pipe is not waited for
+        status = os.fstat(self.fileno())
+        self._size = (status.st_size if size is None else size) if S_ISREG(status.st_mode) else _ENDLESS
+
+    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
+        left = self._size - self.tell()
+        return super().readinto(buffer if len(buffer) <= left else buffer[: max(0, left)]) or 0
+
+    def readall(self) -> bytes:
+        return super().readall() if self._size == _ENDLESS else super().read(max(0, self._size - self.tell())) or b""
 
 
 def bounded_lines(lines: BinaryIO, limit: int) -> Iterator[bytes]:

@@ -14,7 +14,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Final, assert_never, cast
+from typing import ClassVar, Final, assert_never, cast
 from urllib.parse import quote
 
 from pyoxigraph import NamedNode
@@ -32,9 +32,10 @@ _STRINGS: Final = ("$topic", "$key", "$header.", "$file", "$stem")
 
 
 class JsonNumber(str):
-    """The lexical form of a JSON number."""
+    """The lexical form of a JSON number; of a typed column, its subclass has a `datatype`."""
 
     __slots__ = ()
+    datatype: ClassVar[str]
 
 
 @lru_cache(_CACHED)

@@ -133,6 +133,8 @@ def _decoder(spec: InputFile, time_filter: TimeFilter) -> Callable[[Message, boo
             return graph_documents.document_decoder(spec)
         case Format.JSONLD:
             return jsonld.document_decoder(spec)
+        case Format.PARQUET:
+            raise ValueError("Parquet is read from files alone")
         case _:
             assert_never(spec.format)
 

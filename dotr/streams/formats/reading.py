@@ -15,7 +15,7 @@ from pyoxigraph import NamedNode, RdfFormat, parse
 from dotr.errors.diagnostics import Diagnostic, Refused, Severity
 from dotr.model.places import Span
 from dotr.model.time import Clock, Unit
-from dotr.streams.formats import text
+from dotr.streams.formats import parquet, text
 from dotr.streams.formats.csv import rows as csv_rows
 from dotr.streams.formats.json import lines as ndjson
 from dotr.streams.formats.json import records as json_records
@@ -36,6 +36,7 @@ _READERS: Final[dict[Format, _Records]] = {
     Format.CSV: csv_rows.records,
     Format.JSON: json_records.records,
     Format.TEXT: text.records,
+    Format.PARQUET: parquet.records,
     Format.TURTLE: message_logs.graph_file_records,
     Format.NTRIPLES: message_logs.graph_file_records,
     Format.JSONLD: jsonld.records,
@@ -47,6 +48,7 @@ _TIMED_READERS: Final[dict[Format, Callable[[BinaryIO, InputFile, Position, bool
     Format.CSV: csv_rows.records,
     Format.JSON: json_records.records,
     Format.TEXT: text.records,
+    Format.PARQUET: parquet.records,
 }
 """Readers of the formats whose times are beside the graphs, so that a time is read first."""
 
@@ -79,7 +81,7 @@ class Reader:
     def __init__(self, file: InputFile, position: Position = START, *, elements: bool = True, time_filter: TimeFilter = EVERY_TIME) -> None:
         self.file = file
         self._elements = elements
-        self._lines = open_lines(file.path, position)
+        self._lines = open_lines(file.path, position, size=file.size)
         self._ahead: Record | None = None
         try:
             self._records = records_of(self._lines, file, position, elements, time_filter)
@@ -157,6 +159,10 @@ def check_input(file: InputFile, place: Span | None = None, *, transport: str = 
             checks.append(lambda: csv_rows.header_of(file, place))
     if file.format is Format.TEXT:
         checks.append(lambda: text.check_cells(file, place))
+    if file.format is Format.PARQUET:
+        checks.append(lambda: parsed_map(file))
+        if file.path:
+            checks.append(lambda: parquet.records(None, file, place=place))
     if file.format is Format.JSON:
         checks.append(lambda: json_records.check_paths(file, place))
     if file.map is not None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from itertools import islice
 from queue import Empty, Queue
@@ -21,6 +21,7 @@ from dotr.streams.formats.lines import STANDARD_INPUT, damaged
 from dotr.streams.formats.reading import Reader
 from dotr.streams.formats.segments import DAMAGED_HINT, MAGIC, SegmentReader, Segments
 from dotr.streams.lateness import EVERY_TIME, TimeFilter
+from dotr.streams.merge.file_marks import FoundFile
 from dotr.streams.merge.folders import Folder, GrowingInput
 from dotr.streams.records import START, InputFile, Position, Record
 
@@ -87,27 +88,38 @@ class OneFile:
 
 
 class AppearingFiles:
-    """Files that appear in a watched folder."""
+    """Files that appear in a watched folder; `known` are those that are read elsewhere."""
 
     closed = False
 
-    def __init__(self, growing: GrowingInput, known: list[str], clock: Callable[[], float] = time.monotonic) -> None:
-        self._growing = growing
+    def __init__(self, growing: GrowingInput, known: Iterable[FoundFile], clock: Callable[[], float] = time.monotonic) -> None:
+        self._like = growing.like
         self._folder = Folder(growing.pattern, growing.settle, known, clock)
-        self._paths: list[str] = []
+        self._found: list[FoundFile] = []
 
     def file(self, number: int) -> InputFile | None:
-        """File of this number, or None; lists the folder where the number is the next one."""
-        if number == len(self._paths):
-            self._paths += self._folder.new_files()
-        return replace(self._growing.like, path=self._paths[number]) if number < len(self._paths) else None
+        """File of this number as it is now, or None; lists the folder where the number is the next
+        one."""
+        if number == len(self._found):
+            self._found += self._folder.new_files()
+            if number == len(self._found):
+                return None
+        file = self._found[number]
+        if not file.change:  # it may have been found long before
+            file = FoundFile.at(file.path)
+            self._folder.watch(file)
+        return self._like.found(file)
+
+    def changes(self) -> list[InputFile]:
+        """The changes of the files since the last listing."""
+        return list(map(self._like.found, self._folder.changes()))
 
 
 class FilesFeed:
     """Feed of files in sequence, from the position `start` on.
 
-    A file that cannot be opened is one unreadable record; in an input of a single file it raises
-    `Refused`.
+    A file that cannot be opened is one unreadable record; in a scan of an input of a single file,
+    which can be scanned again from a checkpoint, it raises `Refused`.
     """
 
     def __init__(self, files: InputFiles, start: InputPoint = BEGIN, *, elements: bool = True, ended: bool = False) -> None:
@@ -162,11 +174,14 @@ class FilesFeed:
             self.ended = self._files.closed
             return False
         self._file = file
+        if file.change:
+            self._records = iter([file.record_of_change])
+            return True
         try:
             self._reader = Reader(file, Position(self._point.offset, self._point.line), elements=self._elements, time_filter=self._wanted)
             self._records = self._reader.records()
         except Refused as refused:
-            if isinstance(self._files, OneFile):
+            if isinstance(self._files, OneFile) and not self._elements:
                 raise
             self._records = iter([unopened(self._point, refused)])
         return True

@@ -4,7 +4,8 @@
 The files of a folder are consecutive parts of one input, ordered by name within a listing. A file
 is complete when its size and modification time have not changed for a declared duration. With a
 duration of 0 a file is complete when first listed, for files that are renamed into the folder. An
-incomplete file delays the files with later names.
+incomplete file delays the files with later names. A file that changes after it was found is found
+once more, as its change.
 """
 
 from __future__ import annotations
@@ -13,11 +14,13 @@ import glob
 import os
 import time
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 
 from dotr.model.time import Micros
 from dotr.streams.formats.lines import STANDARD_INPUT
+from dotr.streams.merge.file_marks import FoundFile, changes
 from dotr.streams.records import InputFile, MessageSource
 
 SPOOL_BYTES: Final = 10 << 30
@@ -55,21 +58,32 @@ class GrowingInput:
 
 
 class Folder:
-    """Listing of the new complete files of a folder.
+    """Listing of the new complete files of a folder, and of the changes of those found before.
 
-    `settle` as in `GrowingInput`; `known` are the paths to skip.
+    `settle` as in `GrowingInput`; `known` are the files and changes found before.
     """
 
-    def __init__(self, pattern: str, settle: Micros, known: Iterable[str], clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, pattern: str, settle: Micros, known: Iterable[FoundFile], clock: Callable[[], float] = time.monotonic) -> None:
         self._pattern = pattern
         self._settle = settle / 1_000_000
-        self._known = set(known)
+        self._known: dict[str, FoundFile] = {}
         self._clock = clock
         self._versions: dict[str, tuple[tuple[int, int], float]] = {}
         self._next = -1.0
+        for file in known:
+            self.watch(file)
 
-    def new_files(self) -> list[str]:
-        """Paths of the new complete files, ordered by name."""
+    def watch(self, file: FoundFile) -> None:
+        """Look at each listing whether a file has changed; a file whose change is known is not
+        looked at."""
+        self._known[file.path] = file
+
+    def changes(self) -> list[FoundFile]:
+        """The changes of known files."""
+        return changes(self._known.values())
+
+    def new_files(self) -> list[FoundFile]:
+        """The changes of known files, then the new complete files, ordered by name."""
         started = self._clock()
         if started < self._next:
             return []
@@ -82,10 +96,12 @@ class Folder:
             complete.append(path)
         for path in candidates[len(complete) :]:  # notes their versions, so that their time without change begins
             self._is_complete(path, started)
-        self._known.update(complete)
+        found = [*self.changes(), *map(FoundFile.at, complete)]
+        for file in found:
+            self.watch(file)
         now = self._clock()
         self._next = now + max(_LISTING_SECONDS, _SHARE * (now - started))
-        return complete
+        return found
 
     def _is_complete(self, path: str, now: float) -> bool:
         try:
@@ -107,9 +123,10 @@ def stable_files(paths: Iterable[str], settle: Micros) -> None:
     while True:
         recent = {}
         for path in paths:
-            status = os.stat(path)
-            if time.time() - status.st_mtime < 60:
-                recent[path] = status.st_size, status.st_mtime_ns
+            with suppress(OSError):  # it was removed meanwhile
+                status = os.stat(path)
+                if time.time() - status.st_mtime < 60:
+                    recent[path] = status.st_size, status.st_mtime_ns
         if not settle or recent == versions:
             return
         versions = recent

@@ -2,8 +2,8 @@
 
 An entry is written before an offset refers to it. An offset holds the number of a file, and the
 journal maps the number to a path, so that a batch can be repeated after a crash. The journal is a
-file in the folder of the checkpoint, with one JSON line per file. Entries of files that were read
-to the end and removed since are dropped when the journal is opened, which bounds its length by that
+file in the folder of the checkpoint, with one JSON line per file, or change of a file. Entries of
+files that were read to the end and removed since are dropped when the journal is opened, which bounds its length by that
 of the folders.
 """
 
@@ -13,12 +13,12 @@ import json
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
 from dotr.errors.diagnostics import Refused, refuse
 from dotr.evaluation.files.private_files import replace_file, without_links
+from dotr.streams.merge.file_marks import FoundFile
 from dotr.streams.merge.folders import Folder, GrowingInput
 from dotr.streams.records import InputFile
 
@@ -26,7 +26,7 @@ NAME: Final = "watched.ndjson"
 
 
 class Journal:
-    """Numbers and paths of the files of each growing input, by the name of the input.
+    """Numbers and files of each growing input, by the name of the input.
 
     `folder` is that of the checkpoint, `done` the number of files of each input that were read to
     the end. Raises `Refused` (S114) where the journal is damaged.
@@ -37,27 +37,29 @@ class Journal:
         if self._path.exists() and not self._path.read_bytes().endswith(b"\n"):
             with open(self._path, "ab", opener=without_links) as file:
                 file.write(b"\n")
-        self.paths: dict[str, dict[int, str]] = {}
+        self.files: dict[str, dict[int, FoundFile]] = {}
         self.next: dict[str, int] = {}
         lines = self._path.read_text(errors="replace").splitlines() if self._path.exists() else []
         for line_number, line in enumerate(lines, 1):
             if line.endswith("]"):  # no offset refers to an entry that a crash has cut off
                 try:
-                    name, number, path = json.loads(line)
+                    name, number, *members = json.loads(line)
                     self.next[name] = number + 1
+                    self.files.setdefault(name, {})[number] = FoundFile.of_json(*members)
                 except (ValueError, TypeError):
                     raise self._damaged(f"its line {line_number} is no entry") from None
-                self.paths.setdefault(name, {})[number] = path
-        for name, paths in self.paths.items():
-            for number in [n for n in paths if n < done.get(name, 0) and n + 1 < self.next[name] and not os.path.exists(paths[n])]:
-                del paths[number]
-        if 2 * sum(map(len, self.paths.values())) < len(lines):
-            self._write([[name, number, path] for name, paths in self.paths.items() for number, path in paths.items()], anew=True)
+        for name, files in self.files.items():
+            for number in [n for n in files if n < done.get(name, 0) and n + 1 < self.next[name] and not os.path.exists(files[n].path)]:
+                del files[number]
+        if 2 * sum(map(len, self.files.values())) < len(lines):
+            self._write(
+                [[name, number, *file.to_json()] for name, files in self.files.items() for number, file in files.items()], anew=True
+            )
 
-    def known(self, name: str, number: int) -> str:
-        """Path of the file that an offset refers to; raises `Refused` (S114) without an entry."""
+    def known(self, name: str, number: int) -> FoundFile:
+        """The file that an offset refers to; raises `Refused` (S114) without an entry."""
         try:
-            return self.paths[name][number]
+            return self.files[name][number]
         except KeyError:
             raise self._damaged(f"it does not know file {number} of the input {name}, which a batch needs") from None
 
@@ -65,12 +67,12 @@ class Journal:
         hint = "Put the folder back from a copy, or start over with --fresh (it removes this pipeline's output and checkpoint)."
         return refuse("S114", f"the checkpoint is damaged: {self._path}: {why}", hint=hint)
 
-    def add(self, name: str, paths: Sequence[str]) -> None:
+    def add(self, name: str, files: Sequence[FoundFile]) -> None:
         """Number files of an input, and write their entries to the disk (fsync)."""
         first = self.next.get(name, 0)
-        self._write([[name, number, path] for number, path in enumerate(paths, first)])
-        self.paths.setdefault(name, {}).update(enumerate(paths, first))
-        self.next[name] = first + len(paths)
+        self._write([[name, number, *file.to_json()] for number, file in enumerate(files, first)])
+        self.files.setdefault(name, {}).update(enumerate(files, first))
+        self.next[name] = first + len(files)
 
     def _write(self, entries: Sequence[Sequence[object]], *, anew: bool = False) -> None:
         lines = [f"{json.dumps(entry)}\n".encode() for entry in entries]
@@ -86,17 +88,24 @@ class Journal:
 class JournaledFiles:
     """Files of a watched folder, numbered by the journal.
 
-    `known` are paths to skip. With `watching=False`, only the files present now are read.
+    `known` are files that are read elsewhere, whose changes are found here. With `watching=False`,
+    only the files present now are read.
     """
 
     def __init__(
-        self, growing: GrowingInput, journal: Journal, known: Sequence[str], *, watching: bool, clock: Callable[[], float] = time.monotonic
+        self,
+        growing: GrowingInput,
+        journal: Journal,
+        known: Sequence[FoundFile],
+        *,
+        watching: bool,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._growing = growing
         self._journal = journal
         self._name = growing.like.input
-        paths = journal.paths.get(self._name, {})
-        self._folder = Folder(growing.pattern, growing.settle if watching else 0, [*known, *paths.values()], clock)
+        files = journal.files.get(self._name, {})
+        self._folder = Folder(growing.pattern, growing.settle if watching else 0, [*known, *files.values()], clock)
         self._watching = watching
         self.closed = False
 
@@ -104,13 +113,13 @@ class JournaledFiles:
         """File of this number; lists the folder where the number is the next one."""
         name = self._name
         if number >= self._journal.next.get(name, 0) and not self.closed:
-            new_paths = self._folder.new_files()
-            if new_paths:
-                self._journal.add(name, new_paths)
+            found = self._folder.new_files()
+            if found:
+                self._journal.add(name, found)
             self.closed = not self._watching
-        path = self._journal.paths.get(name, {}).get(number)
-        return None if path is None else replace(self._growing.like, path=path)
+        file = self._journal.files.get(name, {}).get(number)
+        return None if file is None else self._growing.like.found(file)
 
-    def paths(self, first: int, last: int) -> tuple[str, ...]:
-        """Paths of the files `first` to `last`, inclusive."""
+    def paths(self, first: int, last: int) -> tuple[FoundFile, ...]:
+        """The files `first` to `last`, inclusive."""
         return tuple(self._journal.known(self._name, number) for number in range(first, last + 1))

@@ -20,7 +20,7 @@ from dotr.model.places import Span
 from dotr.model.terms import Label, Prefixes, Variable
 from dotr.model.traverse import depth, free_variables
 from dotr.syntax.sparql import grammar
-from dotr.syntax.sparql.expressions import unit_of_times
+from dotr.syntax.sparql.expressions import time_unit, unit_of_times
 from dotr.syntax.sparql.keywords import FUNCTION_SYNONYMS, REFUSED_KEYWORDS
 from dotr.syntax.sparql.queries import QueryReader, event_references
 from dotr.syntax.sparql.quoted_triples import merge_quoted_tokens, with_quoted_parts
@@ -36,6 +36,7 @@ __all__ = [
     "parse_tokens",
     "scan_references",
     "split_constraints",
+    "time_unit",
     "unit_of_times",
 ]
 

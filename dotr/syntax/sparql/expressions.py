@@ -49,6 +49,11 @@ def unit_of_times(unit: Unit) -> Iterator[None]:
         _UNIT.reset(token)
 
 
+def time_unit() -> Unit:
+    """The unit of integer times of the context."""
+    return _UNIT.get()
+
+
 class ExpressionReader:
     """Reader of the expressions of one text.
 

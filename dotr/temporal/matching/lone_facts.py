@@ -17,14 +17,14 @@ from dotr.errors.diagnostics import DotrError
 from dotr.evaluation.codegen import define
 from dotr.evaluation.codegen.printer import printed_lines
 from dotr.evaluation.expressions import InlineConjunction, Parameter, inline_conjunction
-from dotr.model.algebra import Var
+from dotr.model.algebra import Expression, Var
 from dotr.model.event_order import AttributeValues
 from dotr.model.terms import Variable
 from dotr.model.time import Micros
 from dotr.model.traverse import parameters_of
 from dotr.temporal.matching.event_store import TRIM, EventCondition, IndexSpec, PortStore, insertion_of_event
 from dotr.temporal.matching.events import Match, StoredEvent
-from dotr.temporal.matching.matcher.compile import LoneSearch
+from dotr.temporal.matching.matcher.compile import LoneSearch, RuleMatcherEmitter
 from dotr.temporal.matching.rule_search import RowFinder
 from dotr.temporal.matching.state import State
 
@@ -43,6 +43,26 @@ class LoneFactFailed(DotrError):
         super().__init__(error)
         self.event = event
         self.error = error
+
+
+class LoneFactEmitter(RuleMatcherEmitter):
+    """Emitter of the body of `find` for one anchor, with simple constraints inlined."""
+
+    def lone_search(self) -> LoneSearch | None:
+        """The search; None if each anchor is counted exactly."""
+        if self.is_always_exact:
+            return None
+        self.loop_over_anchors("(event,)")
+        return LoneSearch(self.lines, self.globals)
+
+    def require_of_anchor(self, conditions: Sequence[Expression]) -> None:
+        """Skips an anchor that fails constraints of all rows."""
+        inline = inline_conjunction(conditions, {each: self.argument(each, 0) for each in parameters_of(conditions)}, "a")
+        if inline is None:
+            super().require_of_anchor(conditions)
+            return
+        self.lines += printed_lines(inline.statements, "    " * self.indent, "continue")
+        self.globals |= {name: value for name, value in inline.names.items() if name not in self.globals}
 
 
 class LoneGroup(NamedTuple):

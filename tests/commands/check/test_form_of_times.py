@@ -57,14 +57,17 @@ def test_start_of_run_decides(project: Project, first: str, last: str, told: str
 def test_unit_of_configuration_says_integers(project: Project, first: str, last: str, told: str) -> None:
     configured(project, first, last, "time: { unit: s }\n")
     assert "D326" not in project.dotr("check", "c.yaml").err
+    for answer in (project.dotr("check", "--data", "c.yaml"), project.dotr("run", "c.yaml")):
+        assert (CERTAIN in answer.err) == bool(told)
 
 
+@pytest.mark.parametrize("unit", ["", "time: { unit: s }\n"])
 @pytest.mark.parametrize(("first", "last", "told"), FORMS)
-def test_stream_of_test_decides(project: Project, first: str, last: str, told: str) -> None:
+def test_stream_of_test_decides(project: Project, first: str, last: str, told: str, unit: str) -> None:
     project.write("r.dotr", RULES)
     project.write(
         "s.yaml",
-        'rules: [r.dotr]\nprefixes: { "": "http://e/" }\ncases:\n  - name: one\n    stream:\n'
+        unit + 'rules: [r.dotr]\nprefixes: { "": "http://e/" }\ncases:\n  - name: one\n    stream:\n'
         f"      - {{ at: {first}, graph: ':a :is :in .' }}\n      - {{ at: {last}, graph: ':a :is :gone .' }}\n"
         f"    expect: [ {{ at: {last}, event: Stay }} ]\n",
     )

@@ -76,6 +76,23 @@ def test_json_notifications_with_a_list_of_items(project: Project) -> None:
     assert guesses.startswith("n.json is JSON: each item of data[] is an element.\nThe time is at, an integer in s.\n")
 
 
+def test_lists_of_values_and_names_of_every_script(project: Project) -> None:
+    content = [{"zeit": f"2024-03-01T07:{n:02d}:00Z", "тэги": ["a", "b"], "Größe\\m": n, 'say "hi"': "x"} for n in range(20)]
+    project.write("e.json", json.dumps(content, ensure_ascii=False))
+    made(project, "e.json")
+    assert ":тэги {тэги[]} ; :größeM" in project.read("own/config.yaml")
+
+
+def test_a_second_rule_leaves_the_test_as_it_is(project: Project) -> None:
+    project.write("e.csv", "at,v\n" + "".join(f"2024-03-01T07:{n:02d}:00Z,{n}\n" for n in range(20)))
+    made(project, "e.csv")
+    rule = (
+        project.read("own/rules/HighV.dotr").replace("HighV", "Other").replace("v > 17", "v > 0").replace("query Reading", "query Second")
+    )
+    project.write("own/rules/Other.dotr", rule.replace("Reading", "Second"))
+    assert project.dotr("test", "own/tests").code == 0
+
+
 @pytest.mark.parametrize(
     ("text", "reported"),
     [

@@ -147,3 +147,45 @@ def test_coverage_as_json(project: Project) -> None:
     assert coverage["rules"][0]["clauses"] == [{"clause": "Hot", "bindings": 1}]
     assert "Hot used up" in coverage["rules"][0]["never"]
     assert "not Warm refuses" in coverage["rules"][1]["never"]
+
+
+PAUSED = """\
+PREFIX : <http://e/>
+query Limit = [ SELECT ?room ?most { ?room :most ?most } ]
+query Gas   = [ SELECT ?room ?ppm { ?r :ppm ?ppm ; :in ?room } ]
+rule Page
+define Page = [ [] :room ?room ]
+from Gas
+and last Limit [ FILTER(?room = Gas.?room) ] before Gas
+and last Gas as Now [ FILTER(?room = Gas.?room) ] within [0, 1 min] from Gas
+and also last Gas as Then [ FILTER(?room = Gas.?room) ] within [0, 2 min] from Gas
+with Page.?room = Gas.?room
+once in 10 min per ?room
+"""
+
+
+def paused(project: Project, *stream: str) -> tuple[list[str], dict[str, object]]:
+    project.write("r.dotr", PAUSED)
+    project.write("t.yaml", HEAD + case("one", element(0, ":lab :most 900 ."), *stream).replace("facts", "facts: [], expect"))
+    lines = project.dotr("test", "t.yaml", "--coverage").out.splitlines()
+    (rule,) = json.loads(project.dotr("test", "t.yaml", "--coverage", "--format", "json").out)["coverage"]["rules"]
+    return [line for line in lines if line.startswith("Page")], rule
+
+
+def test_firings_held_back_and_second_roles(project: Project) -> None:
+    (line,), rule = paused(project, gas(60), gas(90))
+    assert line.startswith("Page: 2 anchors, Limit 2, Now 1, Then 1, fired 1, held back 0; never: Limit missing, ")
+    assert line.endswith("a firing held back")
+    assert "another role" not in line
+    assert rule["held_back"] == 0
+    (line,), rule = paused(project, gas(60), gas(90), gas(120))
+    assert "Now 2, Then 2, fired 1, held back 1; never: " in line
+    assert rule["held_back"] == 1
+    assert "a firing held back" not in line
+    (line,), rule = paused(project, gas(60), gas(90), gas(120), element(5000, "[] :ppm 1 ; :in :attic ."))
+    assert "Limit missing" not in line
+
+
+def test_second_role_that_never_occurs(project: Project) -> None:
+    (line,), _ = paused(project, gas(60))
+    assert "Then with another role, too" in line

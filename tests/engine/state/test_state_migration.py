@@ -88,6 +88,14 @@ with Lone.?room = Now.?room, Lone.?old = Old.?v consuming Old once in 2 s per ?o
 BY_VALUE = """rule ByValue define ByValue = [ [] :quiet ?room ] from Reading as R delayed by R.?v at most {} s
 and not Reading as Next [ FILTER(?room = R.?room) ] within [0, 5 s) from R with ByValue.?room = R.?room, ByValue.?since = time(R)"""
 
+STANDING = """rule Standing define Standing = [ [] :at ?room ; :v ?v ] from Reading as Now
+and last Reading as Old [ FILTER(?room = Now.?room) ] {} with Standing.?room = Now.?room, Standing.?v = Old.?v"""
+NOVEL = """rule Novel define Novel = [ [] :at ?room ] from Reading as Now
+and not Reading as Old [ FILTER(?room = Now.?room && ?v > {}) ] {} with Novel.?room = Now.?room"""
+TWICE = """rule Twice define Twice = [ [] :at ?room ; :v ?v ] from Reading as Now
+and last Reading as One [ FILTER(?room = Now.?room && ?v > 3) ] within [0, 5 s] from Now
+and {} last Reading as Two [ FILTER(?room = Now.?room) ] within [0, 7 s] from Now with Twice.?room = Now.?room, Twice.?v = Two.?v"""
+
 RULES: dict[str, list[str]] = {
     "Jump": [jump(2, 9), jump(2, 5), jump(0, 9)],
     "Leap": [jump(1, 8, "Leap"), jump(5, 8, "Leap")],
@@ -101,6 +109,9 @@ RULES: dict[str, list[str]] = {
     "Later": [LATER.format(3), LATER.format(5)],
     "Seldom": [SELDOM.format(2), SELDOM.format(0)],
     "Lone": [LONE.format(2), LONE.format(0)],
+    "Standing": [STANDING.format(window) for window in ("before Now", "within 9 s from Now", "within 4 s from Now")],
+    "Novel": [NOVEL.format(3, "before Now"), NOVEL.format(3, "within 9 s from Now"), NOVEL.format(5, "before Now")],
+    "Twice": [TWICE.format(word) for word in ("also", "")],
     "ByValue": [BY_VALUE.format(8), BY_VALUE.format(5)],
 }
 
@@ -364,6 +375,34 @@ and last Reading as Old [ FILTER(?room = R.?room) ] within 10 s from R with Seld
     assert [firing.time // S for firing in fired] == fires_at
     before_it = max(time for time in (0, 1, 2, 5) if time < fires_at[0])
     assert fired[0].attributes[0] == ("old", f'"{before_it}"')
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ([STANDING.format("within 9 s from Now")], [STANDING.format("before Now")]),
+        ([NOVEL.format(3, "before Now")], [NOVEL.format(3, "within 9 s from Now")]),
+        ([TWICE.format("")], [TWICE.format("also")]),
+    ],
+)
+def test_changed_before_and_also_start_empty(before: list[str], after: list[str]) -> None:
+    (verdict,) = state_change(state_schema(program(before)), program(after), 1 * S).verdicts
+    assert str(verdict) == f"rule {verdict.rule} starts empty: it has changed"
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "why"),
+    [
+        ("once in 5 s per ?room", "once in 9 s per ?room", ""),
+        ("", "once in 5 s", "`once` is new, and no earlier firing holds back another"),
+        ("once in 5 s", "", "it no longer says `once`, and no earlier firing holds back another"),
+        ("once in 5 s per ?room", "once in 5 s per ?v", "`once` has other keys, and no earlier firing holds back another"),
+    ],
+)
+def test_changed_once_is_told(before: str, after: str, why: str) -> None:
+    text = "rule Seldom define Seldom = [ [] :at ?room, ?v ] from Reading as R with Seldom.?room = R.?room, Seldom.?v = R.?v "
+    (verdict,) = state_change(state_schema(program([text + before])), program([text + after]), 1 * S).verdicts
+    assert (verdict.fate, str(verdict).partition(": ")[2]) == (StateFate.KEPT, why)
 
 
 def test_firings_of_one_moment_are_kept_by_their_keys() -> None:

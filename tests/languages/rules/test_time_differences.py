@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 
 from dotr.engine.spec import ProgramSpec
-from dotr.languages.programs import compile_program
+from dotr.languages.programs import compile_program, warnings_with_form
 from dotr.languages.rules import compile_rules
 from dotr.model.places import Document
+from dotr.model.time import Unit
 
 pytestmark = pytest.mark.core
 
@@ -182,3 +183,140 @@ def test_exchanged_labels_are_proposed() -> None:
     text = "PREFIX : <http://example.org/>\n" + QUERIES + WINDOWS.format(condition="elapsed(A, B) > 5", window="9 s", delay="")
     (found,) = [each for each in compile_rules([Document("r.dotr", text)], {}).diagnostics if each.code == "D313"]
     assert found.hint.endswith("Did you mean elapsed(B, A)?")
+
+
+@pytest.mark.parametrize(
+    ("condition", "message", "remedy"),
+    [
+        ("time(Out) > time(In) + 90", "a time plus a number", "elapsed(In, Out)"),
+        ("time(Out) - 90.5 >= time(In)", "a time minus a number", "elapsed(Out, In)"),
+        ("2 * 60 + time(In) < time(Out)", "a number plus a time", "elapsed(In, Out)"),
+        ("time(Out) > In.?fee && FLOOR(time(Out) / 3600) = 4", "a time divided by a number", "seconds>(…) of the difference of two times"),
+        ("time(Out) - time(In) - 10 > In.?fee", "a difference of times minus a number", "elapsed(In, Out)"),
+        ("60 / (time(Out) - time(In)) > In.?fee", "a number divided by a difference of times", "elapsed(In, Out)"),
+        ("time(Out) - In.?fee > 60", "the comparison of a difference of times with a number", "seconds>(…) of the difference"),
+        ("In.?fee - time(In) <= 60", "the comparison of a difference of times with a number", "seconds>(…) of the difference"),
+    ],
+)
+def test_time_beside_number_is_told(condition: str, message: str, remedy: str) -> None:
+    (found,) = of_condition(condition)
+    assert found.startswith(f"{message} is an error where times are date-times.")
+    assert remedy in found
+    assert of_condition(condition, integer_times=True) == []
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        'time(Out) > time(In) + "PT90S"^^<http://www.w3.org/2001/XMLSchema#dayTimeDuration>',
+        "time(Out) > time(In) + In.?fee",
+        "HOURS(time(Out) - In.?fee) < 8",
+        '(time(Out) - In.?fee) / 2 > "PT90S"^^<http://www.w3.org/2001/XMLSchema#dayTimeDuration>',
+        "elapsed(In, Out) + 10 > 90",
+    ],
+)
+def test_time_beside_what_may_be_a_duration_is_not_told(condition: str) -> None:
+    assert of_condition(condition) == []
+
+
+DUE = "rule Due define Due = [ ?car a :Due ] from In delayed by {delay} at most 1 h with Due.?car = In.?car\n"
+
+
+@pytest.mark.parametrize(
+    ("delay", "message"),
+    [
+        ("In.?fee - time(In) + 60", "a difference of times plus a number is an error where times are date-times"),
+        (
+            "IF(In.?fee - time(In) > 60, 60, 0)",
+            "the comparison of a difference of times with a number is an error where times are date-times",
+        ),
+        ("In.?fee - time(In)", ""),
+        ("<urn:dotr:function:seconds>(In.?fee - time(In)) + 60", ""),
+    ],
+)
+def test_number_in_delay_is_told(delay: str, message: str) -> None:
+    found = told(DUE.format(delay=delay))
+    assert [each.split(". ")[0] for each in found] == ([message] if message else [])
+
+
+@pytest.mark.parametrize("delay", ["In.?fee - time(In)", "2 * (In.?fee - time(In))", "<urn:dotr:function:seconds>(In.?fee - time(In))"])
+@pytest.mark.parametrize("unit", [Unit.MILLISECOND, Unit.SECOND])
+def test_difference_as_delay_in_unit_other_than_second_is_told(delay: str, unit: Unit) -> None:
+    spec = ProgramSpec((Document("due.dotr", HEAD + DUE.format(delay=delay)),), unit=unit, unit_given=True)
+    warnings = [each for each in compile_program(spec).warnings if each.code == "D326"]
+    is_told = unit is Unit.MILLISECOND and "seconds" not in delay
+    assert [each.message for each in warnings] == ["this delay is a number of milliseconds, and counts as one of seconds"] * is_told
+    assert all("Write <urn:dotr:function:seconds>(…) of the difference" in each.hint for each in warnings)
+    assert [each for each in warnings_with_form(spec, warnings, dated=True) if each.code == "D326"] == []
+
+
+def of_unit(name: str, text: str, rule: str = "", *, unit_given: bool = False) -> list[str]:
+    files = (Document(name, text), *([Document("r.dotr", f"PREFIX : <http://example.org/>\n{rule}")] if rule else []))
+    spec = ProgramSpec(files, prefixes={"": "http://example.org/"}, unit_given=unit_given)
+    found = [each for each in compile_program(spec).warnings if each.code in ("D326", "L405", "E407")]
+    return [f"{each.code} {each.message}. {each.hint}" for each in found]
+
+
+TRIP = "REGISTER QUERY Trip AS SELECT ?x {columns} WHERE {{ ?x :on 1 }} SEQ {{ ?x :on 2 }} {condition} WITHIN 9 s"
+
+
+@pytest.mark.parametrize(
+    ("condition", "message"),
+    [
+        ("FILTER(getDURATION() > 10)", "the comparison of getDURATION() with a number is an error."),
+        ("FILTER(10 + getDuration() > 10)", "a number plus getDURATION() is an error."),
+        ("BIND(getDURATION() AS ?long) FILTER(?long / 60 > 2)", "getDURATION() divided by a number is an error."),
+        ("FILTER(getENDTIME() > getSTARTTIME() + 4)", "a time plus a number is an error where times are date-times."),
+        ('FILTER(getDURATION() > "PT4S"^^<http://www.w3.org/2001/XMLSchema#duration>)', ""),
+        ("FILTER(<urn:dotr:function:seconds>(getDURATION()) > 4)", ""),
+    ],
+)
+def test_duration_as_number_is_an_error_in_either_form(condition: str, message: str) -> None:
+    for unit_given in (False, True):
+        found = of_unit("q.epsparql", TRIP.format(columns="", condition=condition), unit_given=unit_given)
+        is_told = message and not (unit_given and "date-times" in message)
+        assert [each.startswith(f"E407 {message}") for each in found] == [True] * bool(is_told)
+        assert all("seconds>(getDURATION())" in each for each in found if "getDURATION()" in message)
+
+
+def test_times_of_lars_are_told_beside_numbers_and_through_relations() -> None:
+    body = ":on(?x, 1) AT ?a IN [9 s], :on(?x, 2) AT ?b IN [0 s]"
+    (found,) = of_unit("q.lars", f"Q(?x) :- {body}, FILTER(?b > ?a + 4) . REPORT NEW Q(?x) AS Q .")
+    assert found.startswith("L405 a time plus a number is an error where times are date-times.")
+    through = f"Long(?x, ?d) :- {body}, BIND(?b - ?a AS ?d) . Q(?x) :- Long(?x, ?e), FILTER(?e > 4) . REPORT NEW Q(?x) AS Q ."
+    (found,) = of_unit("q.lars", through)
+    assert found.startswith("L405 the comparison of a difference of times with a number")
+
+
+LONG = "rule Long define Long = [ ?x a :Long ] from {label} if {condition} with Long.?x = {label}.?x\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "condition", "message"),
+    [
+        ("q.epsparql", TRIP.format(columns="(getENDTIME() - getSTARTTIME() AS ?d)", condition=""), "Q.?d > 60", "a difference of times"),
+        ("q.epsparql", TRIP.format(columns="?from", condition="BIND(getSTARTTIME() AS ?from)"), "time(Q) - Q.?from > 60", "a difference"),
+        ("q.epsparql", TRIP.format(columns="(getDURATION() AS ?d)", condition=""), "Q.?d > 60", "getDURATION()"),
+        (
+            "q.lars",
+            "R(?x, ?b - ?a) :- :on(?x, 1) AT ?a IN [9 s], :on(?x, 2) AT ?b IN [0 s]".replace("?b - ?a", "?d")
+            + ", BIND(?b - ?a AS ?d) . REPORT NEW R(?x, ?d) AS Trip .",
+            "Q.?d > 60",
+            "a difference of times",
+        ),
+    ],
+)
+def test_attributes_of_units_keep_their_forms_in_rules(name: str, text: str, condition: str, message: str) -> None:
+    (found,) = of_unit(name, text, LONG.format(label="Trip", condition=condition.replace("Q", "Trip")))
+    assert found.startswith(f"D326 the comparison of {message}")
+
+
+def test_date_times_under_a_written_unit_are_told() -> None:
+    allowed = "# dotr: allow D326 (times are integers)\n"
+    rule = STAY.format(long=0).replace("with Stay", "if time(Out) - time(In) > 90\nwith Stay")
+    for text, dated, expected in ((rule, True, 1), (rule, False, 0), (rule, None, 0), (allowed + rule, True, 0)):
+        spec = ProgramSpec((Document("stay.dotr", HEAD + text),), unit_given=True)
+        found = warnings_with_form(spec, compile_program(spec).warnings, dated)
+        assert [each.message for each in found if each.code == "D326"] == [
+            "the comparison of a difference of times with a number is an error: times are date-times"
+        ] * expected

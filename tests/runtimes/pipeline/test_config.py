@@ -59,7 +59,12 @@ def test_missing_keys_have_defaults(tmp_path: Path) -> None:
     [
         ("name: x", "nam: x", 1, "unknown key nam"),
         ("rules: [r.dotr]", "rules: r.dotr", 2, "rules should be a list"),
-        ("format: ndjson", "format: xml", 4, "input.0.format should be ndjson, trig, nquads, csv, json, text, turtle, ntriples or jsonld"),
+        (
+            "format: ndjson",
+            "format: xml",
+            4,
+            "input.0.format should be ndjson, trig, nquads, csv, json, text, parquet, turtle, ntriples or jsonld",
+        ),
         ("name: x", "name: x\nknowledge: { entailments: rdfs }", 2, "Did you mean entailment?"),
         ("name: x", "name: x\nname: y", 2, "name is given twice"),
         ("name: x", "name: x: y", 1, "this is not YAML"),

@@ -28,7 +28,7 @@ from tests.support.judged_inputs import BROKEN, GOOD, OPEN, QUOTED, TIMELESS, wr
 pytestmark = pytest.mark.core
 
 EXAMPLES: Final = int(os.environ.get("DOTR_EXAMPLES", "60"))
-FORMATS: Final = (Format.NDJSON, Format.CSV, Format.CSV, Format.NQUADS, Format.TRIG, Format.JSON)
+FORMATS: Final = (Format.NDJSON, Format.CSV, Format.CSV, Format.NQUADS, Format.TRIG, Format.JSON, Format.PARQUET)
 
 
 def pieces_of(file: InputFile, position: InputPosition, first: int, size: int) -> list[Piece]:

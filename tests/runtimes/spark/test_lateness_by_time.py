@@ -75,7 +75,7 @@ def test_tasks_equal_one_process(described: list[tuple[Format, int, bool, list[t
         assert Counter(each.reason for each in dead if each.input == f"in{number}") == expected_reasons(records, delay, single)
 
 
-@pytest.mark.parametrize("form", [Format.NDJSON, Format.CSV, Format.JSON])
+@pytest.mark.parametrize("form", [Format.NDJSON, Format.CSV, Format.JSON, Format.PARQUET])
 @pytest.mark.parametrize("single", [False, True])
 def test_graphs_of_late_records_and_of_other_tasks_are_not_parsed(
     form: Format, single: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -124,8 +124,8 @@ def parsed_of(form: Format, monkeypatch: pytest.MonkeyPatch) -> Callable[[], lis
             monkeypatch.setattr(csv_rows, "compile_map", counting)
         case _:
 
-            def counting_json(spec: InputFile) -> Callable[..., Any]:
-                make = compile_map_of(spec)
+            def counting_json(spec: InputFile, *others: Any) -> Callable[..., Any]:
+                make = compile_map_of(spec, *others)
 
                 def item(value: Any, *others: Any) -> Any:
                     found.append(int(value["v"]))

@@ -21,6 +21,7 @@ from dotr.streams.formats.segments import SPOOL_END, Segments
 from dotr.streams.lateness import Lateness
 from dotr.streams.merge.bounded import RecordSource, in_time_order
 from dotr.streams.merge.feeds import FeedRecords, FilesFeed, InputPoint, OneFile
+from dotr.streams.merge.file_marks import FoundFile
 from dotr.streams.merge.journal import NAME, Journal
 from dotr.streams.merge.paces import NoRateLimit
 from dotr.streams.records import Format, InputFile, Record
@@ -43,8 +44,8 @@ def planned(world: World, inputs: Sequence[Input], start: Offset, size: int, tas
     return ScannedPlan(scanned, start, size, tasks, world.clock)
 
 
-def paths(number: int, first: int, last: int) -> tuple[str, ...]:
-    return tuple(f"{number}/{each}" for each in range(first, last + 1))
+def paths(number: int, first: int, last: int) -> tuple[FoundFile, ...]:
+    return tuple(FoundFile(f"{number}/{each}") for each in range(first, last + 1))
 
 
 def files(feed: ScriptedFeed, input_range: InputRange) -> Iterator[tuple[int, InputFile, Iterator[Record]]]:
@@ -152,16 +153,17 @@ def test_journal_keeps_appeared_files_and_drops_removed_ones(tmp_path: Path) -> 
     journal = Journal(tmp_path, {})
     for name in ("a", "b", "c"):
         (tmp_path / name).touch()
-    journal.add("x", [str(tmp_path / "a"), str(tmp_path / "b")])
-    journal.add("x", [str(tmp_path / "c")])
+    a, b, c, d = (FoundFile.at(str(tmp_path / name)) for name in "abcd")
+    journal.add("x", [a, b])
+    journal.add("x", [c])
     (tmp_path / NAME).write_text((tmp_path / NAME).read_text() + '["x", 3, "cut o')
     again = Journal(tmp_path, {"x": 2})
-    assert (again.paths, again.next) == (journal.paths, {"x": 3})
-    again.add("x", [str(tmp_path / "d")])
+    assert (again.files, again.next) == (journal.files, {"x": 3})
+    again.add("x", [d])
     for name in ("a", "b", "c"):
         (tmp_path / name).unlink()
     last = Journal(tmp_path, {"x": 2})  # c is not read to its end: a reader will report that it is missing
-    assert (last.paths, last.next) == ({"x": {2: str(tmp_path / "c"), 3: str(tmp_path / "d")}}, {"x": 4})
+    assert (last.files, last.next) == ({"x": {2: c, 3: d}}, {"x": 4})
     assert len((tmp_path / NAME).read_text().splitlines()) == 2
 
 

@@ -1,5 +1,5 @@
-"""Turtle, N-Triples, JSON-LD and logs of RDF messages on Spark: batches that end between messages, and inside of those with several graphs,
-give the output and the dead letters of a run in process.
+"""Turtle, N-Triples, JSON-LD, Parquet and logs of RDF messages on Spark: batches that end between messages, and inside of those with
+several graphs, give the output and the dead letters of a run in process.
 """
 
 from __future__ import annotations
@@ -8,7 +8,9 @@ import gzip
 import json
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
+from pyarrow import parquet
 
 from dotr.commands import main
 
@@ -30,6 +32,7 @@ input:
   - { name: nquads, format: nquads, path: log.nq, time: ":at" }
   - { name: jsonld, format: jsonld, path: a.jsonl, contexts: { "http://c/": context.jsonld } }
   - { name: csv, format: csv, path: a.csv, columns: [t, room, temp], time: t, map: ":{room} :temp {temp} ." }
+  - { name: parquet, format: parquet, path: a.parquet, time: t, map: ":{of.room} :temp {temp} ; :no {$number} ." }
 output: [ { path: out } ]
 dead_letter: dead
 spark: { master: "local[2]", checkpoint: ck, batch: 60 }
@@ -66,6 +69,9 @@ def write_inputs() -> None:
     graphs = [{"id": f"http://e/g{n}", "at": n, "@graph": {"temp": temp(n)}} for n in range(61)]
     documents = [{"@context": "http://c/" if n % 7 else "http://d/", "@graph": graphs[n : n + 2]} for n in range(0, 60, 2)]
     Path("a.jsonl").write_text("".join(json.dumps(each) + "\n" for each in documents))
+    of = [None if n == 17 else {"room": f"p{n % 3}"} for n in range(60)]
+    at = pa.array([None if n % 23 == 7 else n for n in range(60)])
+    parquet.write_table(pa.table({"t": at, "of": of, "temp": [temp(n) for n in range(60)]}), "a.parquet", row_group_size=7)
     Path("a.csv").write_text("".join(f"{n},c{n % 3},{temp(n)}\n" for n in range(60)))
 
 

@@ -184,9 +184,22 @@ class TestInOneJvm:
         local = run_local(pipeline(folder, f"again{batch}", on_spark=False), lambda totals: None)
         assert totals == local
         assert totals.events > 20
-        if batch == 100_000:  # a finished run continues from its end
-            assert run_spark(pipeline(folder, f"spark{batch}", batch), lambda totals: None) == Totals()
-            assert results(folder, f"spark{batch}") == results(folder, "local")
+        if batch == 100_000:  # a finished run continues from its end, and tells once of a file that has changed since
+            before = (folder / "b.ndjson").read_bytes()
+            with (folder / "b.ndjson").open("ab") as file:
+                file.write(b'{"time": 9, "graph": ""}\n')
+            try:
+                told = run_spark(pipeline(folder, f"spark{batch}", batch), lambda totals: None)
+                assert run_spark(pipeline(folder, f"spark{batch}", batch), lambda totals: None) == Totals()
+            finally:
+                (folder / "b.ndjson").write_bytes(before)
+            assert told == Totals(dead_letters={Reason.CHANGED: 1})
+            assert not told.all_rejected
+            letters = sorted((folder / f"spark{batch}" / "rejected.ndjson").iterdir())
+            letter = json.loads(letters.pop().read_text())
+            assert (letter["reason"], letter["input"], letter["line"], letter["text"]) == ("changed", "loose", 1, "")
+            assert f": {len(before):,} bytes of it are read, {len(before) + 25:,} are there now; " in letter["error"]
+            assert letter["file"].endswith("b.ndjson")
 
     def test_inconsistent_instants_are_counted(self, tmp_path: Path) -> None:
         from dotr.runtimes.spark.run import run_spark

@@ -84,6 +84,9 @@ def test_watched_folder_continues_after_a_restart(tmp_path: Path, monkeypatch: p
             until(lambda: [each["time"] for each in read(tmp_path, "out.ndjson")] == [2, 3])
             put(tmp_path, "bb.ndjson", None, 9, 6)
             until(lambda: [each["time"] for each in read(tmp_path, "out.ndjson")] == [2, 3, 4, 5])
+            with (tmp_path / "d/b.ndjson").open("a") as file:
+                file.write(json.dumps({"time": 9, "graph": "[] :v 1 ."}))
+            until(lambda: "changed" in [each["reason"] for each in read(tmp_path, "dead.ndjson")])
         finally:
             os.kill(os.getpid(), signal.SIGINT)
 
@@ -96,6 +99,9 @@ def test_watched_folder_continues_after_a_restart(tmp_path: Path, monkeypatch: p
     assert len(planned) > 1
     # Spark starts a batch at the first multiple of its trigger (1.5 s) after the start of the last one, or later.
     assert all(after // 1_500 > before // 1_500 for before, after in pairwise(planned))
+    put(tmp_path, "a.ndjson", 1, 3, 7)  # other bytes
+    (tmp_path / "d/b.ndjson").write_text("told already")
+    os.utime(tmp_path / "d/bb.ndjson")  # the same bytes
     put(tmp_path, "c.ndjson", 8, 10)
     put(tmp_path, "aa.ndjson", 12)  # first by name, though it appears last
     run(tmp_path, "input.0.watch=false")
@@ -106,8 +112,10 @@ def test_watched_folder_continues_after_a_restart(tmp_path: Path, monkeypatch: p
         ("late", "d/bb.ndjson", 3, 6),
         ("late", "d/c.ndjson", 1, 8),
         ("late", "d/c.ndjson", 2, 10),
+        ("changed", "d/a.ndjson", 1, None),
+        ("changed", "d/b.ndjson", 1, None),
     }
-    assert len(read(tmp_path, "dead.ndjson")) == 4
+    assert len(read(tmp_path, "dead.ndjson")) == 6
     with pytest.raises(Refused, match="S106"):
         run(tmp_path)
 

@@ -22,6 +22,7 @@ from dotr.streams.formats.messages import message_decoder
 from dotr.streams.formats.segments import Segments
 from dotr.streams.lateness import Lateness
 from dotr.streams.merge.feeds import InputPoint, SegmentsFeed
+from dotr.streams.merge.file_marks import FoundFile
 from dotr.streams.merge.paces import NoRateLimit
 from dotr.streams.records import ElementMap, Format, InputFile, Message
 from tests.support.properties import examples
@@ -72,7 +73,9 @@ def read_batch(spec: InputFile, folder: Path, start: Offset, cuts: Sequence[Cut]
     found: list[tuple[int, str]] = []
     dead: list[DeadLetter] = []
     for cut in cuts:
-        task = Task.of_json(Task.of_cut(start, cut, cuts[-1].time, lambda _, first, last: segments.paths(first, last)).to_json())
+        task = Task.of_json(
+            Task.of_cut(start, cut, cuts[-1].time, lambda _, first, last: tuple(map(FoundFile, segments.paths(first, last)))).to_json()
+        )
         start = Offset.of_json(Offset(cut.time, cut.positions).to_json())
         for input_range in task.ranges:
             elements: list[Element] = []

@@ -13,6 +13,7 @@ from dotr.streams.connectors.receivers import MessageQueue
 from dotr.streams.formats.messages import message_decoder
 from dotr.streams.formats.segments import MAGIC, SegmentReader, encode_frame
 from dotr.streams.lateness import Lateness, TimeFilter
+from dotr.streams.merge.file_marks import FoundFile
 from dotr.streams.records import START, ElementMap, Format, InputFile, Message, Record
 from tests.support.scans import assert_scan_of
 
@@ -99,7 +100,7 @@ def test_tasks_of_spark_read_a_spool_again_as_it_was_received(tmp_path: Path) ->
         while records := reader.next():
             offsets += [record.offset for record in records]
     for after, until, own, letters in ((0, SECOND, offsets[1], 0), (SECOND, 2 * SECOND, END, 1), (0, 2 * SECOND, END, 1)):
-        task = InputRange(0, 0, 1, -(1 << 62), END, own, paths=(str(path),))
+        task = InputRange(0, 0, 1, -(1 << 62), END, own, paths=(FoundFile(str(path)),))
         if own != END:
             task = task._replace(own_file=0)
         elements: list[Element] = []

@@ -424,7 +424,7 @@ def test_missing_column_error_lists_the_columns(tmp_path: Path) -> None:
 
 def test_invalid_input_is_refused_before_reading(tmp_path: Path) -> None:
     empty = tmp_path / "empty.csv"
-    empty.touch()
+    empty.write_text("\n")
     twice = tmp_path / "twice.csv"
     twice.write_text("t,t\n")
     wrong = tmp_path / "wrong.csv"

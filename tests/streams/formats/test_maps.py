@@ -201,6 +201,21 @@ def test_cells_of_a_file_are_its_name_relative_to_the_configuration(
     assert [{**each, "no": each["no"][:3]} for each in found] == [{**expected, "no": f'"{number}"'} for number in (1, 2)]
 
 
+def test_cells_of_a_parquet_file(tmp_path: Path) -> None:
+    pyarrow = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    path = tmp_path / "hall" / "pump.parquet"
+    path.parent.mkdir()
+    parquet.write_table(pyarrow.table({"t": [1, 2], "$number": ["a", "b"]}), path)
+    template = "[] :file {$file} ; :in {$file[0]} ; :no '{$number}' ; :column {\"$number\"} ."
+    mapped = ElementMap("t", Document("map", template), folder=str(tmp_path))
+    with Reader(InputFile("in", str(path), Format.PARQUET, prefixes=(("", "http://e/"),), map=mapped)) as reader:
+        found = [objects(record) for record in reader.records()]
+    expected = {"file": '"hall/pump.parquet"', "in": '"hall"'}
+    assert found == [{**expected, "no": f'"{number}"', "column": f'"{name}"'} for number, name in ((1, "a"), (2, "b"))]
+
+
 def test_items_of_a_list_have_numbers() -> None:
     body = b'{"l": [{"t": 1}, 5, {"t": 2}]}'
     first, _, last = decoded(Format.JSON, "[] :no {$item} ; :of {$topic} .", MESSAGE._replace(body=body), each="l[]")

@@ -39,6 +39,14 @@ class IntervalRecord(UnitRecord):
         event = RecordedInterval(start, firing.time, dict(firing.attributes), firing.graph, parts)
         self._events.setdefault(firing.time, []).append(event)
 
+    def count(self) -> int:
+        """The number of moments with events that are kept."""
+        return len(self._events)
+
+    def discard_before(self, before: Micros) -> None:
+        """Remove the events before a time (µs since 1970)."""
+        self._events = {time: events for time, events in self._events.items() if time >= before}
+
     @property
     def events(self) -> list[RecordedInterval]:
         """All events, in the order of time."""

@@ -5,25 +5,25 @@ Source: ep-sparql.md, sections 3, 4 and 6.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from math import ceil, floor
 from typing import Final, assert_never
 
 from dotr.errors.diagnostics import Diagnostic, Severity, did_you_mean
-from dotr.evaluation.expressions.kinds import TimeForm, length_misuses, time_form
+from dotr.evaluation.expressions.functions import SECONDS
+from dotr.evaluation.expressions.kinds import time_form
 from dotr.evaluation.expressions.values.datetimes import read_duration
 from dotr.languages.epsparql.codes import TemporalCode
 from dotr.languages.epsparql.text.operands import ChainPlaces, chained
 from dotr.languages.epsparql.text.statements import ColumnSyntax, UnitSyntax
+from dotr.languages.linking import misuse_warnings
 from dotr.model.algebra import Call, Const, Expression, Var, is_hidden
 from dotr.model.places import Span
 from dotr.model.templates import leaves
 from dotr.model.terms import XSD, Variable, is_literal, literal_parts
-from dotr.model.time import Micros, Unit
-from dotr.model.traverse import conjuncts, free_variables, subexpressions
-from dotr.syntax import scan
+from dotr.model.time import Micros, TimeForm, Unit
+from dotr.model.traverse import conjuncts, free_variables
 from dotr.temporal.intervals.patterns import (
     DURATION,
     END,
@@ -140,44 +140,48 @@ def _warnings(unit: TemporalQuery, syntax: UnitSyntax) -> Iterator[Diagnostic]:
         hint = "A policy limits how often an operator uses a solution. Leave it out."
         yield Diagnostic(TemporalCode.POLICY_ALONE, "a POLICY without an operator", syntax.policy_span, hint, Severity.WARNING)
     yield from long_bounds(syntax.places)
-    forms = {START: TimeForm(False), END: TimeForm(False)}
-    if unit.where is not None:
-        yield from _lengths_as_numbers(unit.where, forms, syntax.span)
-    if isinstance(unit.form, SelectedSolutions):
-        yield from _misused_lengths([each for _, each in unit.form.columns if each is not None], forms, syntax.span)
+    forms, expressions = forms_of(unit)
+    yield from misuse_warnings(expressions, forms, TemporalCode.LENGTH_AS_NUMBER, syntax.span, _CALLS)
 
 
-_CALLS: Final = {START: r"(?i)getStartTime\s*\(\s*\)", END: r"(?i)getEndTime\s*\(\s*\)"}
+_CALLS: Final = {
+    START: r"(?i)getStartTime\s*\(\s*\)",
+    END: r"(?i)getEndTime\s*\(\s*\)",
+    DURATION: r"(?i)getDuration\s*\(\s*\)",
+}
 
 
-def _lengths_as_numbers(pattern: IntervalPattern, forms: dict[Variable, TimeForm], span: Span) -> Iterator[Diagnostic]:
-    """Differences of times that a pattern uses as numbers; adds the forms of its variables."""
+def forms_of(unit: TemporalQuery) -> tuple[dict[Variable, TimeForm], list[Expression]]:
+    """The forms of the variables of a unit that are times, or lengths between two, and the unit's
+    expressions."""
+    forms = {START: TimeForm(False), END: TimeForm(False), DURATION: TimeForm(True, f"{SECONDS}(getDURATION())", is_duration=True)}
+    expressions = [] if unit.where is None else list(_expressions(unit.where, forms))
+    for name, expression in unit.form.columns if isinstance(unit.form, SelectedSolutions) else ():
+        expressions += [expression] if expression is not None else []
+        if expression is not None and (form := time_form(expression, forms, {})):
+            forms[name] = form
+    return forms, expressions
+
+
+def _expressions(pattern: IntervalPattern, forms: dict[Variable, TimeForm]) -> Iterator[Expression]:
+    """The expressions of a pattern; adds the forms of its variables."""
     match pattern:
         case Combination():
-            yield from _lengths_as_numbers(pattern.left, forms, span)
-            yield from _lengths_as_numbers(pattern.right, forms, span)
-            yield from _misused_lengths(pattern.condition, forms, span)
+            yield from _expressions(pattern.left, forms)
+            yield from _expressions(pattern.right, forms)
+            yield from pattern.condition
         case Alternatives(branches):
             for branch in branches:
-                yield from _lengths_as_numbers(branch, forms, span)
+                yield from _expressions(branch, forms)
         case Chain(inner, bindings, filters):
-            yield from _lengths_as_numbers(inner, forms, span)
+            yield from _expressions(inner, forms)
             for variable, expression in bindings:
                 if form := time_form(expression, forms, {}):
                     forms[variable] = form
-            yield from _misused_lengths([*(expression for _, expression in bindings), *filters], forms, span)
+                yield expression
+            yield from filters
         case _:
             pass
-
-
-def _misused_lengths(expressions: Iterable[Expression], forms: Mapping[Variable, TimeForm], span: Span) -> Iterator[Diagnostic]:
-    for misuse in (found for each in expressions for found in length_misuses(each, forms, {}, {})):
-        name = next(each.name for each in subexpressions(misuse.length) if isinstance(each, Var) and each.name in forms)
-        at = re.search(_CALLS[name], span.text) if name in _CALLS else None
-        place = (
-            Span(span.document, span.start + at.start(), span.start + at.end()) if at else scan.compared_variable(span, name, "=<>!+-*/")
-        )
-        yield misuse.warning(TemporalCode.LENGTH_AS_NUMBER, place)
 
 
 # Bounds of operators: the greatest distance of solutions that combine, from WITHIN and FILTERs.

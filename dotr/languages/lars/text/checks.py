@@ -5,12 +5,12 @@ Source: lars.md, section 3.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import NamedTuple
 
 from dotr.errors.diagnostics import Diagnostic, Severity, did_you_mean
-from dotr.evaluation.expressions.kinds import TimeForm, length_misuses, time_form
+from dotr.evaluation.expressions.kinds import time_form
 from dotr.languages.declarations import declares_nothing_else
 from dotr.languages.lars.codes import LarsCode
 from dotr.languages.lars.model import (
@@ -19,6 +19,7 @@ from dotr.languages.lars.model import (
     ClassName,
     DerivedAtom,
     EventName,
+    LarsAtom,
     LarsFile,
     LarsHead,
     LarsLiteral,
@@ -36,12 +37,13 @@ from dotr.languages.lars.model import (
     slots_of_atom,
 )
 from dotr.languages.lars.text.statements import LarsDraft
+from dotr.languages.linking import misuse_warnings
 from dotr.model.algebra import Const, Expression, Slot, Var
 from dotr.model.datalog import Bind, FilterItem, RelationAtom
 from dotr.model.graphs import components, shortest_path
 from dotr.model.places import Span
-from dotr.model.traverse import subexpressions
-from dotr.syntax import scan
+from dotr.model.terms import Variable
+from dotr.model.time import TimeForm
 
 
 def file_problems(file: LarsFile, draft: LarsDraft) -> Iterator[Diagnostic]:
@@ -233,17 +235,39 @@ def file_warnings(file: LarsFile) -> Iterator[Diagnostic]:
             message = f"a window over {name}, which no head puts into the past: of derived atoms {content}"
             hint = f"Conclusions are not remembered. Write the head with AT, {name} AT ?t :- … AT ?t IN …, or REPORT it and read its EVENT."
             yield _warning(LarsCode.FORGOTTEN_CONCLUSIONS, message, literal.window_span, hint)
+    places = forms_of(file)
     for rule in file.rules:
-        yield from _lengths_as_numbers(rule)
+        forms, expressions = _rule_forms(rule, places)
+        yield from misuse_warnings(expressions, forms, LarsCode.LENGTH_AS_NUMBER, rule.span)
 
 
-def _lengths_as_numbers(rule: LarsRule) -> Iterator[Diagnostic]:
-    """Differences of the times of AT that a rule uses as numbers."""
-    forms = {
-        each.reach.time.name: TimeForm(False)
-        for each in (*rule.literals, *rule.negated)
-        if isinstance(each.reach, At) and isinstance(each.reach.time, Var)
-    }
+_Forms = Mapping[tuple[LarsPredicate, int], TimeForm]
+"""The forms of the arguments of derived predicates, by predicate and place."""
+
+
+def forms_of(file: LarsFile) -> _Forms:
+    """The forms of arguments that rules derive, which are times, or lengths between two."""
+    places: dict[tuple[LarsPredicate, int], TimeForm] = {}
+    size = -1
+    while size < len(places):
+        size = len(places)
+        for rule in file.rules:
+            forms, _ = _rule_forms(rule, places)
+            for head in rule.heads:
+                for place, slot in enumerate(slots_of_atom(head.atom)):
+                    if isinstance(slot, Var) and slot.name in forms:
+                        places.setdefault((predicate_of(head.atom), place), forms[slot.name])
+    return places
+
+
+def _rule_forms(rule: LarsRule, places: _Forms) -> tuple[dict[Variable, TimeForm], list[Expression]]:
+    """The forms of a rule's variables, and its expressions."""
+    forms: dict[Variable, TimeForm] = {}
+    for literal in (*rule.literals, *rule.negated):
+        for atom in literal.atoms:
+            forms |= argument_forms(atom, places)
+        if isinstance(literal.reach, At) and isinstance(literal.reach.time, Var):
+            forms[literal.reach.time.name] = TimeForm(False)
     expressions: list[Expression] = []
     for item in rule.body:
         if isinstance(item, Bind):
@@ -252,9 +276,14 @@ def _lengths_as_numbers(rule: LarsRule) -> Iterator[Diagnostic]:
                 forms[item.variable] = form
         elif isinstance(item, FilterItem):
             expressions.append(item.condition)
-    for misuse in (found for each in expressions for found in length_misuses(each, forms, {}, {})):
-        name = next(each.name for each in subexpressions(misuse.length) if isinstance(each, Var) and each.name in forms)
-        yield misuse.warning(LarsCode.LENGTH_AS_NUMBER, scan.compared_variable(rule.span, name, "=<>!+-*/"))
+    return forms, expressions
+
+
+def argument_forms(atom: LarsAtom, places: _Forms) -> dict[Variable, TimeForm]:
+    """The forms of an atom's variables, by those of its places."""
+    slots = enumerate(slots_of_atom(atom))
+    key = predicate_of(atom)
+    return {slot.name: places[key, place] for place, slot in slots if isinstance(slot, Var) and (key, place) in places}
 
 
 def _is_single(predicate: LarsPredicate) -> bool:

@@ -11,20 +11,19 @@ before Off.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from decimal import Decimal
 from typing import Final
 
 from dotr.errors.diagnostics import Diagnostic
-from dotr.evaluation.expressions.functions import ELAPSED
+from dotr.evaluation.expressions.functions import ELAPSED, SECONDS
 from dotr.evaluation.expressions.kinds import (
     ANYTHING,
-    Forms,
-    LengthMisuse,
     TermKinds,
-    TimeForm,
+    TimeMisuse,
     aggregate_kinds,
-    length_misuses,
     time_form,
+    time_misuses,
     with_form_of_times,
 )
 from dotr.evaluation.expressions.values.terms import EXACT_TYPES, read
@@ -36,7 +35,8 @@ from dotr.languages.rules.syntax import AggregateSyntax, ByLabel, WindowSyntax
 from dotr.model.algebra import Attribute, Call, Const, TimeOf
 from dotr.model.graphs import least_fixpoint
 from dotr.model.terms import Label, Variable
-from dotr.model.time import Micros, Unit
+from dotr.model.time import Forms, Micros, TimeForm, Unit
+from dotr.syntax.sparql import time_unit
 
 _OF_ONE: Final = frozenset({"min", "max"})
 _EventForms = Mapping[Label, Forms]
@@ -55,6 +55,7 @@ def _event_forms(program: ProgramDraft) -> _EventForms:
     """The forms of each event's attributes: of those that a rule assigns a time, or a length."""
     rules = program.rules_by_event
     start: dict[Label, Forms] = {label: {} for label in (*program.event_attributes, *rules)}
+    start |= {unit.label: dict(unit.forms) for unit in program.units}
 
     def assigned(label: Label, events: _EventForms) -> Forms:
         forms = dict(events[label])
@@ -100,7 +101,7 @@ def _rule_problems(rule: RuleDraft, events: _EventForms) -> Iterator[Diagnostic]
             argument = Attribute(clause.event.label.text, clause.argument[1].text)
             form = time_form(argument, aggregates, bound)
             if form and form.is_length:
-                misuse = LengthMisuse(f"{clause.function.text} of a difference of times", argument, form)
+                misuse = TimeMisuse(f"{clause.function.text} of a difference of times", argument, form)
                 yield misuse.warning(RuleCode.LENGTH_AS_NUMBER, clause.argument[1].span)
     kinds = {
         clause.variable.text: aggregate_kinds(clause.function.text, ANYTHING)
@@ -112,13 +113,21 @@ def _rule_problems(rule: RuleDraft, events: _EventForms) -> Iterator[Diagnostic]
     for expression, text in texts:
         if expression is not None and text is not None:
             yield from _misused(Conjunct(expression, text), aggregates, bound, kinds)
+    delay, value = rule.syntax.delay, rule.roles[0].delayed_by
+    if delay is not None and delay.value is not None and value is not None:
+        yield from _misused(Conjunct(value, delay.value), {}, bound, {})
+        form, unit = time_form(value, {}, bound), time_unit()
+        if form and form.is_length and not form.is_duration and unit is not Unit.SECOND:
+            message = f"this delay is a number of {unit.written.lower()}s, and counts as one of seconds"
+            hint = f"Write {SECONDS}(…) of the difference, which is in seconds, whatever the form of times."
+            yield replace(warning(RuleCode.LENGTH_AS_NUMBER, message, delay.value, hint), dated=False)
     if rule.condition is not None and rule.syntax.condition is not None:
         yield from _decided(Conjunct(rule.condition, rule.syntax.condition), rule)
 
 
 def _misused(conjunct: Conjunct, own: Forms, bound: _EventForms, kinds: Mapping[Variable, TermKinds]) -> Iterator[Diagnostic]:
-    for misuse in length_misuses(conjunct.expression, own, bound, kinds):
-        yield misuse.warning(RuleCode.LENGTH_AS_NUMBER, span_of(conjunct, first_atom(misuse.length)))
+    for misuse in time_misuses(conjunct.expression, own, bound, kinds):
+        yield misuse.warning(RuleCode.LENGTH_AS_NUMBER, span_of(conjunct, first_atom(misuse.operand)))
 
 
 def _length(rule: RuleDraft, start: Label, end: Label) -> tuple[Micros, Micros] | None:

@@ -78,16 +78,16 @@ def _cycle_problems(edges: list[EventDependency]) -> Iterator[Diagnostic]:
         if component != component_of[edge.source] or component in reported:
             continue
         reported.add(component)
+        inner = [other for other in edges if component_of[other.event] == component_of[other.source] == component]
+        is_delayed = any(other.role.delayed_by is not None for other in inner)
+        delays = " A delay by value may be 0: one of constant length is in the past, too." if is_delayed else ""
         if edge.event == edge.source:
-            hint = "An event may depend on itself only in the past: choose it by a clause, within (0, …] from the anchor."
+            hint = f"An event may depend on itself only in the past: choose it by a clause, within (0, …] from the anchor.{delays}"
             message = f"{edge.event} needs {edge.event} of the same instant"
             yield Diagnostic(RuleCode.SAME_INSTANT_RECURSION, message, edge.role.source_label.span, hint)
         else:
-            labels = _shortest_path(
-                edge.source, edge.event, [other for other in edges if component_of[other.event] == component_of[other.source] == component]
-            )
-            path = " needs ".join([edge.event, *labels])
-            hint = "Let one of them look strictly into the past: within (0, …] from its anchor."
+            path = " needs ".join([edge.event, *_shortest_path(edge.source, edge.event, inner)])
+            hint = f"Let one of them look strictly into the past: within (0, …] from its anchor.{delays}"
             yield Diagnostic(RuleCode.SAME_INSTANT_CYCLE, f"a cycle at one instant: {path}", edge.role.source_label.span, hint)
 
 

@@ -25,13 +25,16 @@ from dotr.engine.state.schema import StateSchema, state_schema
 from dotr.errors.diagnostics import Refused, refuse
 from dotr.evaluation.files.private_files import remove_leftovers, replace_file, without_links
 from dotr.languages.programs import fingerprint
+from dotr.model.stream import DeadLetter
 from dotr.runtimes.monitoring.totals import RunFailed
 from dotr.runtimes.pipeline.build import Pipeline
 from dotr.runtimes.spark.checkpoint.damage import check_logs
 from dotr.runtimes.spark.exchange.positions import BEGINNING, Offset
 from dotr.streams.connectors.opening import needs_identity
 from dotr.streams.formats.segments import RECEIVED
+from dotr.streams.merge.file_marks import FileMark, FoundFile, changes
 from dotr.streams.merge.folders import GrowingInput
+from dotr.streams.records import Format, InputFile
 from dotr.streams.sinks.batches import BatchHistory
 from dotr.streams.sinks.files import is_transient
 
@@ -57,7 +60,9 @@ class CheckpointLayout:
     whether times are date-times. `holdings` is the schema of the state (None in format 1). Each
     migration of state begins a new `generation` of the query, at the offset `start`, with the batch
     number `first`. `topics` are the Kafka inputs as (name, delay, subscription). `identity` is the
-    ID by which outputs know the checkpoint; empty where none needs it.
+    ID by which outputs know the checkpoint; empty where none needs it. `marks` are those of the
+    input files when they were planned (None: unknown), and `changed` the files as (name, file) whose
+    change is a dead letter already.
     """
 
     pipeline: str
@@ -74,6 +79,8 @@ class CheckpointLayout:
     first: int = 0
     topics: tuple[tuple[str, int, str], ...] = ()
     identity: str = ""
+    marks: tuple[FileMark | None, ...] = ()
+    changed: tuple[tuple[str, str], ...] = ()
 
     def to_json(self) -> dict[str, object]:
         """The members of `dotr.json` under fixed names."""
@@ -92,6 +99,8 @@ class CheckpointLayout:
             "first": self.first,
             **({"topics": self.topics} if self.topics else {}),
             **({"identity": self.identity} if self.identity else {}),
+            **({"marks": self.marks} if self.marks else {}),
+            **({"changed": self.changed} if self.changed else {}),
         }
 
     @staticmethod
@@ -116,10 +125,15 @@ class CheckpointLayout:
             first=int(data.get("first", 0)),
             topics=topics,
             identity=str(data.get("identity", "")),
+            marks=tuple(None if mark is None else FileMark.of_json(mark) for mark in data.get("marks", ())),
+            changed=tuple((str(name), str(path)) for name, path in data.get("changed", ())),
         )
 
 
-_MEMBERS: Final = {"format", *CheckpointLayout("", "", (), 0, 0, 0, topics=(("", 0, ""),), identity="-").to_json()}
+_MEMBERS: Final = {
+    "format",
+    *CheckpointLayout("", "", (), 0, 0, 0, topics=(("", 0, ""),), identity="-", marks=(None,), changed=(("", ""),)).to_json(),
+}
 """The members of `dotr.json` beside the checksum, over all releases."""
 
 
@@ -276,6 +290,26 @@ class Checkpoint:
             for folder in self.folders(generation):
                 shutil.rmtree(folder, ignore_errors=True)
 
+    def changes(self) -> list[DeadLetter]:
+        """The dead letters of files that have changed since they were planned, and are not watched;
+        none while a batch is under way, which comes first."""
+        layout, letters = self.layout, []
+        if layout is not None and self.planned_batch == self.committed_batch():
+            watched = {name for name, _, _ in layout.growing}
+            for (name, _, path), mark in zip(layout.inputs, layout.marks, strict=False):
+                if name not in watched and (name, path) not in layout.changed:
+                    letters += [
+                        InputFile(name, path, Format.CSV).found(each).dead_letter_of_change for each in changes([FoundFile(path, mark)])
+                    ]
+        return letters
+
+    def changes_written(self, letters: Sequence[DeadLetter]) -> None:
+        """Store that dead letters of changes are written, as a batch that is none of the query's."""
+        layout = self.layout
+        assert layout is not None
+        told = tuple((letter.input, letter.file) for letter in letters)
+        self._write(replace(layout, first=layout.first + 1, changed=(*layout.changed, *told)))
+
     def _refused(self, why: str, hint: str = "") -> Exception:
         hint = hint or "Start over with --fresh (it removes this pipeline's output and checkpoint), or name another spark.checkpoint."
         return refuse("S102", f"the checkpoint {self.folder} cannot be used: {why}", hint=hint)
@@ -335,8 +369,10 @@ class Checkpoint:
         if new and stored.topics:
             raise self._refused(f"the input {new[0][0]} was not there when it was made, and its partitions are numbered behind the others")
         topics = (*stored.topics, *[entry for entry in required.topics if entry not in stored.topics])
+        marks = dict(zip(required.inputs, required.marks, strict=False))  # those of now, where an older release has stored none
         return replace(
             stored,
+            marks=stored.marks or tuple(map(marks.get, stored.inputs)),
             growing=(*stored.growing, *new),
             topics=topics,
             program=required.program,
@@ -426,7 +462,8 @@ def required_layout(pipeline: Pipeline) -> CheckpointLayout:
     layout = pipeline.program.layout
     program, operators = fingerprint(pipeline.program.spec), layout.stateful_operators
     identity = secrets.token_hex(8) if any(needs_identity(each) for each in pipeline.destinations) else ""
-    return CheckpointLayout(pipeline.name, program, inputs, operators, 0, 0, growing, clock, topics=topics, identity=identity)
+    marks = tuple(file.mark for file in pipeline.inputs)
+    return CheckpointLayout(pipeline.name, program, inputs, operators, 0, 0, growing, clock, topics=topics, identity=identity, marks=marks)
 
 
 def _pattern_of(growing: GrowingInput) -> str:

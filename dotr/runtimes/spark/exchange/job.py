@@ -40,6 +40,7 @@ class Job:
     - `topics`: the Kafka inputs as JSON; their partitions follow the other inputs, in the order of
       the journal of partitions.
     - `granule`: records of a granule of the index that tasks make; 0: the planner scans the inputs.
+    - `marks`: the marks of the files among the inputs as JSON; empty where one is unknown.
     - `trigger`: shortest time between batches of growing inputs, in µs.
     """
 
@@ -67,6 +68,7 @@ class Job:
     granule: int = 0
     maps: str = ""
     shared: bool = False
+    marks: tuple[str, ...] = ()
 
     @property
     def live(self) -> bool:
@@ -103,6 +105,7 @@ class Job:
                 **({"granule": self.granule} if self.granule else {}),
                 **({"maps": self.maps} if self.maps else {}),
                 **({"shared": self.shared} if self.shared else {}),
+                **({"marks": self.marks} if self.marks else {}),
             }
         )
 
@@ -141,6 +144,7 @@ class Job:
             granule=data.get("granule", 0),
             maps=data.get("maps", ""),
             shared=data.get("shared", False),
+            marks=tuple(data.get("marks", ())),
         )
 
     def keys(self, layer: int) -> tuple[int, ...]:

@@ -10,13 +10,14 @@ from typing import Final, NamedTuple, TypeAlias
 from dotr.model.time import Micros
 from dotr.runtimes.spark.exchange.positions import END, Cut, Floor, Offset, floors_of_json
 from dotr.streams.connectors.kafka.topics import LostRange
+from dotr.streams.merge.file_marks import FoundFile
 
-PathsOfInput: TypeAlias = Callable[[int, int, int], tuple[str, ...]]
+PathsOfInput: TypeAlias = Callable[[int, int, int], tuple[FoundFile, ...]]
 """`paths(input, first, last)`: the files of a growing input with these numbers; empty for a single
 file."""
 
 
-def single_files(number: int, first: int, last: int) -> tuple[str, ...]:
+def single_files(number: int, first: int, last: int) -> tuple[FoundFile, ...]:
     """`PathsOfInput` without growing inputs."""
     return ()
 
@@ -65,7 +66,7 @@ class InputRange(NamedTuple):
     file: int = 0
     stop_file: int = 0
     own_file: int = 0
-    paths: tuple[str, ...] = ()
+    paths: tuple[FoundFile, ...] = ()
     floors: tuple[Floor, ...] = ()
     partition: RangePartition | None = None
     shift: Micros = 0
@@ -81,7 +82,8 @@ class InputRange(NamedTuple):
     def without_lists(self) -> InputRange:
         """A range that is read from JSON, with tuples in the place of its lists."""
         partition = None if self.partition is None else RangePartition.of_json(*self.partition)
-        return self._replace(paths=tuple(self.paths), floors=floors_of_json(self.floors), partition=partition)
+        paths = tuple(FoundFile.of_json(*each) for each in self.paths)
+        return self._replace(paths=paths, floors=floors_of_json(self.floors), partition=partition)
 
 
 _PLAIN_MEMBERS: Final = 6
@@ -121,7 +123,7 @@ class Task:
     def of_json(text: str) -> Task:
         """The inverse of `to_json`.
 
-        >>> grown = InputRange(1, 10, 2, 1, 90, 80, 3, 4, 4, ("c", "d"), (Floor(3, 50, 7),))
+        >>> grown = InputRange(1, 10, 2, 1, 90, 80, 3, 4, 4, (FoundFile("c"), FoundFile("d")), (Floor(3, 50, 7),))
         >>> read = InputRange(2, 7, 7, 1, 9, 9, partition=RangePartition("k", "t", 0, None, (LostRange(7, 8),)))
         >>> task = Task(1, 5, None, (InputRange(0, 10, 2, 1, 90, 80), grown, read))
         >>> Task.of_json(task.to_json()) == task

@@ -7,6 +7,7 @@ query, which needs the inputs alone, and would take twice the CPU to start.
 from __future__ import annotations
 
 import gc
+import json
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -21,6 +22,7 @@ from dotr.model.terms import Term
 from dotr.runtimes.spark.exchange.job import Job
 from dotr.streams.connectors.kafka.topics import KafkaInput
 from dotr.streams.formats.maps import shapes_of
+from dotr.streams.merge.file_marks import FileMark
 from dotr.streams.records import InputFile
 
 if TYPE_CHECKING:
@@ -31,13 +33,13 @@ if TYPE_CHECKING:
 
 
 def input_of(job: Job, number: int) -> InputFile:
-    """The specification of an input, with its parsed map."""
-    return _input(job.inputs[number], job.maps, number)
+    """The specification of an input, with its parsed map, and the mark of a file."""
+    return _input(job.inputs[number], job.maps, number, job.marks[number] if number < len(job.marks) else "")
 
 
 @lru_cache(maxsize=1 << 16)
-def _input(text: str, maps: str, number: int) -> InputFile:
-    return _with_map(InputFile.from_json(text), maps, number)
+def _input(text: str, maps: str, number: int, mark: str) -> InputFile:
+    return replace(_with_map(InputFile.from_json(text), maps, number), mark=FileMark.of_json(json.loads(mark)) if mark else None)
 
 
 def topics_of(job: Job) -> Sequence[KafkaInput]:

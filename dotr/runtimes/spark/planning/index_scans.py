@@ -66,7 +66,7 @@ def granule_of(inputs: Sequence[InputFile], job: Job, folder: Path) -> int:
     size = sum(topics.records) * ORDINARY_BYTES
     for file in inputs:
         with suppress(OSError):  # reported by the reader
-            size += os.path.getsize(file.path)
+            size += os.path.getsize(file.path) if file.size is None else file.size
     return records_of_granule(job.batch, job.tasks, len(inputs) + len(topics.records)) if size > INDEXED_BYTES else 0
 
 
@@ -157,7 +157,7 @@ class _IndexedFile:
         if isinstance(file, RangePartition):
             self.starts = () if self.is_complete else offset_range_starts(file, base.offset, FIRST_RANGE)
         elif not self.is_complete and has_ranges(file):
-            self.starts = range_starts(base.offset, os.path.getsize(file.path), FIRST_RANGE)
+            self.starts = range_starts(base.offset, os.path.getsize(file.path) if file.size is None else file.size, FIRST_RANGE)
 
     def load(self, files: IndexFiles) -> bool:
         """Read the pieces that have been written since; True if there was one."""

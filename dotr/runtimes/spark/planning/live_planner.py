@@ -19,6 +19,7 @@ from dotr.runtimes.spark.planning.planned_topics import PlannedTopics
 from dotr.runtimes.spark.planning.planner import ScannedInput, ScannedPlan, feed_of_file
 from dotr.streams.formats.segments import RECEIVED, SPOOL, Segments, spool_folder
 from dotr.streams.merge.feeds import Feed, FilesFeed, InputPoint, SegmentsFeed
+from dotr.streams.merge.file_marks import FoundFile
 from dotr.streams.merge.folders import GrowingInput
 from dotr.streams.merge.journal import Journal, JournaledFiles
 from dotr.streams.merge.paces import EventClock, NoRateLimit, PacedFeed, RateLimit
@@ -58,7 +59,7 @@ class GrowingInputs:
                 feed = feed_of_file(file, position)
             else:
                 pattern, settle, idle, watching = json.loads(job.growing[number - singles])
-                known = [other.path for other in files[:singles] if other.input == file.input]
+                known = [FoundFile(other.path, other.mark) for other in files[:singles] if other.input == file.input]
                 growing = GrowingInput(file, pattern, settle, idle)
                 start_point = InputPoint(position.file, position.offset, position.line)
                 if pattern == RECEIVED:
@@ -108,8 +109,11 @@ class GrowingInputs:
     def paths(self) -> PathsOfInput:
         """The files of growing inputs by number."""
 
-        def paths(number: int, first: int, last: int) -> tuple[str, ...]:
-            return self._growing[number].paths(first, last) if number in self._growing else ()
+        def paths(number: int, first: int, last: int) -> tuple[FoundFile, ...]:
+            source = self._growing.get(number)
+            if isinstance(source, Segments):
+                return tuple(map(FoundFile, source.paths(first, last)))
+            return () if source is None else source.paths(first, last)
 
         return paths
 

@@ -8,7 +8,6 @@ judged as in `planner`: by the greatest earlier time in the input's own order.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, BinaryIO, Final, Protocol, TypeAlias
 
 from dotr.errors.diagnostics import Refused
@@ -51,7 +50,7 @@ def _records(file: InputFile, offset: int, line: int, stop: int, time_filter: Ti
         stream.close()
         stream = None
     if stream is None:
-        stream = open_lines(file.path, position)
+        stream = open_lines(file.path, position, size=file.size)
     else:
         stream.seek(offset)
     for record in records_of(stream, file, position, True, time_filter):
@@ -106,14 +105,17 @@ def _range_files(like: InputFile, input_range: InputRange, time_filter: TimeFilt
     if not input_range.paths:
         yield input_range.file, like, _records(like, input_range.offset, input_range.line, input_range.stop, time_filter)
         return
-    for number, path in enumerate(input_range.paths, input_range.file):
+    for number, found in enumerate(input_range.paths, input_range.file):
         point = InputPoint(number, input_range.offset, input_range.line) if number == input_range.file else InputPoint(number, *START)
         stop = input_range.stop if number == input_range.stop_file else END
-        file = replace(like, path=path)
+        file = like.found(found)
         yield number, file, _messages(file, point, stop, time_filter) if file.framed else _open_records(file, point, stop, time_filter)
 
 
 def _open_records(file: InputFile, point: InputPoint, stop: int, time_filter: TimeFilter) -> Iterator[Record]:
+    if file.change:
+        yield file.record_of_change
+        return
     records = _records(file, point.offset, point.line, stop, time_filter)
     try:
         first = next(records, None)

@@ -22,7 +22,7 @@ from dotr.model.templates import Blank, Template, leaves
 from dotr.model.terms import Triple
 from dotr.streams.formats.map_terms import MapTerms, cell_term, columns_of, comma_cell_term, text_term
 from dotr.streams.formats.maps import VALUE, cell_problem, column_name, is_origin, parsed_map, written_name
-from dotr.streams.records import InputFile
+from dotr.streams.records import Format, InputFile
 from dotr.syntax.turtle.graphs import number_blanks
 
 MakeRow: TypeAlias = Callable[[Sequence[str | None]], tuple[tuple[Triple, ...], int]]
@@ -40,7 +40,7 @@ def check_columns(file: InputFile, header: Sequence[str], place: Span | None = N
     known = [written_name(column) for column in header]
     for use, cell in dict.fromkeys([*timed, *(("map", cell) for cell in columns_of(parsed_map(file).template))]):
         try:
-            column = column_name(cell)
+            column = cell if cell in header and file.format is Format.PARQUET else column_name(cell)
         except ValueError as error:
             problems.append(cell_problem(file.map.template, cell, "T107", str(error), 'A column x" is written {"x\\""}.'))
             continue
@@ -54,7 +54,7 @@ def check_columns(file: InputFile, header: Sequence[str], place: Span | None = N
             ", ".join(known) if len(known) <= _MOST_NAMED else f"{', '.join(known[:_MOST_NAMED])} and {len(known) - _MOST_NAMED:,} more"
         )
         hint = did_you_mean(cell, known) or f"Its columns are {columns}."
-        if len(header) == 1:
+        if len(header) == 1 and file.format is Format.CSV:
             hint = f"Its only column is {known[0]}: is the delimiter {file.map.delimiter!r}?"
         elif hint.startswith("Did"):
             hint += f" Its columns are {columns}."

@@ -44,7 +44,8 @@ csv.field_size_limit(sys.maxsize)  # the default of 128 KiB would reject long qu
 
 
 def header_of(file: InputFile, place: Span | None = None) -> tuple[list[str], Position]:
-    """Columns of a file, checked against its map, and the position of its first row.
+    """Columns of a file, checked against its map, and the position of its first row; no columns of an
+    empty file.
 
     `place` is that of the input in the configuration, for errors. Raises `Refused` where the header
     cannot be read or lacks a column.
@@ -53,11 +54,12 @@ def header_of(file: InputFile, place: Span | None = None) -> tuple[list[str], Po
     if file.map.columns:
         check_columns(file, file.map.columns, place)
         return list(file.map.columns), START
-    with open_lines(file.path, START, place) as lines:
+    with open_lines(file.path, START, place, file.size) as lines:
         return _header(file, lines, place)
 
 
 def _header(file: InputFile, lines: BinaryIO, place: Span | None = None) -> tuple[list[str], Position]:
+    """As `header_of`, of data that begin with a header."""
     assert file.map is not None
     lines_read: list[bytes] = []
     try:
@@ -69,6 +71,8 @@ def _header(file: InputFile, lines: BinaryIO, place: Span | None = None) -> tupl
         raise refuse("I102", f"the header of {file.path} is not {_encoding_name(file)} (byte {error.start})", place, hint) from None
     except (csv.Error, _RecordTooLong, *DAMAGED) as error:
         raise refuse("I102", f"the header of {file.path} cannot be read: {error}", place) from None
+    if not lines_read:
+        return [], START
     if not cells:
         raise refuse("I102", f"{file.path} has no header", place, "The first line of a CSV file names its columns.")
     check_columns(file, cells, place)
@@ -99,6 +103,8 @@ def records(lines: BinaryIO, spec: InputFile, position: Position, elements: bool
         if position.offset < first.offset:
             lines.read(first.offset - position.offset)
             position = first
+    if not header:
+        return iter((Record(0, 0, 1, None, None, b"", f"{spec.path} has no header"),))
     origins = origin_cells(spec) if elements else ()
     rows = _rows(lines, spec, header, position, elements, None, time_filter, origins, origin_of(spec) if origins else None, numbers)
     return rows if numbers is None else numbers.counted(rows)
@@ -227,6 +233,8 @@ def row_decoder(spec: InputFile, time_filter: TimeFilter = EVERY_TIME) -> Callab
         lines, position, header, place = io.BytesIO(message.body), START, list(declared), message.place
         if not declared:
             header, position = _header(spec, lines)
+            if not header:
+                raise ValueError("it has no header")
         records = list(_rows(lines, spec, header, position, elements, sent, time_filter, origins, message))
         for record in records or [Record(0, 0, 0, None, None, message.body, "it has no row")]:
             yield record._replace(offset=place, end=place + 1, line=place)

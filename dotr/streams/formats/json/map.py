@@ -26,7 +26,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import count
-from typing import Any, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 from dotr.errors.diagnostics import Diagnostic, DotrError, Refused
 from dotr.evaluation.codegen.tree import Assign, Block, CodeNode, Emit, ForEach, IfElse, Return
@@ -37,7 +37,7 @@ from dotr.model.templates import Blank, ParsedMap, Template, TemplateSlot, Templ
 from dotr.model.terms import RDF_FIRST, XSD, Term, Triple, literal
 from dotr.streams.formats.json.paths import JsonPath, Step, parse_path
 from dotr.streams.formats.map_terms import JsonNumber, MapTerms, cell_term, columns_of, columns_of_slot, string_term
-from dotr.streams.formats.maps import cell_problem, origin_value, parsed_map
+from dotr.streams.formats.maps import cell_problem, is_origin, origin_value, parsed_map
 from dotr.streams.records import InputFile, Message
 from dotr.syntax.turtle.graphs import number_blanks
 
@@ -48,6 +48,13 @@ for a missing value (0 where a part is repeated).
 `message` is the JSON message around the object, `sent` the message of the transport, or the origin
 of a record of a file (None: the map has no cell of it).
 Raises ValueError with the reason where a value cannot be used."""
+
+
+class TypedText(str):
+    """The lexical form of another value of a typed column; its class has the datatype's IRI."""
+
+    __slots__ = ()
+    datatype: ClassVar[str]
 
 
 class UnusableMap(DotrError):
@@ -73,6 +80,8 @@ def value_term(value: object) -> Term:
         return cell_term(value)
     if value.__class__ is bool:
         return literal("true" if value else "false", XSD + "boolean")
+    if isinstance(value, JsonNumber | TypedText):
+        return literal(value, value.datatype)
     raise ValueError(_no_value(value))
 
 
@@ -90,7 +99,8 @@ def value_text(value: object) -> str:
 
 
 def _no_value(value: object) -> str:
-    return f"{'an object' if isinstance(value, dict) else 'a list'} is found where the map needs a value"
+    found = "an object" if isinstance(value, dict) else "a list" if isinstance(value, list) else "text that is not UTF-8"
+    return f"{found} is found where the map needs a value"
 
 
 def items_of(value: object) -> Sequence[Any]:
@@ -107,10 +117,11 @@ def items_of(value: object) -> Sequence[Any]:
 
 
 @lru_cache(256)
-def compile_json_map(document: Document, parsed: ParsedMap) -> MakeObject:
+def compile_json_map(document: Document, parsed: ParsedMap, columns: frozenset[str] = frozenset()) -> MakeObject:
     """Compile the map of a document; raises `Refused` with the errors of its paths (T107, T108).
 
-    Blank nodes are `_:0`, `_:1`, … in order of appearance.
+    A cell that is one of `columns` is the member of that name. Blank nodes are `_:0`, `_:1`, … in
+    order of appearance.
 
     >>> from dotr.model.places import Span
     >>> from dotr.syntax.turtle.parser import parse_map
@@ -140,7 +151,7 @@ def compile_json_map(document: Document, parsed: ParsedMap) -> MakeObject:
     problems: list[Diagnostic] = []
     for column in columns_of(parsed.template):
         try:
-            paths[column] = parse_path(column)
+            paths[column] = JsonPath((column,)) if column in columns and not is_origin(column) else parse_path(column)
         except ValueError as error:
             hint = "A path is written a.b, a[0] or a[]: docs/inputs.md."
             hint = f'A member of that name is written {{"{column}"}}.' if column.startswith("$") else hint
@@ -154,10 +165,13 @@ def compile_json_map(document: Document, parsed: ParsedMap) -> MakeObject:
         raise Refused([cell_problem(document, error.column, "T108", str(error), hint)]) from None
 
 
-def compile_map_of(file: InputFile) -> MakeObject:
-    """The compiled map of an input; raises `Refused` with all its errors (T101 to T108)."""
+def compile_map_of(file: InputFile, columns: frozenset[str] = frozenset()) -> MakeObject:
+    """The compiled map of an input; raises `Refused` with all its errors (T101 to T108).
+
+    `columns` are those of a table whose rows are the objects.
+    """
     assert file.map is not None
-    return compile_json_map(file.map.template, parsed_map(file))
+    return compile_json_map(file.map.template, parsed_map(file), columns)
 
 
 _Prefix: TypeAlias = tuple[Step, ...]

@@ -94,7 +94,7 @@ def _found(
         with closing(open_lines(spec.path, START)) as start:
             cuts = line_cuts if has_object_per_line(start, spec.record) else document_cuts
     if spec.map.each and position.offset:  # the position may be inside an object
-        with closing(open_lines(spec.path, START)) as again:
+        with closing(open_lines(spec.path, START, size=spec.size)) as again:
             yield from _records(again, spec, START, position.offset, cuts, elements, time_filter, numbers)
     else:
         yield from _records(lines, spec, position, 0, cuts, elements, time_filter, numbers)
@@ -112,7 +112,7 @@ def _records(
 ) -> Iterator[Record]:
     """Records from a position on, without those before the offset `first`."""
     end, line = position
-    objects = _ObjectReader(spec, time_filter, numbers)
+    objects = ObjectReader(spec, time_filter, numbers)
     try:
         for cut in cuts(lines, *position, spec.record):
             end, line = cut.end, cut.line + cut.raw.count(b"\n")
@@ -134,14 +134,23 @@ def _records(
 def object_decoder(spec: InputFile, time_filter: TimeFilter = EVERY_TIME) -> Callable[[Message, bool], Iterator[Record]]:
     """Decoder of messages of one object each, with the elements of those that pass
     `time_filter`."""
-    records = _ObjectReader(spec, time_filter).records
+    records = ObjectReader(spec, time_filter).records
     return lambda message, elements: records(JsonCut(message.place, message.place + 1, message.place, message.body), elements, message)
 
 
-class _ObjectReader:
-    """Reader of the elements of consecutive objects."""
+class ObjectReader:
+    """Reader of the elements of consecutive objects.
 
-    def __init__(self, spec: InputFile, time_filter: TimeFilter = EVERY_TIME, numbers: RecordNumbers | None = None) -> None:
+    `columns` are those of a table whose rows are the objects.
+    """
+
+    def __init__(
+        self,
+        spec: InputFile,
+        time_filter: TimeFilter = EVERY_TIME,
+        numbers: RecordNumbers | None = None,
+        columns: frozenset[str] = frozenset(),
+    ) -> None:
         assert spec.map is not None
         self._numbers = numbers
         cells = origin_cells(spec)
@@ -149,9 +158,10 @@ class _ObjectReader:
         self._numbers_items = ITEM in cells
         self.greatest, self._lowest, self._until = time_filter.greatest, time_filter.lowest(spec), time_filter.until
         self._distance = time_filter.distance(spec)
-        self._make = compile_map_of(spec)
+        self._make = compile_map_of(spec, columns)
         self._clock = spec.map.sent_time
-        self._time = JsonPath(()) if self._clock else _path_of("time", spec.map.time)
+        time = spec.map.time
+        self._time = JsonPath(()) if self._clock else JsonPath((time,)) if time in columns else _path_of("time", time)
         self._time_text = spec.map.time
         self._each = _path_of("each", spec.map.each) if spec.map.each else None
         self._each_text = spec.map.each
@@ -161,16 +171,16 @@ class _ObjectReader:
         self._nesting = spec.nesting
         self._limit = spec.record
 
-    def records(self, cut: JsonCut, elements: bool, sent: Message | None = None) -> Iterator[Record]:
+    def records(self, cut: JsonCut, elements: bool, sent: Message | None = None, decoded: Any = None) -> Iterator[Record]:
         """The records of an object: one, or one for each item. Those of a transport's message
-        (`sent`) have the place of the message.
+        (`sent`) have the place of the message. `decoded` is the object; None: the cut's text.
         """
         offset, end, line, raw, too_long = cut
         if too_long:
             yield Record(offset, end, line, None, None, beginning(raw, self._limit), limit_reason(self._limit), reason=Reason.LIMIT)
             return
         try:
-            message = self._decoded(raw, 0 if sent else offset)
+            message = self._decoded(raw, 0 if sent else offset) if decoded is None else decoded
             items = [message] if self._each is None else self._items(message)
         except TextLimitExceeded as error:
             yield Record(offset, end, line, None, None, raw, str(error), reason=Reason.LIMIT)

@@ -32,7 +32,7 @@ def records(lines: BinaryIO, spec: InputFile, position: Position, elements: bool
         with closing(open_lines(spec.path, START)) as start:
             cuts = line_cuts if has_document_per_line(start, spec.record) else whole_cut
         if position.offset and _is_inside_a_document(spec.path, position):
-            with closing(open_lines(spec.path, START)) as again:
+            with closing(open_lines(spec.path, START, size=spec.size)) as again:
                 yield from _records(again, spec, START, position.offset, cuts, elements)
             return
     yield from _records(lines, spec, position, position.offset, cuts, elements)

@@ -139,7 +139,7 @@ def _log_records(lines: BinaryIO, spec: InputFile, position: Position, elements:
         yield from _records(lines, spec, position, log, 0, elements)
         return
     start = log.before(position.offset)
-    with closing(open_lines(spec.path, start.position)) as earlier:
+    with closing(open_lines(spec.path, start.position, size=spec.size)) as earlier:
         yield from _records(earlier, spec, start.position, log, position.offset, elements)
 
 

@@ -70,7 +70,7 @@ def compile_matcher(group: RuleGroup, consumed: Sequence[int], clock: Clock, lim
         return matcher
 
     def lone() -> LoneSearch | None:
-        from dotr.temporal.matching.matcher.lone_search import LoneFactEmitter  # where lone facts are many
+        from dotr.temporal.matching.lone_facts import LoneFactEmitter  # where lone facts are many
 
         return LoneFactEmitter(group, rows, clock, limits).lone_search()
 

@@ -21,8 +21,9 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from dotr.errors.fallbacks import ExpectedError
+from dotr.evaluation.expressions.values.terms import NUMERIC
 from dotr.evaluation.limits import Limits
-from dotr.model.algebra import Attribute, Call, Expression, TimeOf, Var
+from dotr.model.algebra import Attribute, Call, Expression, TimeOf, Var, fold_balanced
 from dotr.model.event_order import equated_pair
 from dotr.model.rules import Mode
 from dotr.model.terms import Term, Variable
@@ -85,6 +86,7 @@ class CandidateEmitter(MatcherEmitter):
         template = group.template
         self.exact = exact
         self.limits = limits
+        self.steps = len(template.clauses) + (template.condition is not None)
         places = template.places
         first = next((place for place in places if may_branch(template.clauses[place - 1])), places.stop - 1)
         self._repeated_places = frozenset(range(first + 1, places.stop))
@@ -396,6 +398,53 @@ class CandidateEmitter(MatcherEmitter):
             self.line(steps[2].format(p=place))
         self.line(f"t{place}, o{place}, v{place} = e = c{place}[i]")
         self.line(f"if {outside}: break")
+
+    def loop_over_rows(self) -> None:
+        """Opens a loop over the active rows: the following code is for one row."""
+        self.line(f"for row in {self.active_rows}:")
+        self.indent += 1
+        self.active_rows = None
+
+    def keep_rows(self, conditions: Sequence[Expression], own: int | None, number: int) -> None:
+        """Keeps the rows that satisfy the conditions; without any, the branch ends."""
+        assert self.active_rows is not None
+        self.filter_rows(f"rows{number}", self.active_rows, conditions, own)
+        self.active_rows = f"rows{number}"
+        self.line(f"if not {self.active_rows}: continue")
+
+    def note_row_errors(self, place: int, constraints: ClassifiedConstraints) -> None:
+        """Appends a candidate to `erring<place>` where constraints of single rows may err."""
+        if any(not names_no_other(each, place) for each in constraints.per_rule):
+            self.line(f"erring{place}.append(e)")
+
+    def count_row_errors(self, place: int, constraints: ClassifiedConstraints) -> None:
+        """Appends the count of the errors of the rows that no candidate satisfies."""
+        with self.block(f"if erring{place}:"):
+            self.line(f"hit_rules = {{row[0] for _, hit in picked{place} for row in hit}}")
+            self.count_errors(place, constraints, f"[row for row in {self.active_rows} if row[0] not in hit_rules]")
+
+    def count_condition_errors(self, condition: Expression) -> None:
+        """Appends the count, for each active row, of a binding at which `if` is an error."""
+        terms = "".join([f", {self.argument(each, None)}" for each in parameters_of([condition])])
+        fail = f"counter.fail(row[0], {self.steps}, e0{terms})"
+        if self.active_rows is None or not names_row(condition):
+            self.line(fail if self.active_rows is None else f"for row in {self.active_rows}: {fail}")
+            return
+        with self.block(f"for row in {self.active_rows}:"):
+            self.line(f"if {self.truth([condition], None)} is None: {fail}")
+
+    def count_errors_of_rows(self, conditions: Sequence[Expression]) -> None:
+        """Appends the count of the rows at which conditions with rows' constants are an error. Where
+        all of them compare a value with a number, only a value that is none can err."""
+        condition = fold_balanced(conditions, lambda a, b: Call("&&", (a, b)))
+        compared = [self.row_comparison(each) for each in conditions]
+        if all(compared):
+            kinds = " or ".join([f"type(V[{self.argument(each.left, None)}]) not in NUMERIC" for each in compared if each is not None])
+            self.globals["NUMERIC"] = NUMERIC
+            with self.block(f"if {kinds}:"):
+                self.count_condition_errors(condition)
+        else:
+            self.count_condition_errors(condition)
 
     def keep_hit_rows(self, place: int, constraints: ClassifiedConstraints) -> None:
         """Assigns `hit`, the rows of `left` that accept the candidate; without any, the loop

@@ -24,27 +24,23 @@ import sys
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 from itertools import count, repeat
 from operator import itemgetter
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from dotr.evaluation.codegen import define
-from dotr.evaluation.expressions import condition, equality_key, write
-from dotr.evaluation.expressions.values.terms import NUMERIC
+from dotr.evaluation.expressions import equality_key, write
 from dotr.evaluation.limits import Limits
-from dotr.model.algebra import Attribute, Call, Expression, TimeOf, Var, fold_balanced
+from dotr.model.algebra import Attribute, Expression, TimeOf
 from dotr.model.rules import Mode
-from dotr.model.terms import Term
 from dotr.model.time import LAST_MICRO, Clock, Micros
 from dotr.model.traverse import conjuncts, parameters_of
-from dotr.temporal.matching.event_store import IndexSpec, KeyIndex, Measure
+from dotr.temporal.matching.event_store import IndexSpec, KeyIndex
 from dotr.temporal.matching.events import EnteringBinding, Match, SearchStart, StoredEvent
+from dotr.temporal.matching.matcher.aggregates import EQUAL, NAN, AggregateEmitter
 from dotr.temporal.matching.matcher.candidates import (
     AnchorLimitExceeded,
-    CandidateEmitter,
     ClassifiedConstraints,
-    names_no_other,
     names_row,
 )
 from dotr.temporal.matching.matcher.emitter import row_finder
@@ -52,16 +48,13 @@ from dotr.temporal.matching.rule_counts import GroupCounter
 from dotr.temporal.matching.rule_search import TableRow
 from dotr.temporal.matching.rule_templates import (
     PositionalAggregate,
-    PositionalBetween,
     PositionalClause,
     PositionalNegation,
     PositionalOnce,
     PositionalRole,
     PositionalSelection,
-    PositionalWindow,
     RuleGroup,
 )
-from dotr.temporal.matching.sums import aggregate_terms
 
 ConsumedEvents: TypeAlias = set[tuple[Micros, int]]
 """The (time, ordinal) of the consumed events of one label of a rule."""
@@ -86,9 +79,6 @@ one rule at one anchor, which it does not count again as an anchor.
 The places of clauses whose branches exceed the limit are added to `exceeded`. Raises
 `AnchorLimitExceeded` if the anchor tries too many candidates: then the caller discards its matches.
 """
-
-_NAN: Final = frozenset(('"NaN"^^<http://www.w3.org/2001/XMLSchema#double>', '"NaN"^^<http://www.w3.org/2001/XMLSchema#float>'))
-_EQUAL: Final = condition(Call("=", (Var("a"), Var("b"))), (Var("a"), Var("b")))
 
 _GROUP_MATCHES: Final = 200_000
 """The number of matches of a group at one anchor above which each rule is evaluated by itself."""
@@ -142,7 +132,7 @@ class Matcher:
         return 1 if self.may_branch else max(1, many // len(self.rows))
 
 
-class RuleMatcherEmitter(CandidateEmitter):
+class RuleMatcherEmitter(AggregateEmitter):
     """Emitter of one matcher.
 
     `start` is the Python name of the anchor or binding from which a search starts. `sizes_travel`:
@@ -156,7 +146,6 @@ class RuleMatcherEmitter(CandidateEmitter):
         super().__init__(group, rows, clock, limits, exact=exact)
         self.counted = counted
         self.numbers = group.numbers
-        self.steps = len(self.template.clauses) + (self.template.condition is not None)
         self.sizes_travel = False
         self.is_complete = False
         self.start = "e0"
@@ -165,10 +154,10 @@ class RuleMatcherEmitter(CandidateEmitter):
             "bisect": bisect_left,
             "key": equality_key,
             "never": -LAST_MICRO << 1,
-            "equal": _EQUAL,
+            "equal": EQUAL,
             "every": range(1, sys.maxsize),
             "Exceeded": AnchorLimitExceeded,
-            "NAN": _NAN,
+            "NAN": NAN,
             "rows": self.rows,
             "count": count,
             "number": itemgetter(0),
@@ -332,19 +321,6 @@ class RuleMatcherEmitter(CandidateEmitter):
         """Assigns `used<place>`, the consumed set of each consumed label."""
         for number, place in enumerate(self.template.consuming):
             self.line(f"used{place} = consumed[row[1] + {number}]")
-
-    def loop_over_rows(self) -> None:
-        """Opens a loop over the active rows: the following code is for one row."""
-        self.line(f"for row in {self.active_rows}:")
-        self.indent += 1
-        self.active_rows = None
-
-    def keep_rows(self, conditions: Sequence[Expression], own: int | None, number: int) -> None:
-        """Keeps the rows that satisfy the conditions; without any, the branch ends."""
-        assert self.active_rows is not None
-        self.filter_rows(f"rows{number}", self.active_rows, conditions, own)
-        self.active_rows = f"rows{number}"
-        self.line(f"if not {self.active_rows}: continue")
 
     def anchor(self, role: PositionalRole) -> None:
         """Appends the anchor's constraints; a search finds the rows whose constants the event
@@ -589,73 +565,6 @@ class RuleMatcherEmitter(CandidateEmitter):
             self.line(f"if not rows{place}: continue")
             self.active_rows = f"rows{place}"
 
-    def aggregate(self, place: int, clause: PositionalClause, aggregate: PositionalAggregate, constraints: ClassifiedConstraints) -> None:
-        """`?x = F(E.?v) of E`: assigns `g<place>`."""
-        quick = self.run_measure(place, clause.scope, aggregate)
-        if constraints.tests or place in self.template.consuming:
-            quick = None
-        measure, answer = quick or (None, "")
-        self.request_index(place, constraints, measure, aggregate.attribute)
-        self.look_up_run(place, constraints, required=False)
-        self.bounds(place, clause.scope)
-        nothing = self.bind_global(aggregate_terms(aggregate.function, aggregate.distinct, [], aggregate.fraction), "k")
-        if quick is not None:
-            self.line(f"if c{place} is None: g{place} = {nothing}")
-            if not constraints.equal:
-                self.line(f"else: g{place} = {answer}")
-                return
-            sides = ", ".join(f"s{place}_{number}" for number in range(len(constraints.equal)))
-            keys_equal = self.bind_global(_keys_equal(len(constraints.equal)))
-            self.line(f"elif not q{place} or {keys_equal}(c{place}.key_terms, {sides}): g{place} = {answer}")
-            self.line("else:")
-            self.indent += 1
-        self.line(f"all{place} = []")
-        level = self.indent
-        with self.block(f"if c{place} is not None:"):
-            inside = self.indent
-            self.line(f"i = s{place} = bisect(c{place}, (low{place},))")
-            self.line(f"for i in range(s{place}, bisect(c{place}, (high{place} + 1,))):")
-            self.indent += 1
-            self.line(f"t{place}, o{place}, v{place} = e{place} = c{place}[i]")
-            self.skip_rejected(place, None, constraints, tried=quick is None)
-            self.line(f"all{place}.append(e{place})")
-            self.indent = inside
-            if quick is None:
-                self.count_candidates(place, Mode.FIRST)
-        self.indent = level
-        position = None if aggregate.attribute is None else clause.role.attributes.index(aggregate.attribute)
-        self.line(f"g{place} = {self.bind_global(_aggregate_events(aggregate, position))}(all{place})")
-        if quick is not None:
-            self.indent -= 1
-
-    def run_measure(
-        self, place: int, scope: PositionalWindow | PositionalBetween, aggregate: PositionalAggregate
-    ) -> tuple[Measure, str] | None:
-        """The measure that answers an aggregate without reading each event, and the source of
-        its query."""
-        window = f"low{place}, high{place}"
-        match aggregate.function, aggregate.distinct:
-            case ("MIN", _):
-                return Measure.LEAST, f"c{place}.extremum({window})"
-            case ("MAX", _):
-                return Measure.GREATEST, f"c{place}.extremum({window})"
-            case ("COUNT", False):
-                return Measure.COUNT, f"write(c{place}.count_between({window}))"
-            case ("SUM", False):
-                return Measure.SUM, f"c{place}.sum({window})"
-            case ("AVG", False):
-                return Measure.SUM, f"c{place}.avg({window})"
-            case ("MEDIAN" | "QUANTILE", distinct):
-                fraction = self.bind_global(Fraction(aggregate.fraction or "0.5"))
-                return Measure.SORTED, f"write(c{place}.statistic({_window(scope)}, {distinct}, {window}).quantile({fraction}))"
-            case ("VARIANCE" | "STDDEV", distinct):
-                result = "variance" if aggregate.function == "VARIANCE" else "deviation"
-                return Measure.MOMENTS, f"write(c{place}.statistic({_window(scope)}, {distinct}, {window}).{result}())"
-            case _ if isinstance(scope, PositionalWindow) and scope.reference == 0 and self.is_up_to_now(place):
-                return Measure.DISTINCT, f"c{place}.distinct({aggregate.function!r}, {self.match_time(0)}, {scope.near}, {scope.far})"
-            case _:
-                return None
-
     # --- the end of a branch ---
 
     def emit_match(self) -> None:
@@ -753,40 +662,6 @@ class RuleMatcherEmitter(CandidateEmitter):
         """The source of the attributes of the composite event."""
         return f"({', '.join(map(self.value, self.template.values))}{',' if self.template.values else ''})"
 
-    def count_condition_errors(self, condition: Expression) -> None:
-        """Appends the count, for each active row, of a binding at which `if` is an error."""
-        terms = "".join([f", {self.argument(each, None)}" for each in parameters_of([condition])])
-        fail = f"counter.fail(row[0], {self.steps}, e0{terms})"
-        if self.active_rows is None or not names_row(condition):
-            self.line(fail if self.active_rows is None else f"for row in {self.active_rows}: {fail}")
-            return
-        with self.block(f"for row in {self.active_rows}:"):
-            self.line(f"if {self.truth([condition], None)} is None: {fail}")
-
-    def count_errors_of_rows(self, conditions: Sequence[Expression]) -> None:
-        """Appends the count of the rows at which conditions with rows' constants are an error. Where
-        all of them compare a value with a number, only a value that is none can err."""
-        condition = fold_balanced(conditions, lambda a, b: Call("&&", (a, b)))
-        compared = [self.row_comparison(each) for each in conditions]
-        if all(compared):
-            kinds = " or ".join([f"type(V[{self.argument(each.left, None)}]) not in NUMERIC" for each in compared if each is not None])
-            self.globals["NUMERIC"] = NUMERIC
-            with self.block(f"if {kinds}:"):
-                self.count_condition_errors(condition)
-        else:
-            self.count_condition_errors(condition)
-
-    def note_row_errors(self, place: int, constraints: ClassifiedConstraints) -> None:
-        """Appends a candidate to `erring<place>` where constraints of single rows may err."""
-        if any(not names_no_other(each, place) for each in constraints.per_rule):
-            self.line(f"erring{place}.append(e)")
-
-    def count_row_errors(self, place: int, constraints: ClassifiedConstraints) -> None:
-        """Appends the count of the errors of the rows that no candidate satisfies."""
-        with self.block(f"if erring{place}:"):
-            self.line(f"hit_rules = {{row[0] for _, hit in picked{place} for row in hit}}")
-            self.count_errors(place, constraints, f"[row for row in {self.active_rows} if row[0] not in hit_rules]")
-
     def limit_group(self) -> None:
         """Appends the limit on the matches that a group finds of one anchor."""
         if self.template.may_branch and len(self.rows) > 1 and not self.exact:
@@ -813,33 +688,3 @@ def _count_whole_anchors(find: FindMatches) -> FindMatches:
                 raise
 
     return counted
-
-
-def _keys_equal(positions: int) -> Callable[..., bool]:
-    """Compiles the test that every term of a run's keys equals the term looked up."""
-    equal = _EQUAL
-    if positions == 1:
-
-        def pure(keys: dict[Term, None], side: Term) -> bool:
-            return all((term == side and term not in _NAN) or equal(term, side) for term in keys)
-
-        return pure
-
-    def all_pure(keys: dict[tuple[Term, ...], None], *sides: Term) -> bool:
-        return all(equal(term, side) for terms in keys for term, side in zip(terms, sides, strict=True))
-
-    return all_pure
-
-
-def _window(scope: PositionalWindow | PositionalBetween) -> str:
-    """The source of a value that is equal for windows that move alike: those from the anchor, 10
-    to 0 µs back, are `(0, 0, 10)`."""
-    return repr((scope.reference, scope.near, scope.far) if isinstance(scope, PositionalWindow) else (scope.first, scope.second))
-
-
-def _aggregate_events(aggregate: PositionalAggregate, position: int | None) -> Callable[[Sequence[StoredEvent]], Term | None]:
-    """An aggregate over a list of events."""
-    if position is None:
-        return lambda events: write(len(events))
-    function, distinct, fraction = aggregate.function, aggregate.distinct, aggregate.fraction
-    return lambda events: aggregate_terms(function, distinct, [event[2][position] for event in events], fraction)
