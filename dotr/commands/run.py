@@ -193,7 +193,7 @@ def _overall_totals(pipeline: Pipeline) -> Totals:
 
 def summary(totals: Totals, pipeline: Pipeline) -> str:
     """Summary of a finished run, in a few lines."""
-    from dotr.runtimes.monitoring.display import count_text, dead_letters_line
+    from dotr.runtimes.monitoring.display import count_text, dead_letters_line, left_out_lines
 
     internal = sum(totals.rules[rule.name].events for rule in pipeline.program.rules.rules if rule.internal and rule.name in totals.rules)
     events = count_text(totals.events, "event") + (f" ({internal:,} internal)" if internal else "")
@@ -210,4 +210,4 @@ def summary(totals: Totals, pipeline: Pipeline) -> str:
     if totals.dropped:
         triples = f"{count_text(totals.dropped, 'output triple')} {'was' if totals.dropped == 1 else 'were'}"
         lines.append(f"{triples} dropped: a variable was unbound, or a literal stood as subject or predicate.")
-    return "\n".join(lines)
+    return "\n".join([*lines, *left_out_lines(totals)])

@@ -17,8 +17,8 @@ from dotr.model.places import Document
 from dotr.model.rule_places import RulePlaces
 from dotr.model.rules import Rule, SharedQuery
 from dotr.model.stream import InputStream
-from dotr.model.terms import Prefixes
-from dotr.model.time import Micros, Unit
+from dotr.model.terms import Label, Prefixes
+from dotr.model.time import Forms, Micros, Unit
 
 
 class Inconsistent(Enum):
@@ -147,6 +147,7 @@ class RuleSet(CheckedFiles):
     - `diagnostics`: those without a span, then by file and offset.
     - `prefixes`: those of files (of two declarations the first), then the configuration's.
     - `places`: places of the parts of rules, by rule name.
+    - `forms`: the forms of the attributes of each label's events, rules' and units'.
     """
 
     rules: tuple[Rule, ...]
@@ -154,3 +155,4 @@ class RuleSet(CheckedFiles):
     diagnostics: tuple[Diagnostic, ...]
     prefixes: Prefixes = field(default_factory=dict, repr=False)
     places: Mapping[str, RulePlaces] = field(default_factory=dict, repr=False)
+    forms: Mapping[Label, Forms] = field(default_factory=dict, repr=False)

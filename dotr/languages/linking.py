@@ -18,6 +18,7 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import NamedTuple
 
+from dotr.engine.spec import RuleSet
 from dotr.errors.diagnostics import CheckedFiles, Diagnostic, Severity, did_you_mean
 from dotr.evaluation.expressions.kinds import time_misuses
 from dotr.languages.codes import RuleCode, UnitCode
@@ -94,16 +95,15 @@ class UnitFiles(CheckedFiles, ABC):
         return unit
 
 
-def resolve_units(
-    files: Sequence[UnitFiles], rules: Sequence[Rule], shared: Sequence[SharedQuery], inputs: Sequence[InputStream]
-) -> ResolvedUnits:
+def resolve_units(files: Sequence[UnitFiles], ruleset: RuleSet, inputs: Sequence[InputStream]) -> ResolvedUnits:
     """The units of all files, with the streams that they read.
 
     Where no language has an error, cycles are checked (D404). Units that depend on themselves
     through the past are joined into one unit.
     """
-    made = [events for each in files for events in each.events]
-    names = ProgramNames(rules, made, {name: label for each in files for name, label in each.names.items()}, inputs, shared)
+    made, rules = [events for each in files for events in each.events], ruleset.rules
+    own_names = {name: label for each in files for name, label in each.names.items()}
+    names = ProgramNames(rules, made, own_names, inputs, ruleset.queries, ruleset.forms)
     resolved = [each.resolve(names) for each in files]
     units: Sequence[StreamUnit] = [unit for each in resolved for unit in each.units]
     problems = [problem for each in resolved for problem in each.problems]
@@ -125,6 +125,7 @@ class ProgramNames:
 
     - `labels`: the events of rules and units, by label; of rules with the place of the first.
     - `rules`: the rules of the program; `shared`: its shared queries, by label.
+    - `forms`: the forms of the attributes of each label's events.
     """
 
     def __init__(
@@ -134,8 +135,9 @@ class ProgramNames:
         queries: Mapping[str, Label],
         inputs: Sequence[InputStream],
         shared: Sequence[SharedQuery] = (),
+        forms: Mapping[Label, Forms] = MappingProxyType({}),
     ) -> None:
-        self.rules = rules
+        self.rules, self.forms = rules, forms
         self.shared = {each.label: each for each in shared}
         self.labels: dict[Label, UnitEvents] = {each.label: each for each in made}
         for rule in rules:

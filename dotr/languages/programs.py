@@ -169,14 +169,14 @@ def _read_rules_and_units(spec: ProgramSpec) -> tuple[RuleSet, tuple[StreamUnit,
     found = [*own, *label_problems(made), *ruleset.diagnostics]
     if any(problem.severity is Severity.ERROR for problem in [*own, *ruleset.diagnostics]):
         return ruleset, (), found
-    resolved = resolve_units(files, ruleset.rules, ruleset.queries, spec.inputs)
+    resolved = resolve_units(files, ruleset, spec.inputs)
     read = {read.stream for unit in resolved.units for read in unit.reads}
     used = {query.span for query in ruleset.queries if facts_of(query) in read}
     found = [problem for problem in found if problem.code != RuleCode.UNUSED_QUERY or problem.span not in used]
     events = {stream.event for stream in read if isinstance(stream, EventSource)}
     known = [rule.span for rule in ruleset.rules if rule.event in events]
     found = [problem for problem in found if problem.code != RuleCode.UNUSED_ASSIGNMENT or not _is_within(problem.span, known)]
-    return ruleset, tuple(resolved.units), [*found, *resolved.problems]
+    return ruleset, tuple(resolved.units), [*found, *with_form_of_times(resolved.problems, False if spec.unit_given else None)]
 
 
 def _is_within(span: Span | None, rules: Iterable[Span]) -> bool:

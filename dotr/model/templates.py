@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import NamedTuple, TypeAlias
+from enum import Enum
+from typing import Final, NamedTuple, TypeAlias
 
 from dotr.model.algebra import Const, Var
 from dotr.model.terms import Term
@@ -24,14 +26,43 @@ class Blank:
     name: str
 
 
+class CellType(Enum):
+    """The type of a cell, as it is written behind the last colon: `{Wert:decimal}`."""
+
+    DECIMAL = "decimal"
+    INTEGER = "integer"
+    DOUBLE = "double"
+    BOOLEAN = "boolean"
+    DATE = "date"
+    DATE_TIME = "dateTime"
+    IRI = "iri"
+    STRING = "string"
+
+
+_TYPED: Final = re.compile(rf"(.*):({'|'.join(each.value for each in CellType)})(\??)", re.DOTALL)
+
+
 @dataclass(frozen=True, slots=True)
 class Cell:
     """`{column}` as a term of its own.
 
-    A JSON number becomes an integer, decimal or double; any other text becomes a string.
+    Without a type a JSON number becomes an integer, decimal or double; any other text becomes a
+    string. `optional`: a text that is not of the type leaves out the triples of the cell.
     """
 
     column: str
+    type: CellType | None = None
+    optional: bool = False
+
+    @staticmethod
+    def of(text: str) -> Cell:
+        """The cell of the text in braces.
+
+        >>> Cell.of("Wert:decimal?"), Cell.of("ex:Wert").column, Cell.of('"Wert:decimal"').column
+        (Cell(column='Wert', type=<CellType.DECIMAL: 'decimal'>, optional=True), 'ex:Wert', '"Wert:decimal"')
+        """
+        found = _TYPED.fullmatch(text)
+        return Cell(text) if found is None else Cell(found[1], CellType(found[2]), bool(found[3]))
 
 
 @dataclass(frozen=True, slots=True)

@@ -161,7 +161,7 @@ class Lateness:
         """Dead letter of the record last judged by `verdict`, which returned `reason`."""
         time = record.judged_time
         assert time is not None
-        dated = time in date_times_in(record.text) or (file.map is not None and file.map.time_format is not None)
+        dated = time in date_times_in(record.text) or (file.map is not None and file.map.is_dated)
         return record.dead_letter(file, reason, self._reason_text(time, reason, Clock(file.unit, dated)))
 
     def _reason_text(self, time: Micros, reason: Reason, clock: Clock) -> str:

@@ -46,6 +46,10 @@ class SentTime(Enum):
     RECEIVED = "$received"
 
 
+SENT_TIMES: Final = {each.value: each for each in SentTime}
+"""Sources of times by their names."""
+
+
 class Times(Enum):
     """The time of an element that has several distinct ones; ONE: it is unreadable. The values are
     those of `times` in a configuration.
@@ -87,10 +91,14 @@ class Message(NamedTuple):
         >>> Message(b"", 0, timestamp=5_000).time_by(SentTime.TIMESTAMP)
         5000
         """
-        time = self.timestamp if clock is SentTime.TIMESTAMP else self.received
+        time = self.at(clock)
         if time is None:
             raise ValueError(f"its transport gives it no time ({clock.value})")
         return time
+
+    def at(self, clock: SentTime) -> Micros | None:
+        """The time (µs since 1970) of the given source; None where there is none."""
+        return self.timestamp if clock is SentTime.TIMESTAMP else self.received
 
     @property
     def sent(self) -> Micros | None:
@@ -103,10 +111,12 @@ class Message(NamedTuple):
 class ElementMap:
     """Mapping of rows of CSV or Parquet, or of JSON objects, to elements.
 
-    - `time`: the column, or the path in the object, of the time.
+    - `time`: the column, or the path in the object, of the time; a template of such cells, or
+      several of these, of which the first that is there counts (`maps.time_cells`).
     - `template`: makes the graph. It is a document, so messages can refer to its lines.
     - `delimiter`, `encoding`, `decimal`: of a CSV file; the decimal mark is a dot or a comma.
-    - `time_format`: the format of times, as in `datetime.strptime`; None: ISO 8601, or integers.
+    - `time_format`: the format of times, as in `datetime.strptime`, or `unix`, `unix_ms`, …; None:
+      ISO 8601, or integers.
     - `time_zone`: the name of the zone that applies to date-times without one; None: UTC.
     - `each`: the path of a list in a JSON message, each item of which is an element; empty: the
       message is one element.
@@ -116,7 +126,7 @@ class ElementMap:
     - `parsed`: the parsed template, where another process has parsed it.
     """
 
-    time: str
+    time: str | tuple[str, ...]
     template: Document
     delimiter: str = ","
     time_format: str | None = None
@@ -134,18 +144,25 @@ class ElementMap:
         """The source outside of the text that gives the time; None where the text has it."""
         return _sent_time(self.time)
 
+    @property
+    def is_dated(self) -> bool:
+        """True if times are date-times in a form of their own, or put together of several cells."""
+        return self.time_format is not None or any("{" in each for each in ([self.time] if isinstance(self.time, str) else self.time))
+
     def to_list(self) -> list[Any]:
         """The map as a list for JSON, without `parsed`. Settings at their defaults are omitted, as
         in older releases."""
         columns = [list(self.columns), *([self.folder] if self.folder else [])] if self.columns or self.folder else []
         further = [self.time_format, self.time_zone, self.decimal, self.encoding, self.each, self.lines]
         settings = [*further, *columns] if columns or further != _NO_FURTHER else []
-        return [self.time, self.template.name, self.template.text, self.delimiter, *settings]
+        time = self.time if isinstance(self.time, str) else list(self.time)
+        return [time, self.template.name, self.template.text, self.delimiter, *settings]
 
     @staticmethod
     def from_list(items: Sequence[Any]) -> ElementMap:
         """Inverse of `to_list`."""
         time, name, text, delimiter, *others = items
+        time = time if isinstance(time, str) else tuple(time)
         return ElementMap(time, Document(name, text), delimiter, *others[:6], *map(tuple, others[6:7]), *others[7:])
 
 
@@ -191,8 +208,8 @@ class GraphSettings:
         return GraphSettings(time, tuple((iri, text) for iri, text in contexts), context, base, Times(times))
 
 
-def _sent_time(time: str) -> SentTime | None:
-    return next((each for each in SentTime if each.value == time), None)
+def _sent_time(time: str | tuple[str, ...]) -> SentTime | None:
+    return SENT_TIMES.get(time) if isinstance(time, str) else None
 
 
 _NO_FURTHER: Final[list[Any]] = [None, None, ".", "utf-8", "", False]

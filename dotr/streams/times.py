@@ -10,13 +10,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from datetime import UTC, date, datetime, timedelta, tzinfo
+from datetime import date
 from fractions import Fraction
-from functools import lru_cache
 from typing import Final, TypeAlias
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from dotr.model.time import LAST_MICRO, Micros, Unit
+from dotr.model.time import LAST_MICRO, UNITS, Micros, Unit
 from dotr.syntax.quantities import InvalidDuration, parse_duration
 
 _EPOCH: Final = date(1970, 1, 1).toordinal()
@@ -24,11 +22,12 @@ _DATE_TIME: Final = re.compile(
     r"([0-9]{4})-([0-9]{2})-([0-9]{2})[T ]([0-9]{2}):([0-9]{2})(?::([0-9]{2})(?:[.,]([0-9]+))?)?(Z|[+-][0-9]{2}(?::?[0-9]{2})?)?"
 )
 _INTEGER: Final = re.compile(r"[+-]?[0-9]{1,30}")
+_FRACTION: Final = re.compile(r"[+-]?[0-9]{1,30}(?:\.[0-9]{1,30}(?:[eE][+-]?[0-9]{1,4})?|[eE][+-]?[0-9]{1,4})")
 _QUANTITY: Final = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*([A-Za-z]+\.?)\s*")
 _LONGEST: Final = 200
 """Limit of the characters of an integer or a duration."""
-_LEAST: Final = (date(1, 1, 1).toordinal() - _EPOCH) * Unit.DAY.value
-_BEYOND: Final = (date(9999, 12, 31).toordinal() + 1 - _EPOCH) * Unit.DAY.value
+LEAST: Final = (date(1, 1, 1).toordinal() - _EPOCH) * Unit.DAY.value
+BEYOND: Final = (date(9999, 12, 31).toordinal() + 1 - _EPOCH) * Unit.DAY.value
 _BOUND: Final = 1 << 17
 """Limit of the cached days and times of day: more than the seconds of a day."""
 
@@ -74,7 +73,7 @@ def _parse_and_cache(text: str) -> Micros:
     if minute > 59 or second > 60 or hour > 24 or (hour == 24 and (seconds > 86_400 or fraction)):
         raise ValueError(f"there is no time of day {text[11:]}")
     clock = seconds * 1_000_000 + fraction - _zone(found[8] or "Z") * Unit.MINUTE.value
-    if not _LEAST <= day + clock < _BEYOND:
+    if not LEAST <= day + clock < BEYOND:
         raise ValueError(f"{text} lies outside the years 1 to 9999")
     if found[1] not in ("0001", "9999"):  # not cached: the sum may be out of range, and is checked each time
         for known, key, value in ((_days, text[:11], day), (_clocks, text[11:], clock)):
@@ -148,6 +147,40 @@ def parse_integer(value: int, unit: Unit) -> Micros:
     return micros
 
 
+_SIZES: Final = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
+_WORDS: Final = {"s": "seconds", "ms": "milliseconds", "us": "microseconds", "ns": "nanoseconds"}
+
+
+def unit_by_size(value: int, unit: Unit) -> str:
+    """The unit (s, ms, us or ns) in which an integer since 1970 lies between 1990 and 2100; empty
+    where that is the declared one, or none.
+
+    >>> unit_by_size(1709294400, Unit.SECOND), unit_by_size(1709294400_000, Unit.SECOND), unit_by_size(1709294400, Unit.MILLISECOND)
+    ('', 'ms', 's')
+    """
+    found = next((word for word, size in _SIZES.items() if 631_152_000 * size <= value < 4_102_444_800 * size), "")
+    return "" if found and UNITS.get(found) is unit else found
+
+
+def other_unit(found: str, unit: Unit, *, mapped: bool) -> tuple[str, str]:
+    """What integers of a declared unit look like, by `unit_by_size`, and the way out.
+
+    `mapped`: the input has a map, and so may have a format of times.
+
+    >>> print(*other_unit("ns", Unit.MICROSECOND, mapped=True), sep="; ")
+    look like nanoseconds since 1970, and are read as microseconds; If they are, write time_format: unix_ns for this input.
+    >>> print(*other_unit("ms", Unit.SECOND, mapped=False), sep="; ")
+    look like milliseconds since 1970, and are read as seconds; If they are, write time: { unit: ms }.
+    """
+    declared = next(word for word, each in UNITS.items() if each is unit)
+    told = f"look like {_WORDS[found]} since 1970, and are read as {_WORDS.get(declared, f'{unit.name.lower()}s')}"
+    form = f"time_format: unix{'' if found == 's' else f'_{found}'} for this input"
+    of_all = f"time: {{ unit: {found} }}"
+    if not mapped:
+        return told, f"If they are, write {of_all}." if found in UNITS else "If they are, write them as date-times, or as microseconds."
+    return told, f"If they are, write {form}{f', or {of_all} for all' if found in UNITS else ''}."
+
+
 def parse_number(digits: str, unit: Unit) -> Micros:
     """Time of a number of a unit, with a fraction or an exponent, cut to whole µs; raises
     ValueError beyond the range of times.
@@ -186,6 +219,19 @@ def parse_time(value: str | int, unit: Unit) -> Micros:
         raise ValueError(f"{value[:40]!r} is neither an integer nor an ISO 8601 date-time" if value else "it is empty") from None
 
 
+def parse_cell_time(value: str, unit: Unit) -> Micros:
+    """Time (µs since 1970) of a text as `parse_time` reads it, or as a number with a fraction or an
+    exponent.
+
+    >>> parse_cell_time("1709294400.5", Unit.SECOND), parse_cell_time("1.5e3", Unit.MILLISECOND), parse_cell_time("10", Unit.DAY)
+    (1709294400500000, 1500000, 864000000000)
+    """
+    try:
+        return _days[value[:11]] + _clocks[value[11:]]
+    except KeyError:
+        return parse_number(value, unit) if _FRACTION.fullmatch(value) else parse_time(value, unit)
+
+
 def parse_delay(value: str | int, unit: Unit = Unit.SECOND) -> Micros:
     """Declared lateness in µs: quantities with units, or an integer of the stream's unit.
 
@@ -212,115 +258,6 @@ def parse_delay(value: str | int, unit: Unit = Unit.SECOND) -> Micros:
     return delay
 
 
-# Parsers of times in a declared format or zone, for CSV and JSON inputs.
-#
-# Idea: a text is parsed by the standard library, and its time is cached.
-# Cost: 0.1 µs where the text is cached, about 8 µs otherwise; memory is bounded.
-
 ParseTime: TypeAlias = Callable[[str, Unit], Micros]
 """A function from the text of a time and the unit of integers to µs since 1970; raises ValueError
 with the reason."""
-
-_EPOCH_START: Final = datetime(1970, 1, 1)
-_MICROSECOND: Final = timedelta(microseconds=1)
-_CACHED: Final = 1 << 16
-_SAMPLE: Final = datetime(2001, 2, 3, 14, 5, 6)
-
-
-@lru_cache(64)
-def time_parser(form: str | None, zone: str | None) -> ParseTime:
-    """The parser of an input's times.
-
-    Args:
-        form: the format of times, as in `datetime.strptime`; None: ISO 8601, or integers of the
-            unit.
-        zone: the name of the zone that applies to date-times without one; None: UTC. A local time
-            that occurs twice, when clocks are put back, is the first of the two. A local time that
-            is skipped, when clocks are put forward, is an error.
-
-    >>> time_parser("%d.%m.%Y %H:%M", "Europe/Berlin")("01.03.2024 08:00", Unit.SECOND)
-    1709276400000000
-    >>> berlin = time_parser(None, "Europe/Berlin")
-    >>> [berlin(text, Unit.SECOND) for text in ("2024-03-01 08:00", "2024-03-01T07:00Z", "1709276400")]
-    [1709276400000000, 1709276400000000, 1709276400000000]
-    >>> berlin("2024-10-27 02:30", Unit.SECOND) - berlin("2024-10-27 01:30", Unit.SECOND)
-    3600000000
-    >>> berlin("2024-03-31 02:30", Unit.SECOND)
-    Traceback (most recent call last):
-    ValueError: there is no 2024-03-31 02:30 in Europe/Berlin: clocks were put forward
-    """
-    if form is None and zone is None:
-        return parse_time
-    local = UTC if zone is None else ZoneInfo(zone)
-
-    @lru_cache(_CACHED)
-    def parsed(text: str) -> Micros:
-        assert form is not None
-        try:
-            moment = datetime.strptime(text, form)
-        except ValueError:
-            raise ValueError(f"{_shown(text)} is not of the form {form}" if text else "it is empty") from None
-        return _micros(text, moment, local, zone)
-
-    @lru_cache(_CACHED)
-    def zoned(text: str, unit: Unit) -> Micros:
-        time = parse_time(text, unit)
-        if text[4:5] != "-" or has_zone(text):  # an integer, or a date-time with a zone
-            return time
-        return _micros(text, _EPOCH_START + timedelta(microseconds=time), local, zone)
-
-    return zoned if form is None else lambda text, unit: parsed(text)
-
-
-def _micros(text: str, moment: datetime, local: tzinfo, zone: str | None) -> Micros:
-    """The time in µs since 1970 of a date-time, in the zone `local` unless it has its own."""
-    try:
-        if moment.tzinfo is not None:
-            return (moment.astimezone(UTC).replace(tzinfo=None) - _EPOCH_START) // _MICROSECOND
-        universal = moment.replace(tzinfo=local).astimezone(UTC)
-        if universal.astimezone(local).replace(tzinfo=None) != moment:
-            raise ValueError(f"there is no {_shown(text)} in {zone}: clocks were put forward")
-        return (universal.replace(tzinfo=None) - _EPOCH_START) // _MICROSECOND
-    except OverflowError:
-        raise ValueError(f"{_shown(text)} lies outside the years 1 to 9999") from None
-
-
-def _shown(text: str) -> str:
-    return text if len(text) <= 40 else text[:40] + "…"
-
-
-def check_time_format(form: str) -> None:
-    """Check a format of times; raises ValueError with the reason.
-
-    >>> check_time_format("%d.%m.%Y %H:%M:%S")
-    >>> check_time_format("%H:%M")
-    Traceback (most recent call last):
-    ValueError: %H:%M has no year: a time needs its date, such as %Y-%m-%d
-    >>> check_time_format("%Y-%M-%d")
-    Traceback (most recent call last):
-    ValueError: %Y-%M-%d has no month: %m is the month, %M the minute
-    """
-    try:
-        read = datetime.strptime(_SAMPLE.strftime(form), form)
-    except ValueError as error:
-        raise ValueError(f"{form!r} is no form of a time: {error}") from None
-    if read.year != _SAMPLE.year:
-        raise ValueError(f"{form} has no year: a time needs its date, such as %Y-%m-%d")
-    if read.month != _SAMPLE.month:
-        raise ValueError(f"{form} has no month: %m is the month, %M the minute")
-    if read.day != _SAMPLE.day:
-        raise ValueError(f"{form} has no day: a time needs its date, such as %Y-%m-%d")
-
-
-def check_time_zone(zone: str) -> None:
-    """Check the name of a time zone; raises ValueError with the reason.
-
-    >>> check_time_zone("Europe/Berlin")
-    >>> check_time_zone("Berlin")
-    Traceback (most recent call last):
-    ValueError: there is no time zone Berlin: a zone is called as in Europe/Berlin or America/New_York
-    """
-    try:
-        ZoneInfo(zone)
-    except (ZoneInfoNotFoundError, ValueError, OSError):
-        raise ValueError(f"there is no time zone {zone}: a zone is called as in Europe/Berlin or America/New_York") from None

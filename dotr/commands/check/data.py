@@ -9,11 +9,21 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
+from itertools import pairwise
 from typing import Final, assert_never
 
-from dotr.commands.check.sample import InputSample, MixedValues, ObjectTexts, sample_files, sample_partitions, sample_standard_input
+from dotr.commands.check.sample import (
+    InputSample,
+    MixedValues,
+    ObjectTexts,
+    clock_format,
+    sample_files,
+    sample_partitions,
+    sample_standard_input,
+    time_uses,
+)
 from dotr.engine.program import CompiledProgram
 from dotr.engine.stream_terms import MOST_TERMS, ObjectSource, StreamObjects, StreamTerms, TermDependencies
 from dotr.errors.diagnostics import Diagnostic, Refused, Severity
@@ -23,12 +33,18 @@ from dotr.languages.programs import warnings_on_streams
 from dotr.model.algebra import Const, Select, Var
 from dotr.model.places import Document, Span
 from dotr.model.rules import FactSource, Window
-from dotr.model.templates import Blank, Cell, CellIri, CellLiteral, Fresh, TemplateSlot, TemplateTerm
+from dotr.model.templates import Blank, Cell, CellIri, CellLiteral, CellType, Fresh, TemplateSlot, TemplateTerm
 from dotr.model.terms import XSD, Prefixes, Term, Triple
 from dotr.model.time import UNITS, Clock, Unit
 from dotr.runtimes.pipeline.config import Config
-from dotr.runtimes.pipeline.inputs import Inputs, bounded_topics, read_inputs
+from dotr.runtimes.pipeline.inputs import Inputs, bounded_topics, present_files, read_inputs
 from dotr.runtimes.pipeline.sections import InputSection
+from dotr.streams.formats.csv.rows import header_of
+from dotr.streams.formats.json.records import member_paths
+from dotr.streams.formats.maps import written_name
+from dotr.streams.records import InputFile
+from dotr.streams.time_formats import date_form, drain_repeated_hours
+from dotr.streams.times import other_unit
 from dotr.syntax import scan
 from dotr.syntax.rendering import duration_text, term_text
 from dotr.syntax.turtle.parser import parse_template
@@ -70,6 +86,7 @@ def check_data(config: Config, program: CompiledProgram, most: int) -> DataCheck
     streamed: dict[str, frozenset[Term]] = {}
     for number, section in enumerate(config.settings.input):
         sample = InputSample(StreamTerms(()), most)
+        drain_repeated_hours()
         reason = _read(sample, section, inputs)
         if reason:
             lines.append(f"Input {section.name}: {reason}")
@@ -79,6 +96,11 @@ def check_data(config: Config, program: CompiledProgram, most: int) -> DataCheck
             streamed[section.name] = frozenset(sample.terms.terms)
         checked = _CheckedInput(config, section, number, sample, program)
         warnings += checked.warnings()
+        files = [file for file in inputs.files if file.input == section.name]
+        warnings += wrong_lists_of_times(config, number, files, most, Severity.ERROR)
+        warnings += _midnights(config, number, files, sample)
+        for repeated in drain_repeated_hours()[:1]:
+            warnings.append(replace(repeated.warning(), span=config.span("input", number, "time_zone")))
         lines.append(checked.line())
     if any(sample.count for sample in samples):
         complete = len(samples) == len(config.settings.input) and all(sample.ended for sample in samples)
@@ -104,7 +126,7 @@ def _read(sample: InputSample, section: InputSection, inputs: Inputs) -> str:
         return "" if sample.count or sample.unreadable.count else "its topics have no records."
     if any(each.source is not None and each.like.input == section.name for each in inputs.growing):
         return "its messages are received in a run, and none are there to be read now."
-    files = [file for file in inputs.files if file.input == section.name]
+    files = [file for file in present_files(inputs) if file.input == section.name]
     if not files:
         return f"no file matches {section.path} yet."
     sample_files(sample, files)
@@ -157,8 +179,8 @@ class _CheckedInput:
         if sample.late or sample.repeated:
             yield self._of_lateness()
         if sample.far.count:
-            message = f"integer times lie beyond the year 3000, as seconds ({sample.far.first})"
-            yield self._warning("I106", message, "If they are milliseconds, write time: { unit: ms }")
+            told, hint = other_unit(sample.far_unit, UNITS[self._unit], mapped=self.section.map is not None)
+            yield self._warning("I106", f"integer times {told} ({sample.far.first})", hint)
         yield from self._of_zones()
         yield from self._of_ties()
         if sample.mixed is not None and not self.section.one_per_instant:
@@ -284,6 +306,72 @@ class _CheckedInput:
         return self.section.time_zone is not None or self.section.time_format is not None
 
 
+# Times that are put together of several cells.
+
+
+def wrong_lists_of_times(config: Config, number: int, files: Sequence[InputFile], most: int, severity: Severity) -> Iterator[Diagnostic]:
+    """Problems (I124) of a list of times of which an entry never counts, or is a time of day: what is
+    meant is probably a date and its time of day."""
+    entries = config.settings.input[number].time
+    if not isinstance(entries, list) or not files:
+        return
+    uses = time_uses(files, entries, most)
+    for use, following in pairwise(uses):
+        always = use.looked and use.present == use.looked
+        if not always and not following.clock:
+            continue
+        wrong = f"{following.written} is a time of day ({following.clock})" if following.clock else f"{following.written} never counts"
+        message = f"time is the first of a list that is there: {use.written} is there in every record ({use.looked:,}), and {wrong}"
+        if not always:
+            message = f"time is the first of a list that is there, and {wrong}"
+        template = " ".join(each if "{" in each else f"{{{each}}}" for each in (use.written, following.written))
+        hint = f'Date and time of day are one text: time: "{template}".'
+        hint += "" if following.clock else f" Else leave {following.written} out."
+        yield Diagnostic("I124", message, config.span("input", number, "time"), hint, severity)
+        return
+
+
+def check_lists_of_times(config: Config) -> list[Diagnostic]:
+    """The warnings (I124) of all inputs, by the first records of their files."""
+    inputs = read_inputs(config, [])
+    return [
+        problem
+        for number, section in enumerate(config.settings.input)
+        for problem in wrong_lists_of_times(
+            config, number, [file for file in inputs.files if file.input == section.name], _FIRST, Severity.WARNING
+        )
+    ]
+
+
+_FIRST: Final = 100
+"""Records of a list of times that are read where no data are checked."""
+
+
+def _midnights(config: Config, number: int, files: Sequence[InputFile], sample: InputSample) -> Iterator[Diagnostic]:
+    """A warning (I125) of records that share the midnights of their days, beside a column with times
+    of day."""
+    section, map_ = config.settings.input[number], files[0].map if files else None
+    form = section.time_format or ""
+    if map_ is None or not isinstance(section.time, str) or map_.is_dated != bool(form) or not date_form(form) or set(form) & set("HIM"):
+        return
+    names = list[str]()
+    if section.format == "csv":
+        names = [written_name(name) for name in header_of(files[0])[0]]
+    elif section.format == "json":
+        names = member_paths(files[0])
+    days = len(sample.times)
+    if not days or sample.count < 2 * days:
+        return
+    for use in time_uses(files[:1], [name for name in names if name != section.time], _FIRST):
+        if use.clock and use.present == use.looked:
+            each_day = sample.count // days
+            many = f"{each_day:,}" if each_day * days == sample.count else f"{each_day:,} and more"
+            message = f"input {section.name}: {many} records of each day share the time 00:00, beside a column {use.written}"
+            hint = f'Write time: "{{{section.time}}} {{{use.written}}}" and time_format: "{form} {clock_format(use.clock)}".'
+            yield Diagnostic("I125", message, config.span("input", number, "time"), hint, Severity.WARNING)
+            return
+
+
 def _missing_terms(program: CompiledProgram, samples: Sequence[InputSample], *, complete: bool) -> Iterator[Diagnostic]:
     """Warning for each predicate and class of a query that occurs in no record."""
     streamed = frozenset[Term]().union(*[sample.terms.terms for sample in samples])
@@ -397,14 +485,27 @@ def _kind_of_slot(slot: TemplateSlot) -> TermKind | None:
             return TermKind.STRING if datatype == XSD + "string" and not language else None
         case TemplateTerm():
             return TermKind.TRIPLE
-        case Cell() | Var() | Fresh():
+        case Cell(_, kind):
+            return None if kind is None else _KINDS.get(kind, TermKind.OTHER)
+        case Var() | Fresh():
             return None
         case _:
             assert_never(slot)
 
 
+_KINDS: Final = {
+    **dict.fromkeys((CellType.DECIMAL, CellType.INTEGER, CellType.DOUBLE), TermKind.NUMBER),
+    CellType.BOOLEAN: TermKind.BOOLEAN,
+    CellType.IRI: TermKind.IRI,
+    CellType.STRING: TermKind.STRING,
+}
+"""The kinds of the terms of typed cells; dates and times are other literals."""
+
+
 def _remedy(slot: TemplateSlot) -> str:
     match slot:
+        case Cell(column, CellType.STRING):
+            return f"write {{{column}}} or {{{column}:decimal}} there"
         case CellLiteral((Cell(column),), _, _):
             return f'write {{{column}}} or "{{{column}}}"^^xsd:decimal there'
         case _:

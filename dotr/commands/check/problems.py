@@ -2,7 +2,7 @@
 
 A rule file named by a checked configuration or test is checked as part of that program, with its
 prefixes and the labels of its other files; a file of a folder also where a configuration of the
-workspace, else a rule test, names it (`claims.py`). Any other rule file is checked alone, or with
+workspace, else a rule test, names it (`claimants`). Any other rule file is checked alone, or with
 the remaining ones where it needs their labels. Programs without errors are reported with their
 retained state.
 """
@@ -16,8 +16,7 @@ from pathlib import Path
 from typing import Final, TypeAlias
 
 from dotr.commands.check.allowed import AllowedWarnings, entry_spans, unknown_names
-from dotr.commands.check.claims import YAML, claimants, claimed_files, files_in
-from dotr.commands.check.data import check_data, objects_of_graphs, objects_of_inputs
+from dotr.commands.check.data import check_data, check_lists_of_times, objects_of_graphs, objects_of_inputs
 from dotr.commands.check.misspelt_names import StreamTexts, misspelt_names, texts_of_inputs
 from dotr.commands.check.retained_state import RetainedState, shown_prefixes, state
 from dotr.commands.test.cases import read_cases, uncompared_events, unplaced_elements, wrong_lists_of_events
@@ -42,6 +41,8 @@ from dotr.syntax.datalog import parse_datalog
 from dotr.syntax.yaml import read_tree
 from dotr.temporal.layout.units import StreamUnit
 
+YAML: Final = (".yaml", ".yml")
+_NOT_ENTERED: Final = frozenset(["__pycache__", "node_modules"])
 _RULE_FILES: Final = tuple(language.value for language in RuleLanguage)
 _KINDS: Final = (*_RULE_FILES, ".dlog", *YAML)
 _OF_OTHER_FILES: Final = (RuleCode.UNBOUND_LABEL, RuleCode.UNKNOWN_EVENT)
@@ -252,6 +253,8 @@ def _check_yaml(
             every = [*warnings_with_form(spec, every, checked.dated), *allowed.kept(checked.warnings, comments)]
             data.lines.extend(checked.lines)
         if data and not _errors(every):
+            if data.records is None:
+                every += allowed.kept(check_lists_of_times(config), comments)
             tables = [section.name for section in config.settings.input if section.format == "parquet"]
             data.lines.extend(f"Input {name}: on Spark the times of a Parquet file are read by one task." for name in tables)
         if not _errors(every):
@@ -419,3 +422,94 @@ def _check_datalog(path: str, allowed: AllowedWarnings) -> list[Diagnostic]:
         declares = "prefix" in "".join(d.span.document.text.lower() for d in refused.diagnostics[:1] if d.span)
         return _prefixes_once(refused.diagnostics, declares)
     return [*problems_of(rules), *filter(None, [nothing_said(document)])]
+
+
+# The programs that a file of rules or Datalog is a part of: those of the configurations, else the
+# rule tests, of its workspace that name it.
+#
+# The workspace of a folder is the working directory where the folder lies in it, else the folder
+# itself. Hidden folders, virtual environments and those of package managers are not entered.
+
+
+@dataclass(frozen=True, slots=True)
+class Claimants:
+    """The YAML files of a workspace that name certain files.
+
+    - `paths`: those whose programs have the files.
+    - `problems`: of configurations that name one of the files and cannot be read, where no other
+      file names it.
+    """
+
+    paths: tuple[str, ...] = ()
+    problems: tuple[Diagnostic, ...] = ()
+
+
+def files_in(folder: str, endings: Sequence[str]) -> Iterator[str]:
+    """The files below a folder with one of the endings of names, without those of folders that are
+    not entered."""
+    for place, folders, names in os.walk(folder):
+        folders[:] = sorted(
+            name
+            for name in folders
+            if not name.startswith(".") and name not in _NOT_ENTERED and not os.path.exists(os.path.join(place, name, "pyvenv.cfg"))
+        )
+        yield from (os.path.normpath(os.path.join(place, name)) for name in sorted(names) if Path(name).suffix in endings)
+
+
+def claimed_files(spec: ProgramSpec) -> frozenset[str]:
+    """The real paths of a program's files of rules and Datalog."""
+    return frozenset(os.path.realpath(document.name) for document in (*spec.rules, *spec.datalog))
+
+
+def claimants(folders: Sequence[str], files: Collection[str], known: Collection[str]) -> Claimants:
+    """The configurations of the workspaces of folders that name any of some files, and for the
+    files that none names, the rule tests.
+
+    Args:
+        folders: the folders that are checked.
+        files: the real paths of files below them.
+        known: the real paths of YAML files that are left out, since they are checked anyway.
+    """
+    unclaimed = set(files)
+    documents = [
+        path
+        for root in dict.fromkeys(map(_workspace, folders))
+        for path in files_in(root, YAML)
+        if os.path.realpath(path) not in known and _may_name_files(path)
+    ]
+    found: dict[str, None] = {}
+    unreadable: list[tuple[Refused, str]] = []
+    for tests in (False, True):
+        left = set(unclaimed)
+        for path in documents if left else ():
+            try:
+                if is_test(read_tree(read_document(path)).data) is not tests:
+                    continue
+                spec = read_file(path)[0].spec if tests else read_config(path).spec()[0]
+            except Refused as refused:
+                unreadable += [(refused, path)] if not tests else []
+                continue
+            if own := claimed_files(spec) & left:
+                found.setdefault(path)
+                unclaimed -= own
+    names = [os.path.basename(file) for file in unclaimed]
+    problems = [
+        each for refused, path in unreadable if any(name in Path(path).read_text("utf-8") for name in names) for each in refused.diagnostics
+    ]
+    return Claimants(tuple(found), tuple(problems))
+
+
+def _workspace(folder: str) -> str:
+    here, path = os.getcwd(), os.path.realpath(folder)
+    is_inside = here != os.sep and os.path.commonpath([os.path.realpath(here), path]) == os.path.realpath(here)
+    return "." if is_inside else folder
+
+
+def _may_name_files(path: str) -> bool:
+    """True of a YAML file with keys of a configuration or a rule test, so that it may name
+    files."""
+    try:
+        text = Path(path).read_text(encoding="utf-8-sig")
+    except (OSError, ValueError):
+        return False
+    return ("input" in text or "cases" in text) and ("rules" in text or "config" in text)

@@ -6,9 +6,9 @@ import re
 import time
 from collections import Counter
 from collections.abc import Callable, Generator, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice
-from typing import Final
+from typing import Final, NamedTuple
 
 from dotr.engine.stream_terms import MOST_TERMS, StreamTerms
 from dotr.model.stream import Element, Reason
@@ -18,7 +18,8 @@ from dotr.streams.formats.reading import Reader
 from dotr.streams.lateness import Lateness
 from dotr.streams.merge.feeds import StandardInput
 from dotr.streams.records import InputFile, Record
-from dotr.streams.times import date_times_in
+from dotr.streams.time_formats import UNIX
+from dotr.streams.times import date_times_in, unit_by_size
 
 _SILENCE: Final = 2.0
 """Seconds without a record after which reading of standard input ends."""
@@ -27,9 +28,9 @@ _MOST_COMPARED: Final = 8
 """Limit of the records of one time and subject that later ones are compared with."""
 
 _NUMBER: Final = re.compile(r"[+-]?(?:0|[1-9][0-9]*)(?:[.,][0-9]+)?(?:[eE][+-]?[0-9]+)?")
+_OUT_OF_RANGE: Final = re.compile(r"\b([0-9]{10,20}) is no time: it is out of range")
 _DAY: Final = Unit.DAY.value
 _YEAR: Final = 365 * _DAY
-_YEAR_3000: Final = 32_503_680_000 * Unit.SECOND.value
 
 
 @dataclass(slots=True)
@@ -101,8 +102,8 @@ class InputSample:
       the number of binary digits of how late they come, in µs.
     - `repeated`: records of the time of one before, where every element is an instant.
     - `unreadable`: records that cannot be read; `reason`: that of the first.
-    - `zoned`, `zoneless`, `far`: date-times with and without a zone, and integers that are beyond
-      the year 3000.
+    - `zoned`, `zoneless`, `far`: date-times with and without a zone, and integers that look like
+      another unit, `far_unit`, than the declared one.
     - `texts`: the texts of each predicate; predicates beyond 1,000 are left out.
     - `shared`: by what records have in common with one before, of the same time and with the same
       predicates (the subject, under "", or the object of a predicate), their number.
@@ -127,6 +128,7 @@ class InputSample:
     zoned: SampledTime = field(default_factory=SampledTime)
     zoneless: SampledTime = field(default_factory=SampledTime)
     far: SampledTime = field(default_factory=SampledTime)
+    far_unit: str = ""
     texts: dict[Term, ObjectTexts] = field(default_factory=dict)
     shared: Counter[Term] = field(default_factory=Counter)
     mixed: MixedValues | None = None
@@ -178,6 +180,9 @@ class InputSample:
             if record.time is None or record.element is None:
                 self.unreadable.add(file, record)
                 self.reason = self.reason or record.why
+                if (found := _OUT_OF_RANGE.search(record.why)) and (unit := unit_by_size(int(found[1]), file.unit)):
+                    self.far.add(file, record)
+                    self.far_unit = self.far_unit or unit
             else:
                 self._add(file, record, record.time, record.element, lateness)
 
@@ -251,7 +256,7 @@ class InputSample:
         zone = file.map.time_zone if file.map else None
         form = file.map.time_format if file.map else None
         if form is not None:
-            if zone is None and "%z" not in form.lower():
+            if zone is None and "%z" not in form and form not in UNIX:
                 self.zoneless.add(file, record)
             return
         if self._times[0] is not record.raw:  # the items of a JSON message share its text
@@ -260,8 +265,12 @@ class InputSample:
         if has_zone is not None:
             if has_zone or zone is None:
                 (self.zoned if has_zone else self.zoneless).add(file, record)
-        elif file.unit is Unit.SECOND and micros >= _YEAR_3000 and zone is None:
+        elif file.map is not None and file.map.is_dated:  # of cells that do not stand together in the text
+            if zone is None:
+                self.zoneless.add(file, record)
+        elif zone is None and (unit := unit_by_size(micros // file.unit.value, file.unit)):
             self.far.add(file, record)
+            self.far_unit = self.far_unit or unit
 
 
 def sample_files(sample: InputSample, files: list[InputFile]) -> None:
@@ -310,3 +319,58 @@ def _waiting_records(feed: StandardInput, most: int, sleep: Callable[[float], No
 def place_of(file: InputFile, record: Record) -> str:
     """The file and line of a record, for messages."""
     return f"{file.path}:{record.line}"
+
+
+# The entries of a list of times, and columns with times of day, each read alone.
+
+
+class TimeUse(NamedTuple):
+    """An entry of `time`, read alone: the number of records that have it, of those `looked` at, and
+    the first text of it that is a time of day (empty: none)."""
+
+    written: str
+    present: int
+    looked: int
+    clock: str
+
+
+def time_uses(files: Sequence[InputFile], entries: Sequence[str], most: int) -> list[TimeUse]:
+    """How the first records of files would be read with each entry as `time`; without those that are
+    no rows or objects, whatever their time."""
+    uses = []
+    for entry in entries:
+        present, looked, clock, left = 0, 0, "", most
+        for file in files:
+            assert file.map is not None
+            with Reader(replace(file, map=replace(file.map, time=entry)), elements=False) as reader:
+                for record in islice(reader.records(), left):
+                    left -= 1
+                    if record.time is None and not _OF_TIME.search(record.why):
+                        continue
+                    looked += 1
+                    present += record.time is not None or not _NOT_THERE.search(record.why)
+                    found = None if clock or record.time is not None else _CLOCK.search(record.why)
+                    clock = found[1] if found else clock
+        uses.append(TimeUse(entry, present, looked, clock))
+    return uses
+
+
+_OF_TIME: Final = re.compile(r"(?:^|: )(?:its time, |it has no )")
+_NOT_THERE: Final = re.compile(r"(?:^|: )it has no |: it is empty$")
+_CLOCK: Final = re.compile(r": '?([0-9]{1,2}(?P<m>[:.h])[0-9]{2}(?:(?P=m)[0-9]{2}(?:[.,][0-9]{1,9})?)?(?: ?[AaPp][Mm])?)'? is n")
+"""The text of a time of day, in the reason why it is no time."""
+
+
+def clock_format(text: str) -> str:
+    """The format of a time of day.
+
+    >>> clock_format("18.00.00"), clock_format("7:05:09,25"), clock_format("07h30"), clock_format("7:30 pm")
+    ('%H.%M.%S', '%H:%M:%S,%f', '%Hh%M', '%I:%M %p')
+    """
+    half = text[-1] in "mM"
+    _, mark, _, *rest = re.split(r"([:.h])", text.rstrip("aApPmM ").replace(",", ".,", 1))
+    form = f"{'%I' if half else '%H'}{mark}%M"
+    if rest:
+        form += f"{rest[0]}%S"
+        form += "" if len(rest) < 3 else ",%f" if rest[3].startswith(",") else ".%f"
+    return form + (" %p" if half and " " in text else "%p" if half else "")

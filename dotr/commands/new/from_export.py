@@ -43,6 +43,7 @@ _READ: Final = 10 * SAMPLE
 """Records that are read as the configuration reads them."""
 
 _LABEL: Final = "Reading"
+_COUNTERS: Final = ("id", "index", "row", "number", "no", "nr")
 _SCHEMA: Final = ".dotr/config.schema.json"
 
 
@@ -124,8 +125,9 @@ def project_from_export(folder: str, export: str, name: str) -> ExportProject:
     elements = [record.element for _, record in records if record.element is not None]
     if not elements:
         raise refuse("C308", f"no record of {export} can be read as guessed", None, "Write the configuration by hand: docs/inputs.md.")
-    watched = next((value for value in values if value.numeric and len(set(value.numbers)) > 1), None)
-    watched = watched or next((value for value in values if value.numeric), values[0])
+    numeric = [value for value in values if value.numeric]
+    varied = [value for value in numeric if len(set(value.numbers)) > 1]
+    watched = next((value for value in varied if value.predicate.lower() not in _COUNTERS), next(iter((*varied, *numeric, *values))))
     rule_name = ("High" if watched.numeric else "Has") + watched.predicate[:1].upper() + watched.predicate[1:]
     rule = _rule(guessed, watched, rule_name, values, prefixes)
     unit = UNITS[guessed.time.unit]
@@ -194,9 +196,9 @@ def _rule(guessed: ExportGuess, watched: ValueGuess, name: str, values: Sequence
     shown = [watched, *([key] if key else [])]
     variables = [value.predicate for value in shown]
     subject = guessed.subject != "[]"
+    own_name = next(each for each in ("thing" if subject else "row", "record", "element") if each not in variables)
     patterns = " ; ".join(f":{variable} ?{variable}" for variable in variables)
-    own = ["thing", *variables] if subject else variables
-    node = "?thing" if subject else "?row"
+    own = [own_name, *variables] if subject else variables
     properties = " ; ".join(f":{variable} ?{variable}" for variable in own)
     assignments = ",\n     ".join(f"{name}.?{variable} = {_LABEL}.?{variable}" for variable in own)
     condition = f" [ FILTER(?{watched.predicate} > {_threshold(watched)}) ]" if watched.numeric else ""
@@ -204,7 +206,7 @@ def _rule(guessed: ExportGuess, watched: ValueGuess, name: str, values: Sequence
     words = " ".join(re.sub(r'["\\]', "'", words).split())
     declared = "".join(f"PREFIX {prefix}: <{iri}>\n" for prefix, iri in prefixes.items())
     return f"""{declared}
-query {_LABEL} = [ SELECT {" ".join(f"?{variable}" for variable in own)} WHERE {{ {node} {patterns} }} ]
+query {_LABEL} = [ SELECT {" ".join(f"?{variable}" for variable in own)} WHERE {{ ?{own_name} {patterns} }} ]
 
 rule {name} "{words}"
 define {name} = [ dotr_id a :{name} ; {properties} ]

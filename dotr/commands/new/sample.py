@@ -195,7 +195,8 @@ def _json_samples(path: str) -> list[Sample]:
         items = islice((item for message in messages for item in _items(message, steps, "^.", {})), SAMPLE)
         samples.append(_sample({"each": each}, list(items), f"{path} is JSON: each item of {each} is an element."))
     for lists in _columns(messages[0], ""):
-        rows = [dict(zip([f"^.{each}" for each in lists], row, strict=True)) for row in zip(*lists.values(), strict=True)]
+        around = dict(_scalars(messages[0], "^."))
+        rows = [dict(zip([f"^.{each}" for each in lists], row, strict=True)) | around for row in zip(*lists.values(), strict=True)]
         sentence = f"{path} is JSON: the items of {', '.join(lists)} are elements, side by side."
         samples.append(_sample({"each": list(lists)}, rows[:SAMPLE], sentence))
     return samples

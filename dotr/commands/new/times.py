@@ -15,7 +15,8 @@ from typing import Any, Final
 
 from dotr.commands.new.sample import Cells, Sample
 from dotr.model.time import Micros, Unit
-from dotr.streams.times import has_zone, time_parser
+from dotr.streams.time_formats import time_parser
+from dotr.streams.times import has_zone
 
 _CLOCKS: Final = ("%H:%M:%S", "%H:%M", "%H:%M:%S.%f", "%H.%M.%S", "%I:%M:%S %p", "%I:%M %p")
 _WITH_DOTS_OR_DASHES: Final = ("%Y-%m-%d", "%d.%m.%Y", "%d-%m-%Y", "%d.%m.%y", "%d-%b-%Y")

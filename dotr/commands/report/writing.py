@@ -19,7 +19,7 @@ from dotr.engine.replay import Replay
 from dotr.errors.diagnostics import refuse
 from dotr.runtimes.monitoring.totals import ReportActivity, ignore_activity
 from dotr.runtimes.pipeline.config import Config, read_config
-from dotr.runtimes.pipeline.inputs import read_inputs
+from dotr.runtimes.pipeline.inputs import present_files, read_inputs
 from dotr.streams.formats.lines import STANDARD_INPUT
 from dotr.streams.sinks.files import stores_no_data
 
@@ -128,6 +128,6 @@ def report_data(
 def _input_names(config: Config) -> dict[str, str]:
     """The name of the input of each file, and of each topic that is named."""
     inputs = read_inputs(config, [])
-    files = [(file.path, file.input) for file in inputs.files]
+    files = [(file.path, file.input) for file in present_files(inputs)]
     files += [(name, each.name) for each in inputs.topics for name in (*each.names, *(topic for topic, _ in each.assigned))]
     return dict(files + [(STANDARD_INPUT, each.like.input) for each in inputs.growing if each.standard])

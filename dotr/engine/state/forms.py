@@ -157,7 +157,7 @@ FORMS: Final[Mapping[type, WrittenForm]] = dict(
         _form(templates.TemplateTerm, "TemplateTerm", subject="subject", predicate="predicate", object="object"),
         _form(templates.Fresh, "Fresh", name="name"),
         _form(templates.Blank, "Blank", name="name"),
-        _form(templates.Cell, "Cell", column="column"),
+        _form(templates.Cell, "Cell", column="column", type=Unless("type", None), optional=Unless("optional", False)),
         _form(templates.CellIri, "CellIri", parts="parts"),
         _form(templates.CellLiteral, "CellLiteral", parts="parts", datatype="datatype", language="language"),
         # dotr.model.datalog
@@ -188,6 +188,7 @@ MEMBERS: Final[Mapping[Enum, str]] = {
     rules.Mode.FIRST: "FIRST",
     algebra.Direction.ASCENDING: "ASCENDING",
     algebra.Direction.DESCENDING: "DESCENDING",
+    **{each: each.value for each in templates.CellType},  # the words of maps, which never change
 }
 
 

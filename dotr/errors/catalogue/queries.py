@@ -232,4 +232,11 @@ TEMPLATES: tuple[ErrorCode, ...] = (
             "Files have numbers, and Kafka has offsets; give what arrives a number of its own."
         ),
     ),
+    ErrorCode(
+        "T110",
+        "A type inside of a name or a text",
+        "A cell by itself may have a type, `{speed:decimal}`, which makes a whole term. Inside of an IRI, a name or quotes it is text.",
+        'Leave the type out; a column whose name ends like a type is written in quotes: `{"speed:decimal"}`.',
+        InTemplate("[] :speed :v{speed:decimal}", cells=True),
+    ),
 )

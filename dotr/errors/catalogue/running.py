@@ -41,13 +41,14 @@ INPUTS: tuple[ErrorCode, ...] = (
     ),
     ErrorCode(
         "I106",
-        "Integer times beyond the year 3000",
-        "Integers are seconds unless `time` has another unit, and the first time of the input, in seconds, is after the year 3000. "
-        "So its integers are probably milliseconds. The run continues with the times unchanged.",
-        "Write `time: { unit: ms }`, or `us` for microseconds.",
+        "Integer times of another unit",
+        "Integers are seconds unless `time` has another unit. The first time of the input lies between 1990 and 2100 if it is read in "
+        "another unit: seconds, milliseconds, microseconds or nanoseconds since 1970. The run continues with the times unchanged.",
+        "Write `time: { unit: ms }`, or for an input with a map `time_format: unix_ms`: its numbers are then date-times.",
         ShownMessage(
-            "I106 warning: an integer time of input a lies beyond the year 3000, as seconds: 1406879400000 (a.ndjson:1)\n"
-            "If they are milliseconds, write time: { unit: ms }"
+            "I106 warning: integer times of input a look like milliseconds since 1970, and are read as seconds: 1406879400000 "
+            "(a.ndjson:1)\n"
+            "If they are, write time: { unit: ms }."
         ),
     ),
     ErrorCode(
@@ -126,7 +127,7 @@ INPUTS: tuple[ErrorCode, ...] = (
         "I113",
         "A silent input or partition delays all others",
         "An instant closes when every partition of a topic, and every subscription of an MQTT broker, has passed it. An empty or silent "
-        "partition never passes it; without `idle` the others wait for it without end.",
+        "partition never passes it; without `idle` the others wait for it without end. So it is with every file that goes on (`tail`).",
         "Bound the wait, for example by `idle: 1 min`: later elements of instants that have closed are then dead letters (reason `idle`). "
         "If every partition always has records, accept the warning: `report: { accept: [I113] }`.",
         InFiles(
@@ -211,6 +212,41 @@ INPUTS: tuple[ErrorCode, ...] = (
             "config.yaml:5:36: I120 warning: input doors: 2 of 5 rows share their time with one before, and are about the same thing\n"
             "They are one instant, without an order. If theirs matters, write one_per_instant: apart; or accept it: report: "
             "{ accept: [I120] }"
+        ),
+    ),
+    ErrorCode(
+        "I124",
+        "A list of times of which an entry never counts",
+        "Of a list of times the first that is in a record counts. Here an entry is in every record that was read, so that the next one "
+        "never counts, or the next one is a time of day: as `[Date, Time]` all records of a day would be at midnight. "
+        "`dotr check` warns of it, `dotr check --data` refuses it.",
+        "Write a date and its time of day as one text, or leave out what never counts.",
+        ShownMessage(
+            "air.yaml:5:43: I124 time is the first of a list that is there: Date is there in every record (24), and Time is a time of day "
+            '(18.00.00)\nDate and time of day are one text: time: "{Date} {Time}".'
+        ),
+    ),
+    ErrorCode(
+        "I125",
+        "Records that share the midnights of their days",
+        "The times of the first records are dates alone, several records have each of them, and another column has times of day.",
+        "Put the two together, as the message shows; or accept it: `report: { accept: [I125] }`.",
+        ShownMessage(
+            "air.yaml:5:43: I125 warning: input air: 24 records of each day share the time 00:00, beside a column Time\n"
+            'Write time: "{Date} {Time}" and time_format: "%d/%m/%Y %H.%M.%S".'
+        ),
+    ),
+    ErrorCode(
+        "I126",
+        "Times that may be in the second of two equal hours",
+        "Where clocks are put back, an hour of local times comes twice, and its times are read as those of the first. In a file of an "
+        "input with `time_zone` a time within such an hour is before one that came earlier, so from there on the times are probably those "
+        "of the second hour: they may be late, or an hour off. The first such time of a file is told.",
+        "Write the offset into the data, or log in UTC (`time_zone: UTC`); if the file is only not sorted, accept it: "
+        "`report: { accept: [I126] }`.",
+        ShownMessage(
+            "I126 warning: input log: log.csv:7 goes back; from here on it may be the second 02:00 of Europe/Berlin\n"
+            "It is read as the first. Write the offset into the times, or log in UTC: time_zone: UTC."
         ),
     ),
     ErrorCode(

@@ -178,7 +178,8 @@ TEMPORAL: tuple[ErrorCode, ...] = (
         "E407",
         "Warning: a difference of times as a number",
         "The difference of two times is a number where times are integers, and a duration where they are date-times. A duration is not "
-        "compared with a number, and no number is added to a date-time: the condition is an error. `getDURATION()` is a duration in "
+        "compared with a number, and no number is added to a date-time: the condition is an error. So it is with "
+        "an attribute of an event that is assigned such a difference. `getDURATION()` is a duration in "
         "either form. Where the configuration has `time.unit`, "
         "times are integers, and there is no warning of them.",
         "Compare `getDURATION()` with a duration, or the seconds: `<urn:dotr:function:seconds>(?to - ?from) > 10`.",

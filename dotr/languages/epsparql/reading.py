@@ -20,7 +20,7 @@ from dotr.languages.epsparql.resolution import ProgramLabels, interval_warnings,
 from dotr.languages.epsparql.text.keywords import PLAIN
 from dotr.languages.epsparql.text.lexemes import UnitCursor
 from dotr.languages.epsparql.text.statements import EXAMPLE, read_unit
-from dotr.languages.epsparql.text.units import forms_of, unit_of
+from dotr.languages.epsparql.text.units import forms_of, length_warnings, unit_of
 from dotr.languages.linking import ProgramNames, ResolvedUnits, UnitFiles
 from dotr.model.places import Document, Span
 from dotr.model.terms import Prefixes
@@ -51,7 +51,7 @@ class TemporalSet(UnitFiles):
     def events(self) -> tuple[UnitEvents, ...]:
         """The events of all units."""
         return tuple(
-            UnitEvents(each.label, each.attributes, each.label_span, each.makes_graphs, forms=tuple(forms_of(each)[0].items()))
+            UnitEvents(each.label, each.attributes, each.label_span, each.makes_graphs, forms=tuple(forms_of(each, {})[0].items()))
             for each in self.units
         )
 
@@ -61,7 +61,8 @@ class TemporalSet(UnitFiles):
         if problems:
             return ResolvedUnits((), problems)
         units = resolve_intervals(self.units, ProgramLabels(names.labels, names.shared, names.rules))
-        return ResolvedUnits(units, list(interval_warnings([unit.query for unit in units])))
+        further = [each for unit in self.units for each in length_warnings(unit, names.forms) if each not in self.diagnostics]
+        return ResolvedUnits(units, [*interval_warnings([unit.query for unit in units]), *further])
 
     def joined(self, units: Sequence[StreamUnit], names: ProgramNames) -> Sequence[StreamUnit]:
         """The units and rules of each recursive component as one unit."""

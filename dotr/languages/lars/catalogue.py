@@ -172,8 +172,9 @@ LARS: tuple[ErrorCode, ...] = (
         "L405",
         "A difference of times as a number",
         "The difference of two times is a number where times are integers, and a duration where they are date-times. A duration is not "
-        "compared with a number, and no number is added to a date-time: the condition is an error. Where the configuration has "
-        "`time.unit`, times are integers, and there is no warning.",
+        "compared with a number, and no number is added to a date-time: the condition is an error. So it is with an "
+        "attribute of an event that is assigned such a difference. Where the configuration has `time.unit`, times are integers, and there "
+        "is no warning.",
         "Compare the seconds: `FILTER(<urn:dotr:function:seconds>(?u - ?t) > 10)`. It is a warning.",
     ),
 )

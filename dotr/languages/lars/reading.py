@@ -14,7 +14,7 @@ from dotr.errors.diagnostics import Diagnostic, Severity
 from dotr.languages.lars.codes import LarsCode
 from dotr.languages.lars.lars_spread import atoms_read
 from dotr.languages.lars.model import DEFAULT_RESOLUTION, EventAtom, LarsFile
-from dotr.languages.lars.text.checks import argument_forms, file_problems, file_warnings, forms_of
+from dotr.languages.lars.text.checks import argument_forms, file_problems, file_warnings, forms_of, length_warnings
 from dotr.languages.lars.text.safety import rule_problems
 from dotr.languages.lars.text.statements import LarsReader
 from dotr.languages.lars.unit import LarsUnit, event_spans, made_by
@@ -48,7 +48,7 @@ class LarsSet(UnitFiles):
         return tuple(
             replace(events, forms=tuple(argument_forms(report.atom, places).items()))
             for file in self.files
-            for places in [forms_of(file)]
+            for places in [forms_of(file, {})]
             for events, report in zip(made_by(file), file.reports, strict=True)
         )
 
@@ -68,6 +68,7 @@ class LarsSet(UnitFiles):
                     names.source_of(atom.label, [name for name, _ in atom.attributes], span, problems)
             if len(problems) == found:
                 units.append(LarsUnit(file, tuple(sorted(sources.items(), key=lambda each: each[0]))))
+                problems += [each for each in length_warnings(file, names.forms) if each not in self.diagnostics]
         return ResolvedUnits(units, problems)
 
 

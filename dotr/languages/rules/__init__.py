@@ -77,7 +77,8 @@ def compile_rules(
     declared: dict[str, str] = {}
     for own in (*(query.prefixes for query in program.queries), *(rule.prefixes for rule in program.rules)):
         declared = {**own, **declared}
-    return RuleSet(program.emitted_rules, program.emitted_queries, _by_location(program), {**prefixes, **declared}, program.emitted_places)
+    names, places = {**prefixes, **declared}, program.emitted_places
+    return RuleSet(program.emitted_rules, program.emitted_queries, _by_location(program), names, places, program.forms)
 
 
 def _by_location(program: ProgramDraft) -> tuple[Diagnostic, ...]:

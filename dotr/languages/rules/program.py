@@ -31,7 +31,7 @@ from dotr.model.rule_places import RulePlaces
 from dotr.model.rules import Rule, SharedQuery
 from dotr.model.templates import Template
 from dotr.model.terms import Label, Prefixes, Variable
-from dotr.model.time import Interval, Micros
+from dotr.model.time import Forms, Interval, Micros
 from dotr.model.units import UnitEvents
 from dotr.syntax.sparql import Reference, scan_references
 
@@ -194,6 +194,7 @@ class ProgramDraft:
     emitted_rules: tuple[Rule, ...] = ()
     emitted_queries: tuple[SharedQuery, ...] = ()
     emitted_places: Mapping[str, RulePlaces] = field(default_factory=dict)
+    forms: Mapping[Label, Forms] = field(default_factory=dict)
     diagnostics: tuple[Diagnostic, ...] = ()
 
     @property

@@ -37,6 +37,7 @@ from dotr.runtimes.pipeline.build import Pipeline, with_clock
 from dotr.streams.connectors.kafka.channels import TopicChannels
 from dotr.streams.connectors.opening import OpenedSinks, check_secrets, open_sinks
 from dotr.streams.connectors.receivers import QUEUED_MESSAGES, MessageQueue
+from dotr.streams.formats.typed_cells import drain_left_out
 from dotr.streams.lateness import Lateness
 from dotr.streams.merge.bounded import merged
 from dotr.streams.merge.feeds import AppearingFiles, Feed, FilesFeed, OneFile, StandardInput
@@ -44,8 +45,10 @@ from dotr.streams.merge.file_marks import FoundFile, changes
 from dotr.streams.merge.folders import GrowingInput
 from dotr.streams.merge.live import Channel, LiveElements, live_instants
 from dotr.streams.merge.paces import EventClock, NoRateLimit, PacedFeed, RateLimit
+from dotr.streams.merge.tails import NoFileYet, TailedFolder, TailFeed
 from dotr.streams.records import InputFailed, InputFile, ReceivingFailed, SourcedElement
 from dotr.streams.sinks.files import WriteFailed
+from dotr.streams.time_formats import drain_repeated_hours
 from dotr.temporal.matching.rule_counts import RuleCounts
 
 _REPORT_SECONDS = 0.25
@@ -163,6 +166,8 @@ class _LocalRun:
         self._refused = opened.refused
         self._stop = stop
         self._dead_letter_counts: Counter[Reason] = Counter()
+        self._left_out: Counter[tuple[str, str]] = Counter()
+        drain_left_out(), drain_repeated_hours()  # of records that were read before the run
         self._warnings = WarningLimiter(pipeline.dead_letter_warnings)
         self._terms = stream_terms(pipeline.program)
         self._rules: Mapping[str, RuleCounts] = {}
@@ -273,7 +278,9 @@ class _LocalRun:
         if not all(isinstance(element, SourcedElement) for element in elements):
             if self._second_pass is None:
                 self._second_pass = merged(self._pipeline.inputs, lambda letter: None, trace=True)
+            self._left_out.update(drain_left_out())
             elements = next(read_again for time, read_again in self._second_pass if time == now)
+            drain_left_out()  # which the first pass counts
         return [element for element in elements if isinstance(element, SourcedElement)]
 
     def instants_of(self, pipeline: Pipeline, report: ReportTotals) -> Iterator[tuple[Micros, list[Element]]]:
@@ -438,6 +445,8 @@ class _LocalRun:
             self.fallbacks += fallback.times
             self._warnings.report_fallback(fallback)
         dead_letters = dict(self._dead_letter_counts)
+        self._left_out.update(drain_left_out())
+        self._warnings.report_repeated_hours(drain_repeated_hours())
         return Totals(
             self.elements,
             self.instants,
@@ -449,6 +458,7 @@ class _LocalRun:
             self.fallbacks,
             self._rule_counts(latest=latest),
             frozenset(self._terms.terms),
+            dict(self._left_out),
         )
 
     def _rule_counts(self, *, latest: bool) -> Mapping[str, RuleCounts]:
@@ -503,7 +513,11 @@ class PipelineChannels:
         self.watched: dict[str, AppearingFiles] = {}
         queues = iter(received)
         self._received = {queue.name: queue for queue in received}
+        self._tails = [(each, TailedFolder(each, tell=LOG.warning)) for each in pipeline.growing if each.tail]
+        self.channels += [self._channel(each.like, NoFileYet(folder), each) for each, folder in self._tails]
         for each in pipeline.growing:
+            if each.tail:
+                continue
             self.channels.append(self._channel(each.like, next(queues) if each.source is not None else self._feed(pipeline, each), each))
         self._topics = {
             each.topics.name: TopicChannels(each, self._rate(each.topics.name), self._clocks.get(each.topics.name))
@@ -513,9 +527,13 @@ class PipelineChannels:
             self.channels += topics.channels
 
     def appeared(self) -> Iterator[Channel]:
-        """The channels of the partitions that have appeared since the last call."""
+        """The channels of the partitions, and of the series of files, that have appeared since the
+        last call."""
         for topics in self._topics.values():
             yield from topics.appeared()
+        for each, folder in self._tails:
+            for series in folder.appeared():
+                yield self._channel(each.like, TailFeed(series, folder.like), each)
 
     def connections(self) -> dict[str, bool]:
         """The connections by name of input: True if the broker answers, or the server listens."""
@@ -523,9 +541,11 @@ class PipelineChannels:
         return topics | {name: queue.connected for name, queue in self._received.items()}
 
     def close(self) -> None:
-        """Close the clients of brokers."""
+        """Close the clients of brokers, and the files that go on."""
         for topics in self._topics.values():
             topics.close()
+        for _, folder in self._tails:
+            folder.close()
 
     def _rate(self, name: str) -> RateLimit | NoRateLimit:
         return self._rates.setdefault(name, NoRateLimit())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import re
 from collections import Counter
+from collections.abc import Iterable
 from typing import Final
 
 from dotr.errors.diagnostics import Diagnostic, Severity
@@ -13,6 +14,7 @@ from dotr.errors.terminal import escape_line
 from dotr.evaluation.expressions.values.times import format_time
 from dotr.model.stream import DeadLetter, Reason
 from dotr.model.time import Clock, Micros
+from dotr.streams.time_formats import RepeatedHour
 
 LOG: Final = logging.getLogger("dotr")
 
@@ -36,6 +38,7 @@ class WarningLimiter:
         self._inconsistent = 0
         self._equalities: set[tuple[str, str]] = set()
         self._fallbacks: set[tuple[object, str]] = set()
+        self._repeated: set[str] = set()
 
     def report_dead_letter(self, dead_letter: DeadLetter) -> None:
         """Log a dead letter, unless the limit of its input and reason is reached."""
@@ -56,6 +59,13 @@ class WarningLimiter:
             hint = "The results are right and took longer; further ones are only counted (fallbacks)."
             hint += " Please report it with this line." if fallback.kind.is_fault else ""
             LOG.warning("%s", Diagnostic("C401", str(fallback), None, hint, Severity.WARNING))
+
+    def report_repeated_hours(self, found: Iterable[RepeatedHour]) -> None:
+        """Log the first time of each file that goes back within an hour that its zone has twice."""
+        for each in sorted(found, key=lambda each: (each.file, each.line)):
+            if each.file not in self._repeated:
+                self._repeated.add(each.file)
+                LOG.warning("%s", each.warning())
 
     def report_inconsistency(self, time: Micros, contradiction: str, clock: Clock) -> None:
         """Log an inconsistent instant that is processed nevertheless (K402).

@@ -152,7 +152,7 @@ def json_report(figures: Figures, *, final: bool = False) -> str:
     def at(time: Micros | None) -> str | int | None:
         return None if time is None or abs(time) >= LAST_MICRO else format_time(time, figures.clock)
 
-    inputs = []
+    inputs, left_out = [], sorted(totals.left_out.items())
     for each in progress.inputs:
         lag = progress.lag(each)
         inputs.append(
@@ -174,6 +174,7 @@ def json_report(figures: Figures, *, final: bool = False) -> str:
         "facts": totals.facts,
         "events": totals.events,
         "dead": {reason.value: count for reason, count in totals.dead_letters.items() if count},
+        **({"left_out": [{"input": each, "column": column, "cells": n} for (each, column), n in left_out]} if left_out else {}),
         "dropped": totals.dropped,
         "inconsistent": totals.inconsistent,
         "fallbacks": totals.fallbacks,
@@ -250,6 +251,19 @@ def dead_letters_line(totals: Totals) -> str:
     '0 late'
     """
     return ", ".join(f"{totals.dead_letters[reason]:,} {reason.value}" for reason in Reason if totals.dead_letters.get(reason)) or "0 late"
+
+
+def left_out_lines(totals: Totals) -> list[str]:
+    """A line for each column with texts that an optional cell has left out.
+
+    >>> left_out_lines(Totals(left_out={("readings", "Wert"): 3}))
+    ['Input readings: 3 cells of Wert are of another type, and were left out.']
+    """
+    return [
+        f"Input {name}: {count_text(cells, 'cell')} of {column} {'is' if cells == 1 else 'are'} of another type, and "
+        f"{'was' if cells == 1 else 'were'} left out."
+        for (name, column), cells in sorted(totals.left_out.items())
+    ]
 
 
 def count_text(number: int, noun: str) -> str:

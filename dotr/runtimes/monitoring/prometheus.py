@@ -73,6 +73,7 @@ class RunCollector(Collector):
             if counts.delay_errors:
                 errors[name, "delayed by"] = counts.delay_errors
         held: Samples = {(name,): counts.held_back for name, counts in rules.items()}
+        left_out: Samples = {(name, column): number for (name, column), number in totals.left_out.items()}
         contradictions, fallbacks = totals.inconsistent, totals.fallbacks
         families = [
             family("dotr_run_seconds", "Seconds since the run started.", round(figures.seconds, 3)),
@@ -85,6 +86,7 @@ class RunCollector(Collector):
             family("dotr_rule_errors_total", "Bindings of a rule that end at an error of a condition.", errors, "rule", "clause"),
             family("dotr_rule_held_back_total", "Firings that `once` of a rule has held back.", held, "rule"),
             family("dotr_dead_letters_total", "Dead letters by reason.", rejected, "reason"),
+            family("dotr_cells_left_out_total", "Texts of optional cells that are of another type.", left_out, "input", "column"),
             family("dotr_dropped_triples_total", "Output triples that could not be written.", totals.dropped),
             family("dotr_inconsistent_instants_total", "Instants that contradict themselves or the background.", contradictions),
             family("dotr_fallbacks_total", "Faults of dotr's own that a slower evaluation answered.", fallbacks),

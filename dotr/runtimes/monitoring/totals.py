@@ -9,6 +9,7 @@ from typing import TypeAlias
 from dotr.errors.diagnostics import DotrError
 from dotr.model.stream import Reason
 from dotr.model.terms import Term
+from dotr.streams.time_formats import RepeatedHour
 from dotr.temporal.matching.rule_counts import RuleCounts, added_counts
 
 
@@ -26,6 +27,9 @@ class Totals:
     - `fallbacks`: see `dotr.errors.fallbacks`; they depend on the division of a run into batches,
       so equality ignores them.
     - `rules`: the counts of the rules with any, by name.
+    - `repeated_hours`: times of files that go back within an hour that their zone has twice; which
+      of a file's is the first may depend on the division into tasks, so equality ignores them.
+    - `left_out`: texts of optional typed cells that are of another type, by input and column.
     - `terms`: the predicates and classes of elements, recorded until every term that an anchor
       needs has occurred (`dotr.engine.stream_terms`); ignored by equality.
     """
@@ -40,6 +44,8 @@ class Totals:
     fallbacks: int = field(default=0, compare=False)
     rules: Mapping[str, RuleCounts] = field(default_factory=dict)
     terms: frozenset[Term] = field(default=frozenset(), compare=False)
+    left_out: Mapping[tuple[str, str], int] = field(default_factory=dict)
+    repeated_hours: tuple[RepeatedHour, ...] = field(default=(), compare=False)
 
     @property
     def all_rejected(self) -> bool:
@@ -67,6 +73,8 @@ class Totals:
             self.fallbacks + other.fallbacks,
             added_counts(self.rules, other.rules),
             self.terms | other.terms,
+            {key: self.left_out.get(key, 0) + other.left_out.get(key, 0) for key in sorted({*self.left_out, *other.left_out})},
+            self.repeated_hours + tuple(each for each in other.repeated_hours if each not in self.repeated_hours),
         )
 
 

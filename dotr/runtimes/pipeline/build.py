@@ -254,13 +254,18 @@ def _input_warnings(config: Config) -> Iterator[Diagnostic]:
 
 
 def _idle_warnings(config: Config) -> Iterator[Diagnostic]:
-    """Warnings (I113) of inputs of brokers and servers that grow and are never idle: while one of
-    them, or one of their partitions, is silent, no instant closes."""
+    """Warnings (I113) of inputs of brokers and servers, and of files that go on, which are never
+    idle: while one of them, or one of their partitions or files, is silent, no instant closes."""
     for number, section in enumerate(config.settings.input):
         transport = config.transport("input", number)
-        if section.idle is not None or transport == "path" or (section.kafka is not None and section.kafka.endingOffsets is not None):
+        if (
+            section.idle is not None
+            or (transport == "path" and not section.goes_on)
+            or (section.kafka is not None and section.kafka.endingOffsets is not None)
+        ):
             continue
-        silent = f"input {section.name}" if section.kafka is None else f"a partition of input {section.name}"
+        part = "a partition of " if section.kafka is not None else "a file of " if section.tail else ""
+        silent = f"{part}input {section.name}"
         yield Diagnostic(
             "I113",
             f"no instant closes while {silent} is silent",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from pyoxigraph import NamedNode
@@ -15,8 +15,8 @@ from dotr.model.terms import WELL_KNOWN, Prefixes
 from dotr.runtimes.pipeline.config import Config
 from dotr.runtimes.pipeline.sections import InputSection
 from dotr.streams.formats.lines import STANDARD_INPUT
-from dotr.streams.formats.maps import VALUE
-from dotr.streams.records import ElementMap, GraphSettings, SentTime, Times
+from dotr.streams.formats.maps import ITEM, NUMBER, VALUE, is_origin, time_cells
+from dotr.streams.records import SENT_TIMES, ElementMap, GraphSettings, SentTime, Times
 from dotr.syntax.turtle.graphs import parser_message
 
 _MAPPED: Final = ("csv", "json", "text", "parquet")
@@ -72,8 +72,11 @@ def element_map(config: Config, section: InputSection, number: int) -> ElementMa
         }
         missing = [key for key in needed if getattr(section, key) is None]
         raise Refused(Diagnostic("C202", f"a {section.format} input needs {key}", place, needed[key]) for key in missing)
+    times = [section.time] if isinstance(section.time, str) else section.time
+    if problems := list(_time_problems(config, times, number)):
+        raise Refused(problems)
     return ElementMap(
-        section.time,
+        times[0] if len(times) == 1 else tuple(times),
         Document(f"map of input {section.name}", section.map),
         section.delimiter,
         section.time_format,
@@ -83,8 +86,13 @@ def element_map(config: Config, section: InputSection, number: int) -> ElementMa
         section.each or "",
         lines=section.path == STANDARD_INPUT,
         columns=tuple(section.columns or ()),
-        folder=os.path.abspath(config.files.folder) if "$file" in section.map + section.time else "",
+        folder=os.path.abspath(config.files.folder) if "$file" in f"{section.map} {section.time}" else "",
     )
+
+
+def _is_cell(form: str, time: str) -> bool:
+    """True if a time that begins with `$` is a cell that records of a format may have."""
+    return (form == "text" and time == VALUE) or (form in ("csv", "json", "text") and is_origin(time) and time not in (NUMBER, ITEM))
 
 
 def _misplaced_keys(config: Config, section: InputSection, number: int) -> Iterator[Diagnostic]:
@@ -93,15 +101,22 @@ def _misplaced_keys(config: Config, section: InputSection, number: int) -> Itera
     def problem(key: str, message: str, hint: str) -> Diagnostic:
         return Diagnostic("C204", message, config.files.tree.key_span(("input", number, key)), hint)
 
-    time = section.time or ""
-    sent = next((each for each in SentTime if each.value == time), None)
+    times = [section.time or ""] if section.time is None or isinstance(section.time, str) else section.time
     transport = config.transport("input", number)
-    if sent is not None and transport not in _SENT_TIMES[sent]:
-        whose = "Kafka gives a message" if sent is SentTime.TIMESTAMP else "what is copied when it arrives (mqtt, http) has"
-        yield problem("time", f"{time} is the time that {whose}, and this input is by {transport}", "Name the time in the element itself.")
-    elif sent is None and time.startswith("$") and section.format != "text":
-        names = [each.value for each in SentTime]
-        yield problem("time", f"a message has no {time}", did_you_mean(time, names) or f"Times of a transport are {' and '.join(names)}.")
+    sent = None
+    for time in times:
+        sent = SENT_TIMES.get(time)
+        if sent is not None and transport not in _SENT_TIMES[sent]:
+            whose = "Kafka gives a message" if sent is SentTime.TIMESTAMP else "what is copied when it arrives (mqtt, http) has"
+            message = f"{time} is the time that {whose}, and this input is by {transport}"
+            yield problem("time", message, "Name the time in the element itself.")
+        elif sent is None and time.startswith("$") and not _is_cell(section.format, time):
+            names = list(SENT_TIMES)
+            yield problem(
+                "time", f"a message has no {time}", did_you_mean(time, names) or f"Times of a transport are {' and '.join(names)}."
+            )
+    if not (section.time is None or isinstance(section.time, str) or section.format in _MAPPED):
+        yield problem("time", f"a list of times belongs to csv, json, text and parquet, not to {section.format}", "Name one.")
     if sent is not None and section.is_given("times"):
         yield problem("times", f"times chooses among times in the message, and {time} is beside it", "Leave times out.")
     if section.format == "parquet" and (transport != "path" or section.path == STANDARD_INPUT):
@@ -113,11 +128,21 @@ def _misplaced_keys(config: Config, section: InputSection, number: int) -> Itera
             yield problem(key, message, f"Leave it out, or write format: {' or format: '.join(formats)}")
 
 
+def _time_problems(config: Config, times: Sequence[str], number: int) -> Iterator[Diagnostic]:
+    """Times of a CSV or JSON input that are no text of cells (C203)."""
+    for time in times:
+        try:
+            time_cells(time)
+        except ValueError as error:
+            hint = 'A time is a cell (time: Date), a template (time: "{Date} {Time}"), or a list of these.'
+            yield Diagnostic("C203", f"time: {error}", config.span("input", number, "time"), hint)
+
+
 def graph_settings(config: Config, section: InputSection, number: int) -> GraphSettings:
     """The settings of an input whose messages are RDF; raises `Refused` where a predicate or a
     context cannot be used.
     """
-    time = section.time or ""
+    time = section.time if isinstance(section.time, str) else ""
     if section.format in _MAPPED or (section.format == "ndjson" and not time.startswith("$")):
         return GraphSettings()
     problems: list[Diagnostic] = []

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from dotr.errors.diagnostics import Diagnostic, Refused, refuse
 from dotr.model.places import Span
@@ -27,7 +27,9 @@ from dotr.streams.formats.lines import STANDARD_INPUT, standard_bytes
 from dotr.streams.formats.maps import STANDARD
 from dotr.streams.formats.reading import check_input, clock_of, has_date_times
 from dotr.streams.merge.folders import Folder, GrowingInput, stable_files
+from dotr.streams.merge.tails import TailedFolder
 from dotr.streams.records import ElementMap, Format, GraphSettings, InputFailed, InputFile, MessageSource
+from dotr.streams.time_formats import UNIX
 from dotr.streams.times import parse_delay
 from dotr.syntax.quantities import parse_size
 
@@ -43,6 +45,15 @@ class Inputs:
     rates: Mapping[str, int] = field(default_factory=dict)
     topics: tuple[KafkaInput, ...] = ()
     paces: Mapping[str, float] = field(default_factory=dict)
+
+
+def present_files(inputs: Inputs) -> list[InputFile]:
+    """The existing files of all inputs, those that go on among them."""
+    tails = [each for each in inputs.growing if each.tail]
+    return [
+        *inputs.files,
+        *(replace(each.like, path=path) for each in tails for path in glob_files(each.pattern) if not path.endswith(".gz")),
+    ]
 
 
 def read_inputs(config: Config, problems: list[Diagnostic]) -> Inputs:
@@ -62,8 +73,25 @@ def read_inputs(config: Config, problems: list[Diagnostic]) -> Inputs:
         problems.append(
             Diagnostic("C204", "standard input can be read by one input only", config.span("input"), "Name files for the others.")
         )
+    problems += _unix_beside_integers(config, files)
     rates = {section.name: section.rate for section in sections if section.rate is not None}
     return Inputs(tuple(files), tuple(growing), rates, tuple(topics), paces_of(sections))
+
+
+def _unix_beside_integers(config: Config, files: Sequence[InputFile]) -> Iterator[Diagnostic]:
+    """Problems (C204) of inputs with numbers since 1970, which are date-times, beside one whose times
+    are integers of the unit."""
+    sections = config.settings.input
+    unix = [number for number, section in enumerate(sections) if section.time_format in UNIX]
+    names = {sections[number].name for number in unix}
+    for other in (each for each in files if unix and each.input not in names):
+        if has_date_times(other) is False:
+            for number in unix:
+                form = sections[number].time_format
+                message = f"the times of input {sections[number].name} ({form}) are date-times, and those of {other.input} are integers"
+                hint = f"If those of {other.input} count from 1970 too, write time_format for it as well: {', '.join(UNIX)}."
+                yield Diagnostic("C204", message, config.span("input", number, "time_format"), hint)
+            return
 
 
 def paces_of(sections: Sequence[InputSection]) -> dict[str, float]:
@@ -87,16 +115,16 @@ def files_of(config: Config, section: InputSection, number: int) -> list[str]:
     if section.path == STANDARD_INPUT or config.transport("input", number) != "path":
         return []
     path, place = config.files.path(section.path, at), config.span(*at)
-    if not section.watch:
+    if not (section.watch or section.goes_on):
         return matching_files(path, place)
-    if not glob.has_magic(path):
+    if not glob.has_magic(path) and not section.tail:
         hint = (
             f"For the files that appear in it write {os.path.join(path, '*')}"
             if os.path.isdir(path)
             else "Write a glob such as data/*.ndjson"
         )
         raise refuse("C204", f"watch waits for files to appear, and {path} is no pattern", place, hint)
-    folder = path[: next(i for i, letter in enumerate(path) if letter in "*?[")].rpartition("/")[0] or "."
+    folder = path[: next((i for i, letter in enumerate(path) if letter in "*?["), len(path))].rpartition("/")[0] or "."
     if not os.path.isdir(folder):
         raise refuse("C301", f"there is no folder {folder} to watch", place, "Make it first.")
     return glob_files(path)
@@ -121,6 +149,8 @@ def _input(config: Config, section: InputSection, number: int) -> Inputs:
         settle = _length(config, number, "settle", section.settle if section.settle is not None else "1 s", Unit.SECOND)
     with collect_problems(problems):
         mapped = element_map(config, section, number)
+    if section.tail and mapped is not None and section.format == "json":
+        mapped = replace(mapped, lines=True)
     with collect_problems(problems):
         graphs = graph_settings(config, section, number)
     with collect_problems(problems):
@@ -132,7 +162,7 @@ def _input(config: Config, section: InputSection, number: int) -> Inputs:
     if problems:
         raise Refused(problems)
     like = replace(_file_like(config, number, "", delay, mapped, graphs), ahead=ahead)
-    files = [replace(like, path=path) for path in paths]
+    files = [] if section.tail else [replace(like, path=path) for path in paths]
     transport = config.transport("input", number)
     place = config.files.place(*at, transport)
     received = section.mqtt or section.http
@@ -151,6 +181,9 @@ def _input(config: Config, section: InputSection, number: int) -> Inputs:
         return Inputs((), topics=(kafka_input(section.kafka, place, like, idle),))
     if section.path == STANDARD_INPUT:
         return Inputs((), (GrowingInput(replace(like, path=STANDARD_INPUT), idle=idle),))
+    if section.tail:
+        pattern = config.files.path(section.path, (*at, "path"))
+        return Inputs((), (GrowingInput(like, pattern, settle, idle, tail=True, watching=section.goes_on),))
     if section.watch:
         return Inputs(tuple(files), (GrowingInput(like, config.files.path(section.path, (*at, "path")), settle, idle),))
     return Inputs(tuple(files))
@@ -202,7 +235,7 @@ def _setting_conflicts(config: Config, section: InputSection, number: int, delay
     def problem(key: str, message: str, hint: str) -> Diagnostic:
         return Diagnostic("C204", message, config.files.tree.key_span(("input", number, key)), hint)
 
-    watches = section.is_given("watch")  # also true for `watch: false`, set for one run
+    watches = section.is_given("watch") or section.tail  # also true for `watch: false`, set for one run
     receives = section.http is not None or section.mqtt is not None
     grows = watches or section.path == STANDARD_INPUT or receives or (section.kafka is not None and section.kafka.endingOffsets is None)
     if section.one_per_instant and delay:
@@ -226,6 +259,29 @@ def _setting_conflicts(config: Config, section: InputSection, number: int, delay
         yield problem("spool", "spool is the size of the copy of what is received", "Leave it out: what can be read again is not copied.")
     if section.watch and section.path == STANDARD_INPUT:
         yield problem("watch", "standard input is no folder to watch", "Leave watch out.")
+    if section.tail:
+        yield from (problem("tail", message, hint) for message, hint in _tail_conflicts(section))
+
+
+_TAILED_FORMATS: Final = ("csv", "json", "ndjson", "text")
+
+
+def _tail_conflicts(section: InputSection) -> Iterator[tuple[str, str]]:
+    """Messages and hints of what excludes `tail` in an input."""
+    if not section.path or "://" in section.path:
+        yield "tail is of files", "Leave tail out: what a broker or server sends goes on by itself."
+    elif section.path == STANDARD_INPUT:
+        yield "tail is of files, and standard input goes on by itself", "Leave tail out."
+    elif section.path.endswith(".gz"):
+        yield (
+            f"tail is of files that are appended to, and {section.path} is compressed",
+            "Leave tail out; or name the file before it is compressed.",
+        )
+    if section.format not in _TAILED_FORMATS:
+        yield (
+            f"tail reads a record a line, and a record of {section.format} has no line end of its own",
+            f"Write one of {', '.join(_TAILED_FORMATS)}; or leave tail out.",
+        )
 
 
 def _with_place(problem: Diagnostic, config: Config, number: int) -> Diagnostic:
@@ -347,6 +403,8 @@ def _awaited_clock(
         for growing, folder in sources:
             if folder is None:
                 has_dates = _standard_input_has_dates(growing.like, notices)
+            elif growing.tail:
+                has_dates = _tailed_files_have_dates(growing, notices)
             else:
                 has_dates = next(
                     (
@@ -361,7 +419,7 @@ def _awaited_clock(
         if received is not None:
             if (has_dates := received()) is not None:
                 return Clock(unit, has_dates)
-        elif all(folder is None for _, folder in sources) and all(probe.is_ended for probe in probes):
+        elif all(folder is None or not growing.watching for growing, folder in sources) and all(probe.is_ended for probe in probes):
             return None
         time.sleep(0.01 if probes else 0.05)
 
@@ -384,6 +442,23 @@ def _standard_input_has_dates(like: InputFile, notices: list[Diagnostic]) -> boo
                 has_dates = None
         if has_dates is not None or not more:
             return has_dates
+
+
+def _tailed_files_have_dates(growing: GrowingInput, notices: list[Diagnostic]) -> bool | None:
+    """True where the first whole record of files that go on has a date-time, False for an integer,
+    None where there is none."""
+    folder = TailedFolder(replace(growing, watching=False))
+    try:
+        for series in folder.appeared():
+            while (piece := series.next_piece()) is not None:
+                with tempfile.NamedTemporaryFile() as file:
+                    file.write(piece.head + piece.data)
+                    file.flush()
+                    if (has_dates := has_date_times(replace(folder.like, path=file.name), notices)) is not None:
+                        return has_dates
+    finally:
+        folder.close()
+    return None
 
 
 def checkpoint_clock(checkpoint: str) -> Clock | None:

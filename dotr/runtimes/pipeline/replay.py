@@ -21,7 +21,7 @@ from dotr.languages.programs import compile_program
 from dotr.model.stream import DeadLetter
 from dotr.model.time import LAST_MICRO, Micros
 from dotr.runtimes.pipeline.config import Config
-from dotr.runtimes.pipeline.inputs import Inputs, read_inputs
+from dotr.runtimes.pipeline.inputs import Inputs, present_files, read_inputs
 from dotr.runtimes.pipeline.outputs import targets_of
 from dotr.streams.connectors.kafka.channels import BoundedTopics
 from dotr.streams.formats.lines import STANDARD_INPUT
@@ -58,7 +58,7 @@ def replay_of_config(config: Config, name: str = "") -> Replay:
 def replay_of_inputs(config: Config, program: CompiledProgram, inputs: Inputs, name: str = "") -> Replay:
     """A replay of a configuration's inputs through a program that is compiled already."""
     spool = Path(targets_of(config)[-1].path) / SPOOL
-    sequences = [_Sequence((file,)) for file in inputs.files]
+    sequences = [_Sequence((file,)) for file in present_files(inputs)]
     growing = {each.like.input for each in inputs.growing if not (each.standard and (spool / SPOOL_END).exists())}
     standard = [each.like for each in inputs.growing if each.standard]
     sequences += [_Sequence(_copied_input(config, like, spool), str(spool)) for like in standard]

@@ -26,7 +26,8 @@ from dotr.streams.connectors.registry import (
     MqttOutputSection,
 )
 from dotr.streams.formats.encodings import encoding_name
-from dotr.streams.times import check_time_format, check_time_zone, parse_delay
+from dotr.streams.time_formats import check_time_format, check_time_zone
+from dotr.streams.times import parse_delay
 from dotr.syntax.quantities import parse_size
 from dotr.syntax.sections import Section
 from dotr.syntax.yaml import Location, Tree
@@ -155,6 +156,17 @@ class LimitsSection(Section):
     )
 
 
+def _list_tag(data: object) -> str:
+    return UNION_TAGS[isinstance(data, list | tuple)]
+
+
+Time = Annotated[
+    Annotated[str | None, Tag(UNION_TAGS[0])]
+    | Annotated[Annotated[list[Annotated[str, Field(min_length=1)]], Field(min_length=1)], Tag(UNION_TAGS[1])],
+    Discriminator(_list_tag),
+]
+
+
 class InputSection(Section):
     """Input stream of elements, from one or several files, a broker, or a server of its own."""
 
@@ -172,10 +184,15 @@ class InputSection(Section):
     mqtt: MqttInputSection | None = Field(default=None, description="topics of an MQTT broker, in place of a path")
     http: HttpInputSection | None = Field(default=None, description="an address that accepts messages, in place of a path")
     watch: bool = Field(default=False, description="read new files too, until stopped; the path is a glob")
+    tail: bool = Field(
+        default=False,
+        description="csv, json (a record a line), ndjson: the files go on: read what is appended, over renames, cuts and new files under "
+        "their names; until stopped, unless watch is false",
+    )
     settle: str | int | None = Field(
         default=None,
-        description="watch: a file unchanged for this long is complete; 1 s if none; 0 s for files renamed "
-        "into place; an integer is in seconds",
+        description="watch: a file unchanged for this long is complete; tail: a file whose name another one has has ended; 1 s if none; "
+        "0 s for files renamed into place; an integer is in seconds",
     )
     idle: str | int | None = Field(
         default=None,
@@ -208,12 +225,13 @@ class InputSection(Section):
     pace: float | int | None = Field(
         default=None, gt=0, description="the most seconds of event time that are read a second of the clock; no bound if none"
     )
-    time: str | None = Field(
+    time: Time = Field(
         default=None,
         description="csv, parquet: the column that holds the time, required; json: its path, required; text: $value or a cell such as "
-        "$header.at, required; other formats but ndjson: its predicate, or a path of / and ^ such as "
-        "sosa:phenomenonTime/time:inXSDDateTime, prov:generatedAtTime if none; in files in trig and nquads it is in each named graph; "
-        "$timestamp: the time that Kafka gives; $received: that of arrival by mqtt or http",
+        '$header.at, required; all four: a template of such cells ("{Date} {Time}"), or a list, of which the first that is there counts; '
+        "other formats but ndjson: its "
+        "predicate, or a path of / and ^ such as sosa:phenomenonTime/time:inXSDDateTime, prov:generatedAtTime if none; in files in trig "
+        "and nquads it is in each named graph; $timestamp: the time that Kafka gives; $received: that of arrival by mqtt or http",
     )
     times: Literal["one", "latest", "earliest"] = Field(
         default="one",
@@ -226,7 +244,8 @@ class InputSection(Section):
     time_format: str | None = Field(
         default=None,
         min_length=1,
-        description='csv, json, text, parquet: the form of times, such as "%d.%m.%Y %H:%M:%S"; ISO 8601 or integers if none',
+        description='csv, json, text, parquet: the form of times, such as "%d.%m.%Y %H:%M:%S"; unix, unix_ms, unix_us, unix_ns: numbers '
+        "since 1970; ISO 8601 or integers if none",
     )
     time_zone: str | None = Field(
         default=None,
@@ -249,6 +268,11 @@ class InputSection(Section):
         min_length=1,
         description="jsonld: the IRI that relative IRIs are resolved against; a message with one is unreadable if none",
     )
+
+    @property
+    def goes_on(self) -> bool:
+        """True if files are read on until the run is stopped."""
+        return self.tail and (self.watch or not self.is_given("watch"))
 
     @field_validator("spool")
     @classmethod

@@ -49,7 +49,7 @@ from dotr.streams.connectors.kafka.topics import PartitionJournal
 from dotr.streams.connectors.opening import check_no_older_output, check_secrets, dead_letter_batches, event_batches
 from dotr.streams.formats.lines import STANDARD_INPUT
 from dotr.streams.formats.maps import parsed_map
-from dotr.streams.formats.segments import RECEIVED, SEGMENT, SPOOL, spool_folder
+from dotr.streams.formats.segments import RECEIVED, SEGMENT, SPOOL, TOLD, SeriesMark, spool_folder
 from dotr.streams.records import Format, InputFailed, InputFile
 from dotr.streams.sinks.batches import BatchHistory, Check, check_nothing
 from dotr.streams.sinks.files import WriteFailed
@@ -282,7 +282,7 @@ def _inputs(pipeline: Pipeline, layout: CheckpointLayout) -> tuple[list[InputFil
     for name, _, pattern in layout.growing:
         inputs.append(replace(templates[name], path="", mark=None, framed=pattern == RECEIVED))
         each = watched.get(name)
-        settings.append(json.dumps([pattern, each.settle, each.idle, True] if each else [pattern, 0, None, False]))
+        settings.append(json.dumps([pattern, each.settle, each.idle, each.watching] if each else [pattern, 0, None, False]))
     return inputs, settings
 
 
@@ -418,6 +418,7 @@ class DisplayPaths:
         self._received = {
             str(spool_folder(checkpoint.absolute(), each.like.input)): each.source.address for each in pipeline.growing if each.source
         }
+        self._tailed = {str(spool_folder(checkpoint.absolute(), each.like.input)) for each in pipeline.growing if each.tail}
         likes = [each.like for each in pipeline.growing]
         self._headers = {like.input for like in likes if like.format is Format.CSV and not (like.map and like.map.columns)}
 
@@ -429,6 +430,10 @@ class DisplayPaths:
         folder, name = os.path.split(path)
         if folder in self._received:
             return dead_letter._replace(file=self._received[folder])
+        if os.path.dirname(folder) in self._tailed and (segment := SEGMENT.fullmatch(name)) is not None:
+            mark = SeriesMark.of(Path(folder))
+            path, line = mark.place(int(segment[1]), dead_letter.line, int(segment[2]), told=name.endswith(TOLD))
+            dead_letter = dead_letter._replace(file=path, line=line)
         segment = SEGMENT.fullmatch(name) if folder == self._spool_folder else None
         if segment is not None:
             repeated = dead_letter.input in self._headers
@@ -442,8 +447,8 @@ class DisplayPaths:
 def _folder(pattern: str) -> str:
     """The folder of a glob, up to its first wildcard.
 
-    >>> _folder("data/in/*.ndjson"), _folder("*.csv"), _folder("a/b*/c")
-    ('data/in', '.', 'a')
+    >>> _folder("data/in/*.ndjson"), _folder("*.csv"), _folder("a/b*/c"), _folder("a/b.csv")
+    ('data/in', '.', 'a', 'a')
     """
-    first = next(number for number, letter in enumerate(pattern) if letter in "*?[")
+    first = next((number for number, letter in enumerate(pattern) if letter in "*?["), len(pattern))
     return pattern[:first].rpartition("/")[0] or os.curdir

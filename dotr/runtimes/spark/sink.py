@@ -6,6 +6,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import groupby
 from operator import attrgetter
 from pathlib import Path
@@ -157,6 +158,11 @@ class Sink:
             remove_runs(folder)
         for each in fallbacks:
             self._warnings.report_fallback(each)
+        shown = [self._display(DeadLetter(Reason.LATE, each.input, each.file, each.line, None, "", "")) for each in counted.repeated_hours]
+        self._warnings.report_repeated_hours(
+            each._replace(file=letter.file) for each, letter in zip(counted.repeated_hours, shown, strict=True)
+        )
+        counted = replace(counted, repeated_hours=())
         for letter in refused:
             self._warnings.report_dead_letter(letter)
         if refused:

@@ -158,6 +158,8 @@ class MapTerms:
     - `blank`: returns the code of a blank node, with its fixed label, if it has one.
     - `whole_cell`: makes the term of a whole cell; called by the generated code.
     - `text`: makes the text of a cell inside an IRI or a literal; None where cells are texts.
+    - `typed`: returns the variable of the term of a typed cell, which the code before the triples
+      has assigned (`typed_code`).
     - `names`: the functions that the code calls, by name; `code` adds to it.
     """
 
@@ -166,6 +168,7 @@ class MapTerms:
     blank: Callable[[Blank], TermCode]
     whole_cell: Callable[[str], Term]
     text: Callable[[str], str] | None = None
+    typed: Callable[[Cell], str] = lambda cell: ""
     names: dict[str, object] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -190,10 +193,12 @@ class MapTerms:
                 return TermCode(repr(term), fixed=term)
             case Blank():
                 return self.blank(slot)
-            case Cell(column):
+            case Cell(column, None):
                 made = "string_term" if column.startswith(_STRINGS) else "cell_term"
                 self.names.setdefault(made, string_term)
                 return TermCode(f"{made}({self.variable(column)})", self._guards([slot]))
+            case Cell():
+                return TermCode(self.typed(slot), (self.typed(slot),))
             case CellIri((Cell(column),)):
                 return TermCode(f"absolute_iri({self._text(column)})", self._guards([Cell(column)]))
             case CellIri(parts):

@@ -1,5 +1,5 @@
 """Parsed maps of inputs, sent along with the specification or parsed from its text, the shapes of
-the graphs that they generate, and their cells of the origin of a record, such as `{$topic[1]}`."""
+the graphs that they generate, and the cells of times and of the origin of a record."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import json
 import os
 import re
 from bisect import bisect_right, insort
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
 from functools import lru_cache
@@ -19,7 +19,7 @@ from dotr.model.places import Document, Span
 from dotr.model.templates import Blank, Cell, CellIri, CellLiteral, GraphShape, ParsedMap, ShapedTriple, Template
 from dotr.model.time import LAST_MICRO
 from dotr.streams.formats.map_terms import JsonNumber, columns_of
-from dotr.streams.records import Format, InputFile, Message, Position, Record
+from dotr.streams.records import SENT_TIMES, Format, InputFile, Message, Position, Record, SentTime
 
 
 def parsed_map(file: InputFile) -> ParsedMap:
@@ -27,8 +27,8 @@ def parsed_map(file: InputFile) -> ParsedMap:
 
     >>> from dotr.streams.records import ElementMap, Format
     >>> file = InputFile("in", "a.csv", Format.CSV, map=ElementMap("t", Document("map", "<x:s> <x:p> {x}")))
-    >>> parsed_map(file).template.triples[0][2]
-    Cell(column='x')
+    >>> parsed_map(file).template.triples[0][2].column
+    'x'
 
     Raises:
         Refused: with all errors in the text of the map.
@@ -146,30 +146,6 @@ def is_origin(cell: str) -> bool:
         return False
 
 
-def column_name(cell: str) -> str:
-    """The column that a cell names. A name that begins with `$` or a quote is in quotes, as a JSON
-    string; raises ValueError for another text that begins with a quote.
-
-    >>> column_name("speed"), column_name('"$number"')
-    ('speed', '$number')
-    """
-    if not cell.startswith('"'):
-        return cell
-    try:
-        return str(json.loads(cell))
-    except ValueError:
-        raise ValueError(f"{cell} is no JSON string") from None
-
-
-def written_name(column: str) -> str:
-    """The cell that names a column; inverse of `column_name`.
-
-    >>> written_name("speed"), written_name("$number"), written_name('"x')
-    ('speed', '"$number"', '"\\\\"x"')
-    """
-    return json.dumps(column, ensure_ascii=False) if column[:1] in ("$", '"') else column
-
-
 def origin_value(origin: Message | None, cell: str) -> str | None:
     """The text, or the JSON number, of a cell of the origin of a record; None where the origin
     lacks it.
@@ -226,8 +202,7 @@ def check_origins(file: InputFile, transport: str, place: Span | None) -> None:
     origin of a record; raises `Refused` (T107, T109)."""
     assert file.map is not None
     document, problems = file.map.template, list[Diagnostic]()
-    timed = [file.map.time] if file.map.sent_time is None and is_origin(file.map.time) else []
-    for cell in dict.fromkeys([*origin_cells(file), *timed]):
+    for cell in dict.fromkeys([*origin_cells(file), *filter(is_origin, cells_of_time(file))]):
         having = _ORIGINS[origin_cell(cell).name]
         code, hint = "T107", f"A column or member of that name is written in quotes: {{{json.dumps(cell)}}}."
         if cell == ITEM and not (file.map.each and file.format is Format.JSON):
@@ -252,6 +227,111 @@ def cell_problem(document: Document, cell: str, code: str, message: str, hint: s
     """The problem of a cell of a map, at its place."""
     start = max(document.text.find("{" + cell + "}"), 0)
     return Diagnostic(code, message, Span(document, start, start + len(cell) + 2), hint)
+
+
+# Times of records: a cell, a template of cells, or the first of several that is there.
+
+
+class TimeCells(NamedTuple):
+    """A text from which the time of a record is read.
+
+    - `written`: as the configuration has it.
+    - `cells`: the columns or paths of its cells, in their order, as they are written.
+    - `pattern`: the text, with `%s` for each cell; of a name that stands alone `%s`.
+    - `sent`: the time of the transport, which has no cells; None: the record has it.
+    """
+
+    written: str
+    cells: tuple[str, ...]
+    pattern: str = "%s"
+    sent: SentTime | None = None
+
+    @property
+    def is_template(self) -> bool:
+        """True if the time has text of its own, or several cells."""
+        return self.pattern != "%s"
+
+
+_QUOTED: Final = re.compile(r'"(?:[^"\\]|\\.)*"')
+_TIME_CELL: Final = re.compile(r'\{((?:"(?:[^"\\]|\\.)*"|[^{}"])*)\}')
+_SENT_CELLS: Final = ("$file", "$stem", "$topic", VALUE)
+
+
+@lru_cache(256)
+def time_cells(time: str | tuple[str, ...]) -> tuple[TimeCells, ...]:
+    """The texts that `time` of an input names, of which the first that is there counts; raises
+    ValueError where one is no text of cells.
+
+    >>> [(each.pattern, each.cells) for each in time_cells(("{Date} {Time}", "at"))]
+    [('%s %s', ('Date', 'Time')), ('%s', ('at',))]
+    >>> time_cells('"a{b}"')[0].cells, time_cells("$timestamp")[0].sent
+    (('"a{b}"',), <SentTime.TIMESTAMP: '$timestamp'>)
+    >>> time_cells("{Date} {}")
+    Traceback (most recent call last):
+    ValueError: {Date} {} has a pair of braces without a name
+    """
+    return tuple(_time_cells(each) for each in ((time,) if isinstance(time, str) else time))
+
+
+def _time_cells(text: str) -> TimeCells:
+    if (sent := SENT_TIMES.get(text)) is not None:
+        return TimeCells(text, (), sent=sent)
+    if "{" not in _QUOTED.sub("", text):
+        if not text.strip():
+            raise ValueError("an empty text names no time")
+        return TimeCells(text, (text,))
+    cells = tuple(found[1].strip() for found in _TIME_CELL.finditer(text))
+    rest = _TIME_CELL.sub("\0", text)
+    if "" in cells:
+        raise ValueError(f"{text} has a pair of braces without a name")
+    if "{" in rest or "}" in rest:
+        raise ValueError(f"{text} has a brace that opens or closes no cell")
+    for cell in cells:
+        if cell.startswith("$") and not cell.startswith(_SENT_CELLS):
+            alone = " stands alone, or in a list" if cell in SENT_TIMES else " is no part of a time"
+            raise ValueError(f"{{{cell}}}{alone}: of what is beside a record {text} may have {{$file}}, {{$stem}} and {{$topic[n]}}")
+        if Cell.of(cell).type is not None:
+            raise ValueError(f"{{{cell}}} has a type, and a time has none: write {{{json.dumps(cell)}}} if that is its name")
+    return TimeCells(text, cells, rest.replace("%", "%%").replace("\0", "%s"))
+
+
+def cells_of_time(file: InputFile) -> tuple[str, ...]:
+    """The cells from which the time of a record is read, each once."""
+    assert file.map is not None
+    return tuple(dict.fromkeys(cell for text in time_cells(file.map.time) for cell in text.cells))
+
+
+def no_time(texts: Sequence[TimeCells]) -> str:
+    """The reason why none of some texts gives a record its time.
+
+    >>> no_time(time_cells("{Date} {Time}")), no_time(time_cells(("eventTime", "lastTimestamp")))
+    ('Date or Time is not there', 'eventTime and lastTimestamp are not there')
+    """
+    if len(texts) > 1:
+        return f"{' and '.join(each.written for each in texts)} are not there"
+    return f"{' or '.join(dict.fromkeys(texts[0].cells))} is not there"
+
+
+def column_name(cell: str) -> str:
+    """The name of the column that a cell names, without the quotes around a name that needs them.
+
+    >>> column_name("Zeit"), column_name('"a{b}:date"'), column_name('"a"b"')
+    ('Zeit', 'a{b}:date', '"a"b"')
+    """
+    try:
+        return str(json.loads(cell)) if cell[:1] == cell[-1:] == '"' else cell
+    except ValueError:
+        return cell
+
+
+def written_name(name: str) -> str:
+    """The cell that names a column, in quotes where its name would be read as something else.
+
+    >>> written_name("Zeit"), written_name("$t"), written_name("a:date")
+    ('Zeit', '"$t"', '"a:date"')
+    """
+    is_plain = name[:1] not in ("$", '"') and not set(name) & set("{}\r\n") and Cell.of(name).type is None and name == name.strip()
+    return name if is_plain else json.dumps(name, ensure_ascii=False)
 
 
 # Numbers of records, for maps with the cell `{$number}`.

@@ -28,7 +28,7 @@ from dotr.streams.formats.json.paths import parse_path
 from dotr.streams.formats.json.records import ObjectReader
 from dotr.streams.formats.lines import damaged
 from dotr.streams.formats.map_terms import JsonNumber, columns_of
-from dotr.streams.formats.maps import RecordNumbers, parsed_map
+from dotr.streams.formats.maps import RecordNumbers, cells_of_time, is_origin, parsed_map
 from dotr.streams.lateness import EVERY_TIME, TimeFilter
 from dotr.streams.records import START, InputFile, Position, Record, beginning, limit_reason
 
@@ -62,7 +62,7 @@ def records(
     if depth > spec.nesting:
         message = f"cannot read {spec.path}: its columns nest {depth} deep, and limits.nesting is {spec.nesting}"
         raise refuse("I101", message, place, "Raise limits.nesting, or leave these columns out of the file.")
-    paths = {cell for cell in (spec.map.time, *columns_of(parsed_map(spec).template)) if _column(cell, names) not in (cell, "")}
+    paths = {cell for cell in (*cells_of_time(spec), *columns_of(parsed_map(spec).template)) if _column(cell, names) not in (cell, "")}
     check_columns(spec, [*names, *paths], place)
     numbers = RecordNumbers(position.offset)
     reader = ObjectReader(spec, time_filter, numbers, frozenset(names))
@@ -110,10 +110,10 @@ def _records(
     from pyarrow import ArrowException
 
     assert spec.map is not None
-    time = _column(spec.map.time, opened.schema_arrow.names)
+    times = [_column(cell, opened.schema_arrow.names) for cell in cells_of_time(spec) if not is_origin(cell)]
     try:
         with opened:
-            for item in _rows(opened, numbers.last, None if elements else [time]):
+            for item in _rows(opened, numbers.last, None if elements else list(dict.fromkeys(times))):
                 row = numbers.last
                 raw = _json(item).encode() if elements else b""
                 [record] = reader.records(JsonCut(row, row + 1, row + 1, raw), elements and len(raw) <= spec.record, None, item)

@@ -23,8 +23,10 @@ from dotr.streams.formats.lines import open_lines
 from dotr.streams.formats.maps import FILES, check_origins, parsed_map
 from dotr.streams.formats.rdf import jsonld
 from dotr.streams.formats.rdf import logs as message_logs
+from dotr.streams.formats.segments import TOLD, segment_records, told_records
 from dotr.streams.lateness import EVERY_TIME, TimeFilter
 from dotr.streams.records import START, Format, InputFile, Position, Record
+from dotr.streams.times import other_unit, unit_by_size
 from dotr.syntax.turtle.graphs import parser_message
 
 _Records: TypeAlias = Callable[[BinaryIO, InputFile, Position, bool], Iterator[Record]]
@@ -61,9 +63,9 @@ def records_of(
     `elements`: with their elements; where the format allows it, only those that pass `time_filter`.
     """
     if file.framed:
-        from dotr.streams.formats.segments import segment_records
-
         return segment_records(lines, file, position, elements)
+    if file.path.endswith(TOLD):
+        return told_records(lines)
     if time_filter is not EVERY_TIME and (timed := _TIMED_READERS.get(file.format)) is not None:
         return timed(lines, file, position, elements, time_filter)
     return _READERS[file.format](lines, file, position, elements)
@@ -181,7 +183,7 @@ def clock_of(files: Sequence[InputFile], unit: Unit, notices: list[Diagnostic] |
     else integers of the unit.
 
     The first readable record with a time other than 0 decides for a file. A warning is appended to
-    `notices` for each input whose integers are too large for seconds.
+    `notices` for each input whose integers look like another unit.
     """
     dates = [has_date_times(file, notices) for file in files]
     return Clock(unit, any(dates))
@@ -197,8 +199,8 @@ def has_date_times(file: InputFile, notices: list[Diagnostic] | None = None) -> 
     ):
         for one, other in zip(fine.records(), coarse.records(), strict=True):
             if one.time != other.time:
-                if notices is not None and one.time is not None and file.unit is Unit.SECOND and one.time >= _YEAR_3000:
-                    _notice(file, one, notices)
+                if notices is not None and one.time is not None and (unit := unit_by_size(one.time, file.unit)):
+                    _notice(file, one, unit, notices)
                 return False
             if one.time:  # not midnight of 1970-01-01, which may be an integer too
                 return True
@@ -206,12 +208,8 @@ def has_date_times(file: InputFile, notices: list[Diagnostic] | None = None) -> 
     return found
 
 
-_YEAR_3000: Final = 32_503_680_000
-"""In seconds since 1970."""
-
-
-def _notice(file: InputFile, record: Record, notices: list[Diagnostic]) -> None:
-    begin = f"an integer time of input {file.input} lies beyond the year 3000, as seconds: "
+def _notice(file: InputFile, record: Record, unit: str, notices: list[Diagnostic]) -> None:
+    begin = f"integer times of input {file.input} "
     if not any(each.message.startswith(begin) for each in notices):
-        message = f"{begin}{record.time} ({file.path}:{record.line})"
-        notices.append(Diagnostic("I106", message, None, "If they are milliseconds, write time: { unit: ms }", Severity.WARNING))
+        told, hint = other_unit(unit, file.unit, mapped=file.map is not None)
+        notices.append(Diagnostic("I106", f"{begin}{told}: {record.time} ({file.path}:{record.line})", None, hint, Severity.WARNING))

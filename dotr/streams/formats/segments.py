@@ -23,10 +23,11 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import BinaryIO, Final, NamedTuple
+from typing import Any, BinaryIO, Final, NamedTuple
 from urllib.parse import quote
 
 from dotr.errors.diagnostics import Refused, refuse
+from dotr.model.stream import Reason
 from dotr.streams.formats.messages import message_decoder
 from dotr.streams.lateness import EVERY_TIME, TimeFilter
 from dotr.streams.records import Format, InputFile, Message, Position, Record
@@ -43,6 +44,9 @@ SEGMENT: Final = re.compile(r"([0-9]{12})-([0-9]{12})(?:-([0-9]{12}))?(\..*)?")
 """Name of a segment: number, first line, line behind its last (absent in older releases)."""
 
 SUFFIX: Final = ".messages"
+TOLD: Final = ".told"
+"""Ending of a segment of files that go on which holds no text, but the record of a dead letter."""
+
 PUBLISHED: Final = "published"
 """Name of the file with the number of the last segment and its durable length in bytes."""
 
@@ -221,6 +225,25 @@ def segment_records(stream: BinaryIO, spec: InputFile, position: Position, eleme
         yield from records
 
 
+def told_segment(record: Record) -> bytes:
+    """The text of a segment that holds the record of a dead letter."""
+    return json.dumps([record.reason.value, record.why, base64.b64encode(record.raw).decode()]).encode()
+
+
+def told_records(stream: BinaryIO) -> Iterator[Record]:
+    """The record of a segment of `told_segment`.
+
+    >>> import io
+    >>> record = Record(0, 9, 1, None, None, b"3,3", "no line end")
+    >>> next(told_records(io.BytesIO(told_segment(record))))[4:7]
+    (None, b'3,3', 'no line end')
+    """
+    text = stream.read()
+    if text:
+        reason, why, raw = json.loads(text)
+        yield Record(0, len(text), 1, None, None, base64.b64decode(raw), why, reason=Reason(reason))
+
+
 class Segments:
     """The segments of an input, in their folder.
 
@@ -275,6 +298,45 @@ class Segments:
             if number < before:
                 (self._folder / name).unlink(missing_ok=True)
                 self._names.pop(number, None)
+
+
+MARK: Final = "mark"
+"""Name of the file with the mark of a series."""
+
+
+class SeriesMark(NamedTuple):
+    """Mark of a series of files that go on, of which the segments before the number `next` hold the
+    records.
+
+    `sources`: the files of the segments, as number of their first one, name, and lines of the head
+    that each segment repeats. `files`: the states of the files.
+    """
+
+    next: int = 0
+    sources: list[list[Any]] = []  # noqa: RUF012 (it is not changed)
+    files: list[list[Any]] = []  # noqa: RUF012
+
+    @staticmethod
+    def of(folder: Path) -> SeriesMark:
+        """The mark in the folder of a series; raises Refused (S114) where it is damaged."""
+        path = folder / MARK
+        try:
+            number, sources, files = json.loads(path.read_bytes())
+            return SeriesMark(int(number), list(sources), list(files))
+        except FileNotFoundError:
+            return SeriesMark()
+        except (ValueError, TypeError):
+            raise refuse("S114", f"the checkpoint is damaged: {path} is no mark of files", hint=DAMAGED_HINT) from None
+
+    def place(self, number: int, line: int, first: int, *, told: bool) -> tuple[str, int]:
+        """The file and the line in it of a line of the segment of a number, whose first record has
+        the line `first` there.
+
+        >>> SeriesMark(9, [[0, "a", 1], [5, "b", 0]]).place(4, 2, 70, told=False)
+        ('a', 70)
+        """
+        source = next(each for each in reversed(self.sources) if each[0] <= number)
+        return str(source[1]), line + first - 1 - (0 if told else int(source[2]))
 
 
 def segment_names(folder: Path) -> dict[int, str]:

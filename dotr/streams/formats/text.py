@@ -15,13 +15,24 @@ from dotr.errors.diagnostics import Diagnostic, Refused
 from dotr.model.places import Span
 from dotr.model.stream import Element, Reason
 from dotr.model.time import Micros
-from dotr.streams.formats.csv.map import compile_map
+from dotr.streams.formats.csv.map import RowTime, compile_map
 from dotr.streams.formats.lines import BOM, DAMAGED, LINE_END, bounded_lines, damage, damaged, skip_line
 from dotr.streams.formats.map_terms import columns_of
-from dotr.streams.formats.maps import NUMBER, VALUE, cell_problem, is_origin, origin_cells, origin_of, origin_value, parsed_map
+from dotr.streams.formats.maps import (
+    NUMBER,
+    VALUE,
+    cell_problem,
+    cells_of_time,
+    is_origin,
+    origin_cells,
+    origin_of,
+    origin_value,
+    parsed_map,
+)
 from dotr.streams.lateness import EVERY_TIME, TimeFilter
 from dotr.streams.records import InputFile, Message, Position, Record, beginning, limit_reason
-from dotr.streams.times import ParseTime, time_parser
+from dotr.streams.time_formats import time_parser
+from dotr.streams.times import ParseTime
 
 _READABLE: Final = Record(0, 0, 0, None, None, b"")[6:]
 """The further fields of a readable record."""
@@ -59,10 +70,12 @@ def check_cells(file: InputFile, place: Span | None) -> None:
     """Check the time and the cells of the map; raises `Refused` (T107)."""
     assert file.map is not None
     hint = f"A text is one value, {{{VALUE}}}; beside it are cells of its origin, such as {{$topic[1]}} or {{$file}}."
-    cells = [cell for cell in columns_of(parsed_map(file).template) if cell != VALUE and not is_origin(cell)]
+    cells, timed = (
+        [cell for cell in named if cell != VALUE and not is_origin(cell)]
+        for named in (columns_of(parsed_map(file).template), cells_of_time(file))
+    )
     problems = [cell_problem(file.map.template, cell, "T107", f"a text has no {cell}", hint) for cell in cells]
-    if file.map.time != VALUE and file.map.sent_time is None and not is_origin(file.map.time):
-        problems.append(Diagnostic("T107", f"time: a text has no {file.map.time}", place, hint.replace("{", "").replace("}", "")))
+    problems += [Diagnostic("T107", f"time: a text has no {cell}", place, hint) for cell in timed]
     if problems:
         raise Refused(problems)
 
@@ -91,10 +104,10 @@ class _ValueReader:
         self._distance = time_filter.distance(spec)
         self._make = compile_map(spec, (VALUE,))
         self._origins = origin_cells(spec)
-        self._numbered = NUMBER in (spec.map.time, *self._origins)
+        self._numbered = NUMBER in self._origins
         self._clock = spec.map.sent_time
-        self._time = "" if spec.map.time == VALUE else spec.map.time
-        self._parse: ParseTime = time_parser(spec.map.time_format, spec.map.time_zone)
+        self._parse: ParseTime = time_parser(spec.map.time_format, spec.map.time_zone, fractions=True)
+        self._time = None if spec.map.time == VALUE else RowTime(spec, (VALUE,), self._parse)
         self._encoding = spec.map.encoding
         self._unit = spec.unit
 
@@ -106,7 +119,7 @@ class _ValueReader:
             value = raw.decode(self._encoding).rstrip("\r\n")
             if self._numbered and not origin.body:
                 origin = origin._replace(place=line)
-            time = self._time_beside(origin, value) if self._time else self._parse(value.strip(), self._unit)
+            time = self._parse(value.strip(), self._unit) if self._time is None else self._time_beside(origin, value, self._time)
             is_wanted = elements and self._lowest < time <= self._until
             if time > self.greatest:
                 self.greatest = time
@@ -121,21 +134,16 @@ class _ValueReader:
         except ValueError as error:
             if time is None and not value.strip():
                 return Record(offset, end, line, None, None, raw, "it is blank", reason=Reason.EMPTY)
-            why = str(error) if time is not None or self._time else f"its time: {error}"
+            why = f"its time: {error}" if time is None and self._time is None else str(error)
             return Record(offset, end, line, None, None, raw, why, time)
         return _new(Record, (offset, end, line, time, element, raw, *_READABLE))
 
-    def _time_beside(self, origin: Message, value: str) -> Micros:
-        """The time outside of a value, in µs since 1970; raises ValueError with the reason, or where
-        the value is blank."""
+    def _time_beside(self, origin: Message, value: str, read: RowTime) -> Micros:
+        """The time of a value by cells beside it, in µs since 1970; raises ValueError with the
+        reason, or where the value is blank."""
         if not value.strip():
             raise ValueError
         if self._clock is not None:
             return origin.time_by(self._clock)
-        text = origin_value(origin, self._time)
-        if text is None:
-            raise ValueError(f"it has no {self._time}")
-        try:
-            return self._parse(text, self._unit)
-        except ValueError as error:
-            raise ValueError(f"its time, {self._time}: {error}") from None
+        read.message = origin
+        return read((value.strip(),), self._unit)

@@ -167,4 +167,9 @@ def mark_of_path(path: str) -> FileMark:
 
 def _digest(descriptor: int, offset: int) -> str:
     start = max(0, offset - COMPARED)
-    return blake2b(os.pread(descriptor, offset - start, start), digest_size=16).hexdigest()
+    return digest_of(os.pread(descriptor, offset - start, start))
+
+
+def digest_of(read: bytes) -> str:
+    """The digest of the last `COMPARED` of the bytes that were read."""
+    return blake2b(read[-COMPARED:], digest_size=16).hexdigest()

@@ -26,6 +26,9 @@ from dotr.streams.records import InputFile, MessageSource
 SPOOL_BYTES: Final = 10 << 30
 """Default limit of the bytes of an input's spool."""
 
+TAILED: Final = "tail:"
+"""Beginning of the pattern of files that go on, in a checkpoint and in a job."""
+
 _LISTING_SECONDS: Final = 0.01
 _SHARE: Final = 10
 """Listing a folder takes at most 1/10 of the time."""
@@ -42,6 +45,7 @@ class GrowingInput:
       never.
     - `source`: the receiver of an input of messages; None for other inputs.
     - `spool`: limit of the bytes of its spool on Spark.
+    - `tail`: its files go on; `watching`: until the run is stopped.
     """
 
     like: InputFile
@@ -50,6 +54,8 @@ class GrowingInput:
     idle: Micros | None = None
     source: MessageSource | None = None
     spool: int = SPOOL_BYTES
+    tail: bool = False
+    watching: bool = True
 
     @property
     def standard(self) -> bool:

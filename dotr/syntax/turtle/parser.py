@@ -17,7 +17,7 @@ from typing import Final
 from dotr.errors.diagnostics import Refused
 from dotr.model.algebra import Const
 from dotr.model.places import Span
-from dotr.model.templates import Blank, Cell, CellLiteral, ParsedMap, Template, TemplateSlot, TemplateTerm, TemplateTriple
+from dotr.model.templates import Blank, Cell, CellLiteral, CellType, ParsedMap, Template, TemplateSlot, TemplateTerm, TemplateTriple
 from dotr.model.terms import RDF_FIRST, RDF_NIL, RDF_REIFIES, RDF_REST, RDF_TYPE, Prefixes, iri, is_iri, is_triple, triple_term
 from dotr.syntax.turtle import tokens
 from dotr.syntax.turtle.terms import TermReader, UnreadableTemplate
@@ -158,7 +158,9 @@ def _triple_term_of(subject: TemplateSlot, predicate: TemplateSlot, value: Templ
 
 def is_literal_slot(slot: TemplateSlot) -> bool:
     """Return whether a slot is a literal."""
-    return isinstance(slot, Cell | CellLiteral) or (isinstance(slot, Const) and not is_iri(slot.term))
+    if isinstance(slot, Cell):
+        return slot.type is not CellType.IRI
+    return isinstance(slot, CellLiteral) or (isinstance(slot, Const) and not is_iri(slot.term))
 
 
 def is_term_slot(slot: TemplateSlot) -> bool:

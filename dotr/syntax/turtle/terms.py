@@ -7,6 +7,7 @@ Source: W3C Turtle 1.1, section 6.5.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable
 from typing import Final, NoReturn
@@ -131,7 +132,7 @@ class TermReader:
         if match is None:
             self._expected("a column's name in braces")
         self._check_cell(start, self._at)
-        return Cell(match[1])
+        return Cell.of(match[1])
 
     def _check_cell(self, start: int, end: int) -> None:
         if not self._cells:
@@ -173,6 +174,10 @@ class TermReader:
         end = 0
         for match in tokens.CELL.finditer(text):
             self._check_cell(at + match.start(), at + match.end())
+            typed = Cell.of(match[1])
+            if typed.type is not None and self._cells:
+                hint = f"A cell by itself has a type. Here write {{{typed.column}}}, or {{{json.dumps(match[1])}}} if that is its name."
+                self._problem("T110", f"a type inside of a name or a text: {match[0]}", at + match.start(), at + match.end(), hint)
             parts += [read(text[end : match.start()], at + end), Cell(match[1])]
             end = match.end()
         parts.append(read(text[end:], at + end))

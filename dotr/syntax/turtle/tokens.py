@@ -13,7 +13,10 @@ from typing import Final, NamedTuple
 from dotr.syntax import lexemes
 from dotr.syntax.names import NameCharacters
 
-_CELL: Final = r"\{[^{}\r\n]+\}"
+_NAME_OF_CELL: Final = r'(?:(?<=[{.])"(?:[^"\\\r\n]|\\[^\r\n])*+"|[^{}\r\n])++'
+"""The name in a cell; a part of it in quotes may have braces: `a."{b}"`."""
+
+_CELL: Final = rf"\{{{_NAME_OF_CELL}\}}"
 _PLX: Final = r"%[0-9A-Fa-f]{2}|\\[_~.\-!$&'()*+,;=/?#@%]"
 _UCHAR: Final = r"\\u[0-9A-Fa-f]{4}|\\U[0-9A-Fa-f]{8}"
 
@@ -30,7 +33,7 @@ STRING: Final = re.compile(
     re.DOTALL,
 )
 LANGUAGE: Final = re.compile(f"@({lexemes.LANGUAGE})")
-CELL: Final = re.compile(r"\{([^{}\r\n]+)\}")
+CELL: Final = re.compile(rf"\{{({_NAME_OF_CELL})\}}")
 ESCAPE: Final = re.compile(r"\\(?:u(?P<u>[0-9A-Fa-f]{4})|U(?P<U>[0-9A-Fa-f]{8})|(?P<c>[tbnrf\"'\\])|)")
 NAME_ESCAPE: Final = re.compile(r"\\(.)")
 

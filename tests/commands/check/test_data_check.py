@@ -142,7 +142,38 @@ def test_number_after_a_time_is_not_its_fraction(cars: Project) -> None:
 
 def test_integers_that_look_like_milliseconds(cars: Project) -> None:
     cars.write("cars.csv", "at,speed,road\n1709276400,12,A1\n1709276400000,12,A1\n")
-    assert warnings(cars) == ["input cars: integer times lie beyond the year 3000, as seconds (cars.csv:3)"]
+    assert warnings(cars) == ["input cars: integer times look like milliseconds since 1970, and are read as seconds (cars.csv:3)"]
+
+
+@pytest.mark.parametrize(
+    ("unit", "time", "read", "form"),
+    [
+        ("s", 1709276400_000_000_000, "nanoseconds since 1970, and are read as seconds", "unix_ns for this input."),
+        ("us", 1709276400_000_000_000, "nanoseconds since 1970, and are read as microseconds", "unix_ns for this input."),
+        ("ms", 1709276400, "seconds since 1970, and are read as milliseconds", "unix for this input, or time: { unit: s } for all."),
+        ("h", 1709276400, "seconds since 1970, and are read as hours", "unix for this input, or time: { unit: s } for all."),
+        ("ms", 1709276400_000, "", ""),
+        ("s", 12, "", ""),
+        ("d", 19_000, "", ""),
+    ],
+)
+def test_integers_that_look_like_another_unit(cars: Project, unit: str, time: int, read: str, form: str) -> None:
+    cars.write("cars.csv", f"at,speed,road\n{time},12,A1\n{time},12,A1\n")
+    cars.write("c.yaml", CONFIG.replace("rules:", f"time: {{ unit: {unit} }}\nrules:"))
+    told = cars.dotr("check", "--data", "c.yaml").err
+    assert (f"integer times look like {read} (cars.csv:2)" in told) == bool(read) == ("I106" in told)
+    assert f"If they are, write time_format: {form}" in told or not form
+
+
+def test_numbers_since_1970_and_times_of_several_cells_are_date_times(cars: Project) -> None:
+    cars.change("c.yaml", "time: at", "time: at\n    time_format: unix_ms")
+    cars.write("cars.csv", "at,speed,road\n1709276400000,12,A1\n1709276400250.5,12,A1\n")
+    answer = cars.dotr("check", "--data", "c.yaml")
+    assert ", from 2024-03-01T07:00:00Z to 2024-03-01T07:00:00.2505Z; " in answer.out
+    assert "warning" not in answer.err.partition("checked")[0]
+    cars.change("c.yaml", "time: at\n    time_format: unix_ms", 'time: "{at} {speed}:00"')
+    cars.write("cars.csv", "at,speed,road\n2024-03-01,12,A1\n2024-03-01,13,A1\n")
+    assert warnings(cars) == ["input cars: its times have no zone (cars.csv:2)"]
 
 
 def test_unreadable_records_are_counted(cars: Project) -> None:
@@ -251,3 +282,72 @@ def test_values_of_blank_nodes_do_not_mix(project: Project) -> None:
     project.write("c.yaml", LOAD.replace(":{host} a", "[] :host :{host} ; a"))
     project.write("load.csv", "at,host,idle,user,rack\n1,h1,5,1,a\n1,h1,6,2,b\n")
     assert "I119" not in project.dotr("check", "--data", "--", "c.yaml").err
+
+
+AIR = "Date;Time;speed;road\n" + "".join(f"0{day}/03/2024;{hour:02}.30.00;1;a\n" for day in (1, 2) for hour in range(24))
+
+
+def air(project: Project, time: str, rows: str = AIR) -> Project:
+    project.write("r.dotr", RULE)
+    project.write(
+        "c.yaml", CONFIG.replace("time: at", f'time: {time}\n    time_format: "%d/%m/%Y"\n    time_zone: UTC\n    delimiter: ";"')
+    )
+    project.write("cars.csv", rows)
+    return project
+
+
+def test_midnights_beside_a_time_of_day_are_told_with_the_template(project: Project) -> None:
+    answer = air(project, "Date").dotr("check", "--data", "c.yaml")
+    assert "I125 warning: input cars: 24 records of each day share the time 00:00, beside a column Time\n" in answer.err
+    assert 'Write time: "{Date} {Time}" and time_format: "%d/%m/%Y %H.%M.%S".' in answer.err
+    project.change("c.yaml", "time: Date", 'time: "{Date} {Time}"')
+    project.change("c.yaml", '"%d/%m/%Y"', '"%d/%m/%Y %H.%M.%S"')
+    assert warnings(project) == []
+
+
+def test_midnights_without_a_time_of_day_or_one_a_day_are_not_told(project: Project) -> None:
+    assert "I125" not in air(project, "Date", AIR.replace(".30.00", "")).dotr("check", "--data", "c.yaml").err
+    assert "I125" not in air(project, "Date", "".join(AIR.splitlines(keepends=True)[::24])).dotr("check", "--data", "c.yaml").err
+
+
+def test_midnights_of_json_are_told_by_the_path_beside_the_time(project: Project) -> None:
+    air(project, "at.day", '{"at": {"day": "01/03/2024", "clock": "7:30 pm"}}\n' * 2)
+    project.change("c.yaml", "format: csv", "format: json")
+    project.change("c.yaml", '\n    delimiter: ";"', "")
+    answer = project.dotr("check", "--data", "c.yaml")
+    assert 'Write time: "{at.day} {at.clock}" and time_format: "%d/%m/%Y %I:%M %p".' in answer.err
+
+
+@pytest.mark.parametrize(("time", "template"), [("[Date, Time]", "{Date} {Time}"), ('["{Date}", Time]', "{Date} {Time}")])
+def test_list_of_a_date_and_a_time_of_day_is_refused_where_data_are_checked(project: Project, time: str, template: str) -> None:
+    answer = air(project, time).dotr("check", "--data", "c.yaml")
+    told = "time is the first of a list that is there: {} is there in every record (48), and Time is a time of day (00.30.00)"
+    assert f"I124 {told.format('Date' if time == '[Date, Time]' else '{Date}')}\n" in answer.err
+    assert f'Date and time of day are one text: time: "{template}".' in answer.err
+    assert answer.code == 2
+    answer = project.dotr("check", "c.yaml")
+    assert answer.code == 0
+    assert "I124 warning: time is the first of a list" in answer.err
+
+
+def test_list_whose_later_entry_never_counts_or_does(project: Project) -> None:
+    answer = air(project, "[Date, road]").dotr("check", "--data", "c.yaml")
+    assert "I124 time is the first of a list that is there: Date is there in every record (48), and road never counts\n" in answer.err
+    assert "Else leave road out." in answer.err
+    assert air(project, "[Time, Date]").dotr("check", "--data", "c.yaml").code == 2
+    assert "I124" not in air(project, "[road, Date]", AIR.replace(";a\n", ";\n", 1)).dotr("check", "c.yaml").err
+    assert "I124" not in project.dotr("check", "--data", "c.yaml").err
+    answer = air(project, "[road, Time]", AIR.replace(";a\n", ";\n", 1)).dotr("check", "--data", "c.yaml")
+    assert "I124 time is the first of a list that is there, and Time is a time of day (00.30.00)\n" in answer.err
+
+
+@pytest.mark.parametrize("quote", ["", '"'])
+def test_hour_that_comes_twice_is_told_where_it_goes_back(cars: Project, quote: str) -> None:
+    cars.change("c.yaml", "lateness: 10 min", "lateness: 1 h\n    time_zone: Europe/Madrid")
+    times = ["2021-10-31T02:15", "2021-10-31T02:45", "2021-10-31T02:05", "2021-10-31T02:00"]
+    cars.write("cars.csv", "at,speed,road\n" + "".join(f"{quote}{time}{quote},12,A1\n" for time in times))
+    assert warnings(cars) == ["input cars: cars.csv:4 goes back; from here on it may be the second 02:00 of Europe/Madrid"]
+    cars.write("cars.csv", "at,speed,road\n" + "".join(f"{time}+02:00,12,A1\n" for time in times))
+    assert warnings(cars) == []
+    cars.write("cars.csv", "at,speed,road\n" + "".join(f"{time},12,A1\n" for time in sorted(times)))
+    assert warnings(cars) == []

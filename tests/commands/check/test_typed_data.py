@@ -53,10 +53,19 @@ def test_map_with_numbers_as_text_is_reported(project: Project) -> None:
     assert reported.count("D320") == 1
 
 
+@pytest.mark.parametrize("type", ["string", "iri?"])
+def test_map_with_a_type_that_is_no_number_is_reported(project: Project, type: str) -> None:
+    reported = configured(project, CSV % f":car{{car}} :speed {{speed:{type}}} .")
+    assert reported.count("D320 warning: this comparison is never true") == 1
+    assert ("write {speed} or {speed:decimal} there." in reported) == (type == "string")
+
+
 @pytest.mark.parametrize(
     "map_",
     [
         ":car{car} :speed {speed} .",
+        ":car{car} :speed {speed:decimal?} .",
+        ":car{car} :speed {speed:double} .",
         ':car{car} :speed "{speed}"^^xsd:decimal .',
         ':car{car} :speed "{speed}"@en .',
         ':car{car} :speed "{speed}" , {car} .',

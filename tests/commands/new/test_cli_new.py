@@ -83,6 +83,11 @@ def test_lists_of_values_and_names_of_every_script(project: Project) -> None:
     assert ":тэги {тэги[]} ; :größeM" in project.read("own/config.yaml")
 
 
+def test_a_column_that_is_called_as_the_rule_calls_its_rows(project: Project) -> None:
+    project.write("e.csv", "row,at,record\n" + "".join(f"{n},2024-03-01T07:{n:02d}:00Z,r{n % 3}\n" for n in range(20)))
+    made(project, "e.csv")
+
+
 def test_a_second_rule_leaves_the_test_as_it_is(project: Project) -> None:
     project.write("e.csv", "at,v\n" + "".join(f"2024-03-01T07:{n:02d}:00Z,{n}\n" for n in range(20)))
     made(project, "e.csv")

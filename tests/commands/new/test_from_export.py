@@ -184,6 +184,8 @@ def test_what_is_around_the_items_is_mapped_and_what_is_left_out_is_told(tmp_pat
         "resourceLogsScopeLogsScopeName": "^.resourceLogs[].scopeLogs[].scope.name",
     }
     assert "Lists that are left out: resourceLogs[].resource.attributes[]." in found.sentences
+    side = {"station": "a", "hourly": {"time": MINUTES, "rain": list(range(20))}}
+    assert mapped(guessed(tmp_path, side)) == {"hourlyRain": "^.hourly.rain[]", "station": "^.station"}
 
 
 def test_parquet(tmp_path: Path) -> None:
@@ -232,7 +234,7 @@ PIECES = (
 def test_a_damaged_file_is_guessed_or_refused(tmp_path: Path) -> None:
     chance = random.Random(7)
     contents = [case.values[0] for case in (*TABLES, *OBJECTS)]
-    for _ in range(150):
+    for _ in range(60):
         content = chance.choice(contents)
         text = bytearray(content if isinstance(content, bytes) else (content if isinstance(content, str) else json.dumps(content)).encode())
         for _ in range(chance.randrange(5)):

@@ -29,7 +29,7 @@ from dotr.model.algebra import MatchPattern, WindowBlock
 from dotr.model.datalog import DatalogRule
 from dotr.model.places import Span
 from dotr.model.rules import FactSource, Once, Rule
-from dotr.model.templates import Cell, CellIri, CellLiteral
+from dotr.model.templates import Cell, CellIri, CellLiteral, CellType
 from dotr.model.time import Unit
 from dotr.runtimes.spark.exchange import names as stored_names
 from dotr.runtimes.spark.exchange.job import Job
@@ -214,6 +214,7 @@ def test_stored_checkpoint_covers_every_written_name() -> None:
     found = set(_nouns((rules, clauses)))
     assert {*FORMS, *MEMBERS, FactSource} - found == {
         Cell,
+        *CellType,
         CellIri,
         CellLiteral,
         WindowBlock,

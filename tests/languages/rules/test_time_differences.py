@@ -311,6 +311,28 @@ def test_attributes_of_units_keep_their_forms_in_rules(name: str, text: str, con
     assert found.startswith(f"D326 the comparison of {message}")
 
 
+@pytest.mark.parametrize(
+    ("name", "text", "code"),
+    [
+        ("q.lars", "Q(?x) :- EVENT Stay(?x AS ?x, ?long AS ?l) IN [9 s], FILTER(?l > 60) . REPORT NEW Q(?x) AS Q .", "L405"),
+        (
+            "q.epsparql",
+            "REGISTER QUERY Q AS SELECT ?x WHERE EVENT Stay(?x, ?long AS ?l) SEQ { ?x :on 1 } FILTER(?l > 60) WITHIN 9 s",
+            "E407",
+        ),
+        ("q.epsparql", "REGISTER QUERY Q AS SELECT ?x WHERE EVENT Stay(?x, ?long) SEQ { ?x :on ?y } FILTER(?x > 60) WITHIN 9 s", ""),
+    ],
+)
+def test_attributes_of_rules_keep_their_forms_in_units(name: str, text: str, code: str) -> None:
+    rule = """query On = [ SELECT ?x { ?x :on ?y } ] rule Stay define Stay = [ ?x :stayed ?l ] from On
+and last On as Old [ FILTER(?x = On.?x) ] within 1 d from On with Stay.?x = On.?x, Stay.?l = time(On) - time(Old)""".replace("?l", "?long")
+    found = of_unit(name, text, rule)
+    told = ["the comparison of a difference of times with a number is an error where times are date-times"] if code else []
+    assert [each.split(". ")[0] for each in found] == [f"{code} {each}" for each in told]
+    assert all("elapsed(Old, On) where ?l is assigned" in each for each in found)
+    assert of_unit(name, text, rule, unit_given=True) == []
+
+
 def test_date_times_under_a_written_unit_are_told() -> None:
     allowed = "# dotr: allow D326 (times are integers)\n"
     rule = STAY.format(long=0).replace("with Stay", "if time(Out) - time(In) > 90\nwith Stay")

@@ -457,11 +457,16 @@ def test_limits_of_the_configuration_reach_the_readers(project: Project) -> None
     assert [(letter["reason"], letter["time"]) for letter in letters] == [("limit", 2), ("limit", None)]
 
 
-def test_integer_times_beyond_the_year_3000_give_a_warning(project: Project) -> None:
+def test_integer_times_that_look_like_another_unit_give_a_warning(project: Project) -> None:
     project.write("a.ndjson", ndjson(1_406_879_400_000, ":a a :A .") + ndjson(1_406_879_401_000, ":a a :A ."))
     stderr_text = project.dotr("run", "c.yaml").err
-    warning = "I106 warning: an integer time of input a lies beyond the year 3000, as seconds: 1406879400000 (a.ndjson:1)"
+    told = "I106 warning: integer times of input a look like milliseconds since 1970, and are read as"
+    warning = f"{told} seconds: 1406879400000 (a.ndjson:1)"
     assert stderr_text.count(warning) == 1
-    assert "If they are milliseconds, write time: { unit: ms }" in stderr_text
+    assert "If they are, write time: { unit: ms }." in stderr_text
     project.change("c.yaml", "engine: local", "engine: local\ntime: { unit: ms }")
     assert "I106" not in project.dotr("run", "c.yaml", "--fresh").err
+    project.change("c.yaml", "unit: ms", "unit: us")
+    assert f"{told} microseconds: 1406879400000 (a.ndjson:1)" in project.dotr("run", "c.yaml", "--fresh").err
+    project.change("c.yaml", "unit: us", "unit: min")
+    assert f"{told} minutes: 1406879400000 (a.ndjson:1)" in project.dotr("run", "c.yaml", "--fresh").err

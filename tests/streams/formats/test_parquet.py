@@ -149,6 +149,29 @@ def test_a_value_that_is_none_and_text_that_is_not_utf_8(tmp_path: Path) -> None
     assert objects(file_of(path, "[] :t {t} ; :v {o} ."))[0] == ["an object is found where the map needs a value"]
 
 
+def test_cells_have_types_and_times_are_of_several_columns(tmp_path: Path) -> None:
+    columns = {
+        "day": pa.array([date(2023, 6, 5), date(2023, 6, 5), None, None]),
+        "clock": pa.array([time(7, 30), None, time(8, 0), None]),
+        "t": pa.array([None, 1_685_950_200, 1_685_950_201, None], pa.int64()),
+        "v:date": pa.array(["007", "1e3", " 2.0", "8"]),
+        "d": pa.array([Decimal("7.50"), None, Decimal("8.00"), None]),
+    }
+    path = write(tmp_path / "in.parquet", columns)
+    mapped = ElementMap(("{day}T{clock}Z", "t"), Document("map", '[] :v {"v:date":integer?} ; :d {d:decimal} ; :s {d:string} .'))
+    file = InputFile("in", str(path), Format.PARQUET, prefixes=(("", "http://e/"),), map=mapped)
+    check_input(file)
+    records, scanned = read(file), read(file, elements=False)
+    assert [record.time for record in records] == [record.time for record in scanned]
+    assert [record.time for record in records][:3] == [1_685_950_200_000_000, 1_685_950_200_000_000, 1_685_950_201_000_000]
+    assert records[3].why == "it has no time: {day}T{clock}Z and t are not there"
+    assert [each[:1] if len(each) == 1 else each for each in objects(file)][:3] == [
+        [f'"7"^^<{XSD}integer>', f'"7.5"^^<{XSD}decimal>', '"7.50"'],
+        [],
+        [f'"2"^^<{XSD}integer>', f'"8"^^<{XSD}decimal>', '"8.00"'],
+    ]
+
+
 def test_records_begin_at_any_row(tmp_path: Path) -> None:
     rows = 2_500
     path = write(tmp_path / "a.parquet", {"t": pa.array(range(rows)), "v": pa.array(range(rows))}, rows=1_100)

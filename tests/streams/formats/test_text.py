@@ -101,12 +101,12 @@ def test_lines_are_values(tmp_path: Path) -> None:
     [
         ("$stem", {"time_format": "%Y-%m-%d"}, 1_772_323_200),
         ("$file[-1]", {"time_format": "%Y-%m-%d.txt"}, 1_772_323_200),
-        ("$number", {}, 1),
+        ("{$file[-1]}T{$value}Z", {"time_format": "%Y-%m-%d.txtT%H:%M%z"}, 1_772_323_200),
     ],
 )
 def test_the_time_of_a_line_may_be_outside_of_it(tmp_path: Path, time: str, settings: dict[str, str], expected: int) -> None:
     path = tmp_path / "2026-03-01.txt"
-    path.write_text("ON\n")
+    path.write_text("00:00\n")
     file = file_of(path, "[] :value {$value} .", time, **settings)  # type: ignore[arg-type]
     assert [(each.time, each.why) for each in read(file)] == [(expected * 1_000_000, "")]
 
@@ -114,9 +114,9 @@ def test_the_time_of_a_line_may_be_outside_of_it(tmp_path: Path, time: str, sett
 @pytest.mark.parametrize(
     ("time", "why"),
     [
-        ("$header.at", "it has no $header.at"),
+        ("$header.at", "it has no time: $header.at is not there"),
         ("$key", "its time, $key: 'k' is neither an integer nor an ISO 8601 date-time"),
-        ("$topic[1]", "it has no $topic[1]"),
+        ("$topic[1]", "it has no time: $topic[1] is not there"),
         ("$received", "its transport gives it no time ($received)"),
     ],
 )

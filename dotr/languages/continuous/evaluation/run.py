@@ -26,8 +26,7 @@ from dotr.languages.continuous.evaluation.window_closures import SharedClosures,
 from dotr.languages.continuous.keys import key_column
 from dotr.languages.continuous.model import AskForm, ConstructForm, ContinuousQuery, LandmarkExtent, SelectForm
 from dotr.languages.continuous.windows.content import ContentRange, TimedElement, WindowContent, WindowLimitExceeded
-from dotr.languages.continuous.windows.reports import WindowReports
-from dotr.languages.continuous.windows.schedule import ReportSchedule, SeenContents
+from dotr.languages.continuous.windows.reports import ReportSchedule, SeenContents, WindowReports
 from dotr.model.event_order import sort_by_tie
 from dotr.model.stream import DeadLetter, Firing, Reason
 from dotr.model.terms import Label, Term, Triple, Variable

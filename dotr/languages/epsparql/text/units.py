@@ -5,7 +5,7 @@ Source: ep-sparql.md, sections 3, 4 and 6.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from math import ceil, floor
 from typing import Final, assert_never
@@ -21,8 +21,8 @@ from dotr.languages.linking import misuse_warnings
 from dotr.model.algebra import Call, Const, Expression, Var, is_hidden
 from dotr.model.places import Span
 from dotr.model.templates import leaves
-from dotr.model.terms import XSD, Variable, is_literal, literal_parts
-from dotr.model.time import Micros, TimeForm, Unit
+from dotr.model.terms import XSD, Label, Variable, is_literal, literal_parts
+from dotr.model.time import Forms, Micros, TimeForm, Unit
 from dotr.model.traverse import conjuncts, free_variables
 from dotr.temporal.intervals.patterns import (
     DURATION,
@@ -140,8 +140,14 @@ def _warnings(unit: TemporalQuery, syntax: UnitSyntax) -> Iterator[Diagnostic]:
         hint = "A policy limits how often an operator uses a solution. Leave it out."
         yield Diagnostic(TemporalCode.POLICY_ALONE, "a POLICY without an operator", syntax.policy_span, hint, Severity.WARNING)
     yield from long_bounds(syntax.places)
-    forms, expressions = forms_of(unit)
-    yield from misuse_warnings(expressions, forms, TemporalCode.LENGTH_AS_NUMBER, syntax.span, _CALLS)
+    yield from length_warnings(unit, {})
+
+
+def length_warnings(unit: TemporalQuery, events: Mapping[Label, Forms]) -> Iterator[Diagnostic]:
+    """E407 for each time and length that a unit uses as a number; `events` has the forms of the
+    attributes of events."""
+    forms, expressions = forms_of(unit, events)
+    yield from misuse_warnings(expressions, forms, TemporalCode.LENGTH_AS_NUMBER, unit.span, _CALLS)
 
 
 _CALLS: Final = {
@@ -151,11 +157,11 @@ _CALLS: Final = {
 }
 
 
-def forms_of(unit: TemporalQuery) -> tuple[dict[Variable, TimeForm], list[Expression]]:
+def forms_of(unit: TemporalQuery, events: Mapping[Label, Forms]) -> tuple[dict[Variable, TimeForm], list[Expression]]:
     """The forms of the variables of a unit that are times, or lengths between two, and the unit's
     expressions."""
     forms = {START: TimeForm(False), END: TimeForm(False), DURATION: TimeForm(True, f"{SECONDS}(getDURATION())", is_duration=True)}
-    expressions = [] if unit.where is None else list(_expressions(unit.where, forms))
+    expressions = [] if unit.where is None else list(_expressions(unit.where, forms, events))
     for name, expression in unit.form.columns if isinstance(unit.form, SelectedSolutions) else ():
         expressions += [expression] if expression is not None else []
         if expression is not None and (form := time_form(expression, forms, {})):
@@ -163,25 +169,30 @@ def forms_of(unit: TemporalQuery) -> tuple[dict[Variable, TimeForm], list[Expres
     return forms, expressions
 
 
-def _expressions(pattern: IntervalPattern, forms: dict[Variable, TimeForm]) -> Iterator[Expression]:
+def _expressions(pattern: IntervalPattern, forms: dict[Variable, TimeForm], events: Mapping[Label, Forms]) -> Iterator[Expression]:
     """The expressions of a pattern; adds the forms of its variables."""
     match pattern:
         case Combination():
-            yield from _expressions(pattern.left, forms)
-            yield from _expressions(pattern.right, forms)
+            yield from _expressions(pattern.left, forms, events)
+            yield from _expressions(pattern.right, forms, events)
             yield from pattern.condition
         case Alternatives(branches):
             for branch in branches:
-                yield from _expressions(branch, forms)
+                yield from _expressions(branch, forms, events)
         case Chain(inner, bindings, filters):
-            yield from _expressions(inner, forms)
+            yield from _expressions(inner, forms, events)
             for variable, expression in bindings:
                 if form := time_form(expression, forms, {}):
                     forms[variable] = form
                 yield expression
             yield from filters
-        case _:
+        case EventRead(label, attributes):
+            known = events.get(label, {})
+            forms |= {variable: known[attribute] for attribute, variable in attributes if attribute in known}
+        case InstantGroup():
             pass
+        case _:
+            assert_never(pattern)
 
 
 # Bounds of operators: the greatest distance of solutions that combine, from WITHIN and FILTERs.

@@ -18,6 +18,7 @@ from dotr.languages.lars.model import (
     At,
     ClassName,
     DerivedAtom,
+    EventAtom,
     EventName,
     LarsAtom,
     LarsFile,
@@ -42,8 +43,8 @@ from dotr.model.algebra import Const, Expression, Slot, Var
 from dotr.model.datalog import Bind, FilterItem, RelationAtom
 from dotr.model.graphs import components, shortest_path
 from dotr.model.places import Span
-from dotr.model.terms import Variable
-from dotr.model.time import TimeForm
+from dotr.model.terms import Label, Variable
+from dotr.model.time import Forms, TimeForm
 
 
 def file_problems(file: LarsFile, draft: LarsDraft) -> Iterator[Diagnostic]:
@@ -235,19 +236,29 @@ def file_warnings(file: LarsFile) -> Iterator[Diagnostic]:
             message = f"a window over {name}, which no head puts into the past: of derived atoms {content}"
             hint = f"Conclusions are not remembered. Write the head with AT, {name} AT ?t :- … AT ?t IN …, or REPORT it and read its EVENT."
             yield _warning(LarsCode.FORGOTTEN_CONCLUSIONS, message, literal.window_span, hint)
-    places = forms_of(file)
+    yield from length_warnings(file, {})
+
+
+def length_warnings(file: LarsFile, events: Mapping[Label, Forms]) -> Iterator[Diagnostic]:
+    """L405 for each time and length that a file uses as a number; `events` has the forms of the
+    attributes of events."""
+    places = forms_of(file, events)
     for rule in file.rules:
         forms, expressions = _rule_forms(rule, places)
         yield from misuse_warnings(expressions, forms, LarsCode.LENGTH_AS_NUMBER, rule.span)
 
 
-_Forms = Mapping[tuple[LarsPredicate, int], TimeForm]
-"""The forms of the arguments of derived predicates, by predicate and place."""
+_Forms = Mapping[tuple[LarsPredicate, int | Variable], TimeForm]
+"""The forms of the arguments of derived predicates, by predicate and place, and of the attributes
+of events, by name."""
 
 
-def forms_of(file: LarsFile) -> _Forms:
-    """The forms of arguments that rules derive, which are times, or lengths between two."""
-    places: dict[tuple[LarsPredicate, int], TimeForm] = {}
+def forms_of(file: LarsFile, events: Mapping[Label, Forms]) -> _Forms:
+    """The forms of arguments that rules derive, and of attributes, which are times, or lengths
+    between two."""
+    places: dict[tuple[LarsPredicate, int | Variable], TimeForm] = {
+        (EventName(label), name): form for label, forms in events.items() for name, form in forms.items()
+    }
     size = -1
     while size < len(places):
         size = len(places)
@@ -281,7 +292,7 @@ def _rule_forms(rule: LarsRule, places: _Forms) -> tuple[dict[Variable, TimeForm
 
 def argument_forms(atom: LarsAtom, places: _Forms) -> dict[Variable, TimeForm]:
     """The forms of an atom's variables, by those of its places."""
-    slots = enumerate(slots_of_atom(atom))
+    slots = atom.attributes if isinstance(atom, EventAtom) else enumerate(slots_of_atom(atom))
     key = predicate_of(atom)
     return {slot.name: places[key, place] for place, slot in slots if isinstance(slot, Var) and (key, place) in places}
 

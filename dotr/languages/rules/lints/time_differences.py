@@ -48,7 +48,7 @@ def check_time_differences(program: ProgramDraft) -> ProgramDraft:
         return program
     events = _event_forms(program)
     found = dict.fromkeys(problem for rule in program.rules for problem in _rule_problems(rule, events))
-    return program.with_problems(with_form_of_times(found, False if program.integer_times else None))
+    return replace(program, forms=events).with_problems(with_form_of_times(found, False if program.integer_times else None))
 
 
 def _event_forms(program: ProgramDraft) -> _EventForms:

@@ -33,7 +33,7 @@ from dotr.runtimes.spark.exchange.positions import BEGINNING, Offset
 from dotr.streams.connectors.opening import needs_identity
 from dotr.streams.formats.segments import RECEIVED
 from dotr.streams.merge.file_marks import FileMark, FoundFile, changes
-from dotr.streams.merge.folders import GrowingInput
+from dotr.streams.merge.folders import TAILED, GrowingInput
 from dotr.streams.records import Format, InputFile
 from dotr.streams.sinks.batches import BatchHistory
 from dotr.streams.sinks.files import is_transient
@@ -81,6 +81,11 @@ class CheckpointLayout:
     identity: str = ""
     marks: tuple[FileMark | None, ...] = ()
     changed: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def has_partitions(self) -> bool:
+        """True if partitions of topics, or series of files, are numbered behind the other inputs."""
+        return bool(self.topics) or any(pattern.startswith(TAILED) for _, _, pattern in self.growing)
 
     def to_json(self) -> dict[str, object]:
         """The members of `dotr.json` under fixed names."""
@@ -366,7 +371,7 @@ class Checkpoint:
         self._check_growing(stored, required)
         new = tuple(entry for entry in required.growing if entry not in stored.growing)
         self._check_topics(stored, required)
-        if new and stored.topics:
+        if new and stored.has_partitions:
             raise self._refused(f"the input {new[0][0]} was not there when it was made, and its partitions are numbered behind the others")
         topics = (*stored.topics, *[entry for entry in required.topics if entry not in stored.topics])
         marks = dict(zip(required.inputs, required.marks, strict=False))  # those of now, where an older release has stored none
@@ -467,4 +472,6 @@ def required_layout(pipeline: Pipeline) -> CheckpointLayout:
 
 
 def _pattern_of(growing: GrowingInput) -> str:
-    return RECEIVED if growing.source is not None else growing.pattern and os.path.abspath(growing.pattern)
+    if growing.source is not None:
+        return RECEIVED
+    return growing.pattern and f"{TAILED if growing.tail else ''}{os.path.abspath(growing.pattern)}"

@@ -37,6 +37,7 @@ from dotr.runtimes.external_sort import decode_firings as decode_firings
 from dotr.runtimes.external_sort import encode_firings as encode_firings
 from dotr.runtimes.monitoring.totals import Totals
 from dotr.runtimes.spark.exchange.names import KEY
+from dotr.streams.time_formats import RepeatedHour
 from dotr.temporal.matching.rule_counts import RuleCounts
 
 if TYPE_CHECKING:  # Arrow starts threads, so it is loaded where a worker makes rows
@@ -182,12 +183,17 @@ def encode_totals(totals: Totals) -> bytes:
     dead_letters = {reason.value: count for reason, count in totals.dead_letters.items()}
     counts: list[object] = [totals.elements, totals.instants, totals.facts, totals.events, dead_letters]
     counts += [totals.dropped, totals.inconsistent]
-    if totals.fallbacks or totals.rules or totals.terms:
+    further = bool(totals.left_out or totals.repeated_hours)
+    if totals.fallbacks or totals.rules or totals.terms or further:
         counts.append(totals.fallbacks)
-    if totals.rules or totals.terms:
+    if totals.rules or totals.terms or further:
         rules = {name: _written_counts(each) for name, each in totals.rules.items()}
         counts += [rules, sorted(totals.terms)]
-    return _json_bytes(counts)  # without fallbacks, rules and terms in the form of earlier releases
+    if totals.left_out or totals.repeated_hours:
+        counts.append([[*key, count] for key, count in totals.left_out.items()])
+    if totals.repeated_hours:
+        counts.append(totals.repeated_hours)
+    return _json_bytes(counts)  # without fallbacks, rules, terms and left out cells in the form of earlier releases
 
 
 def _written_counts(counts: RuleCounts) -> list[object]:
@@ -207,14 +213,15 @@ def decode_totals(payload: bytes) -> Totals:
     """Totals from a payload.
 
     >>> rules = {"Leak": RuleCounts(3, 1, 2, (), {2: 1}, (False, 9, 2, "")), "R": RuleCounts(1)}
-    >>> totals = Totals(elements=2, dead_letters={Reason.LATE: 1}, inconsistent=1, rules=rules)
+    >>> totals = Totals(elements=2, dead_letters={Reason.LATE: 1}, inconsistent=1, rules=rules, left_out={("in", "Wert"): 3})
     >>> decode_totals(encode_totals(totals)) == totals
     True
     """
     counts = json.loads(payload)
     elements, instants, facts, events, dead, dropped, inconsistent = counts[:7]
     fallbacks = counts[7] if len(counts) > 7 else 0
-    rules, terms = counts[8:] or ({}, ())
+    rules, terms = counts[8:10] or ({}, ())
+    left_out = counts[10] if len(counts) > 10 else ()
     return Totals(
         elements,
         instants,
@@ -226,4 +233,6 @@ def decode_totals(payload: bytes) -> Totals:
         fallbacks,
         {name: _read_counts(*each) for name, each in rules.items()},
         frozenset(terms),
+        {(name, column): count for name, column, count in left_out},
+        tuple(RepeatedHour(*each) for each in (counts[11] if len(counts) > 11 else ())),
     )

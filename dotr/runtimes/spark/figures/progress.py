@@ -121,8 +121,8 @@ def progress_of(
     if ahead:
         return closed, progress_by_input(ahead, closed, connections)
     names = [(name, delay) for name, delay, _ in (*layout.inputs, *layout.growing)]
-    if layout.topics:
-        delays = {name: delay for name, delay, _ in layout.topics}
+    if layout.has_partitions:
+        delays = {name: delay for name, delay, _ in (*layout.topics, *layout.growing)}
         names += [(name, delays[name]) for name in PartitionJournal(folder).names() if name in delays]
     files = []
     others = len(layout.inputs) + len(layout.growing)

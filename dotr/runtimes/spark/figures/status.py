@@ -118,7 +118,7 @@ def status_of(folder: str) -> CheckpointStatus:
     closed, inputs = progress_of(checkpoint.folder, layout, offset)
     names = [*layout.inputs, *layout.growing]
     others = len(names)
-    if layout.topics:
+    if layout.has_partitions:
         names += [(name, 0, partition.place) for name, partition in PartitionJournal(checkpoint.folder).entries]
     input_positions = () if offset is None else offset.padded(others).positions
     positions = tuple(

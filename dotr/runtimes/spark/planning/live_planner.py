@@ -15,14 +15,15 @@ from dotr.runtimes.spark.exchange.job import Job
 from dotr.runtimes.spark.exchange.positions import Cut, Offset
 from dotr.runtimes.spark.exchange.task import PathsOfInput
 from dotr.runtimes.spark.exchange.worker_cache import input_of
-from dotr.runtimes.spark.planning.planned_topics import PlannedTopics
+from dotr.runtimes.spark.planning.planned_topics import GrowingTail, PlannedTopics
 from dotr.runtimes.spark.planning.planner import ScannedInput, ScannedPlan, feed_of_file
 from dotr.streams.formats.segments import RECEIVED, SPOOL, Segments, spool_folder
 from dotr.streams.merge.feeds import Feed, FilesFeed, InputPoint, SegmentsFeed
 from dotr.streams.merge.file_marks import FoundFile
-from dotr.streams.merge.folders import GrowingInput
+from dotr.streams.merge.folders import TAILED, GrowingInput
 from dotr.streams.merge.journal import Journal, JournaledFiles
 from dotr.streams.merge.paces import EventClock, NoRateLimit, PacedFeed, RateLimit
+from dotr.streams.merge.tails import NoFileYet
 
 _PAUSE_SECONDS: Final = 0.01
 _OBJECTS: Final = 50_000
@@ -41,15 +42,22 @@ class GrowingInputs:
         for a new batch."""
         self._job = job
         folder = Path(job.run).parent
-        self.topics = PlannedTopics(job, folder, start, replanned=replanned)
         singles = len(job.inputs) - len(job.growing)
+        self._growing: dict[int, JournaledFiles | Segments] = {}
+        tails: dict[str, GrowingTail] = {}
+        for number, text in enumerate(job.growing, singles):
+            pattern, settle, idle, watching = json.loads(text)
+            if pattern.startswith(TAILED):
+                file = input_of(job, number)
+                growing = GrowingInput(file, pattern.removeprefix(TAILED), settle, idle, tail=True, watching=watching)
+                tails[file.input] = GrowingTail(growing)
+        self.topics = PlannedTopics(job, folder, start, replanned=replanned, tails=tails, copies=self._growing)
         start = start.padded(len(job.inputs))
         files = [input_of(job, number) for number in range(len(job.inputs))]
         done = {files[number].input: start.positions[number].file for number in range(singles, len(files))}
         journal = Journal(folder, done)
         paces: dict[str, RateLimit | NoRateLimit] = {name: RateLimit(rate) for name, rate in job.rates}
         clocks = {name: EventClock(pace) for name, pace in job.paces}
-        self._growing: dict[int, JournaledFiles | Segments] = {}
         scanned = []
         for number, (file, position) in enumerate(zip(files, start.positions[: len(files)], strict=True)):
             idle = None
@@ -62,7 +70,9 @@ class GrowingInputs:
                 known = [FoundFile(other.path, other.mark) for other in files[:singles] if other.input == file.input]
                 growing = GrowingInput(file, pattern, settle, idle)
                 start_point = InputPoint(position.file, position.offset, position.line)
-                if pattern == RECEIVED:
+                if file.input in tails:
+                    feed = NoFileYet(tails[file.input].folder)
+                elif pattern == RECEIVED:
                     segments = self._growing[number] = Segments(file, spool_folder(folder, file.input))
                     feed = SegmentsFeed(segments, start_point)
                 else:

@@ -15,8 +15,9 @@ from dotr.model.stream import DeadLetter, Element
 from dotr.model.time import Micros
 from dotr.runtimes.spark.exchange.job import Job
 from dotr.runtimes.spark.exchange.positions import BEGINNING, END, Floor
-from dotr.runtimes.spark.exchange.task import InputRange, Task
+from dotr.runtimes.spark.exchange.task import InputRange, RangePartition, Task
 from dotr.runtimes.spark.exchange.worker_cache import input_of
+from dotr.streams.connectors.kafka.topics import SERIES
 from dotr.streams.formats.lines import open_lines
 from dotr.streams.formats.reading import records_of
 from dotr.streams.lateness import BY_TIME, EVERY_TIME, Apart, Decided, Lateness, TimeFilter
@@ -78,10 +79,11 @@ class TaskInputs:
     def __init__(self, job: Job, task: Task) -> None:
         self._job = job
         self._fetched: Mapping[int, FetchedRange] = {}
-        if any(input_range.partition is not None for input_range in task.ranges):
+        sent = [each for each in task.ranges if each.partition is not None and each.partition.number != SERIES]
+        if sent:
             from dotr.runtimes.spark.tasks.kafka_ranges import fetched_ranges
 
-            self._fetched = fetched_ranges(job, task.ranges)
+            self._fetched = fetched_ranges(job, sent)
 
     def files(self, input_range: InputRange, *, trace: bool, times: tuple[Micros, Micros] | None = None) -> FileRecords:
         """The files of a range, a partition among them. `trace`: elements are `SourcedElement`.
@@ -89,9 +91,17 @@ class TaskInputs:
         fetched = self._fetched.get(input_range.input)
         time_filter = TimeFilter(input_range.greatest, *times) if times is not None else EVERY_TIME
         if fetched is None:
-            return range_files(input_of(self._job, input_range.input), input_range, trace=trace, time_filter=time_filter)
+            like = (
+                input_of(self._job, input_range.input) if input_range.partition is None else _input_named(self._job, input_range.partition)
+            )
+            return range_files(like, input_range, trace=trace, time_filter=time_filter)
         records = fetched.records(time_filter)
         return iter([(0, fetched.file, with_sources(fetched.file, records) if trace else records)])
+
+
+def _input_named(job: Job, series: RangePartition) -> InputFile:
+    """The input of a series of files."""
+    return next(file for number in range(len(job.inputs)) if (file := input_of(job, number)).input == series.name)
 
 
 def range_files(like: InputFile, input_range: InputRange, *, trace: bool, time_filter: TimeFilter = EVERY_TIME) -> FileRecords:

@@ -27,7 +27,9 @@ from dotr.runtimes.spark.exchange.spilled_rows import FIRINGS, SpillBuffer, Spil
 from dotr.runtimes.spark.exchange.task import Task
 from dotr.runtimes.spark.exchange.worker_cache import layers_of, program_of, terms_of, without_garbage_collection
 from dotr.runtimes.spark.tasks.inputs import TaskInputs, admit
+from dotr.streams.formats.typed_cells import drain_left_out
 from dotr.streams.records import InputFailed, SourcedElement
+from dotr.streams.time_formats import drain_repeated_hours
 from dotr.temporal.matching.rule_counts import RuleCounts
 
 if TYPE_CHECKING:
@@ -56,9 +58,11 @@ def task_lines(job: Job, task: Task) -> list[SparkRow]:
     dead_letters = SpilledDeadLetters(job)
     program = program_of(job)
     opened = TaskInputs(job, task)
+    drain_left_out(), drain_repeated_hours()  # of a task that failed
     for input_range in task.ranges:
         files = opened.files(input_range, trace=program.stage_one.may_reject or bool(program.units), times=(task.after, task.until))
         admit(files, input_range, task.after, task.until, elements, dead_letters)
+    left_out = drain_left_out()  # before elements are read again
     elements.sort(key=itemgetter(0))
     fed = program.layout.fed_streams
     stage_two = ChunkRouter(job) if job.layers else StatelessStageTwo(job, dead_letters)
@@ -115,6 +119,8 @@ def task_lines(job: Job, task: Task) -> list[SparkRow]:
         inconsistent=inconsistent,
         rules=stage_two.rule_counts,
         terms=frozenset(terms.terms),
+        left_out=left_out,
+        repeated_hours=drain_repeated_hours(),
     )
     lines.append(SparkRow(-2, RowKind.COUNTS, 0, encode_totals(totals)))
     lines += fallback_rows()

@@ -24,6 +24,10 @@ from dotr.streams.records import InputFile
 EARLIEST: Final = "earliest"
 LATEST: Final = "latest"
 
+SERIES: Final = -1
+"""The number of a partition that is no partition of a topic, but a series of files, named by its
+first one."""
+
 EARLIEST_OFFSET: Final = -2
 LATEST_OFFSET: Final = -1
 """Special offsets: of the first record, and of the end, as in Spark."""
@@ -163,7 +167,7 @@ class Partition(NamedTuple):
         >>> Partition("sensors", 2, "", 0).place
         'sensors/2'
         """
-        return f"{self.topic}/{self.number}"
+        return self.topic if self.number == SERIES else f"{self.topic}/{self.number}"
 
     @property
     def key(self) -> tuple[str, int]:

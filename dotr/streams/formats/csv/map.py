@@ -15,14 +15,27 @@ from functools import lru_cache
 from typing import Final, TypeAlias
 
 from dotr.errors.diagnostics import Diagnostic, Refused, did_you_mean
-from dotr.evaluation.codegen.tree import Assign
+from dotr.evaluation.codegen.tree import Assign, CodeNode
 from dotr.evaluation.codegen.triples import TermCode, TripleCode, compile_triples, return_triples
 from dotr.model.places import Span
 from dotr.model.templates import Blank, Template, leaves
 from dotr.model.terms import Triple
+from dotr.model.time import Micros, Unit
 from dotr.streams.formats.map_terms import MapTerms, cell_term, columns_of, comma_cell_term, text_term
-from dotr.streams.formats.maps import VALUE, cell_problem, column_name, is_origin, parsed_map, written_name
-from dotr.streams.records import Format, InputFile
+from dotr.streams.formats.maps import (
+    VALUE,
+    cells_of_time,
+    column_name,
+    is_origin,
+    no_time,
+    origin_value,
+    parsed_map,
+    time_cells,
+    written_name,
+)
+from dotr.streams.formats.typed_cells import CellSettings, typed_cells, typed_code, typed_variable
+from dotr.streams.records import Format, InputFile, Message
+from dotr.streams.times import ParseTime
 from dotr.syntax.turtle.graphs import number_blanks
 
 MakeRow: TypeAlias = Callable[[Sequence[str | None]], tuple[tuple[Triple, ...], int]]
@@ -36,13 +49,12 @@ def check_columns(file: InputFile, header: Sequence[str], place: Span | None = N
     assert file.map is not None
     problems: list[Diagnostic] = []
     named = "columns" if file.map.columns else file.path or "the message"
-    timed = [] if file.map.sent_time else [("time", file.map.time)]
+    timed = [("time", cell) for cell in cells_of_time(file)]
     known = [written_name(column) for column in header]
     for use, cell in dict.fromkeys([*timed, *(("map", cell) for cell in columns_of(parsed_map(file).template))]):
-        try:
-            column = cell if cell in header and file.format is Format.PARQUET else column_name(cell)
-        except ValueError as error:
-            problems.append(cell_problem(file.map.template, cell, "T107", str(error), 'A column x" is written {"x\\""}.'))
+        column = cell if cell in header and file.format is Format.PARQUET else column_name(cell)
+        count = 0 if cell.startswith("$") else header.count(column)
+        if count == 1 or is_origin(cell):
             continue
         count = 0 if cell.startswith("$") else header.count(column)
         if count == 1 or is_origin(cell):
@@ -94,11 +106,12 @@ def compile_map(file: InputFile, header: Sequence[str]) -> MakeRow:
     <BLANKLINE>
     """
     assert file.map is not None
-    return _compiled(parsed_map(file).template, tuple(header), file.map.decimal)
+    template = parsed_map(file).template
+    return _compiled(template, tuple(header), file.map.decimal, CellSettings.of(file, template))
 
 
 @lru_cache(256)
-def _compiled(template: Template, header: tuple[str, ...], decimal: str) -> MakeRow:
+def _compiled(template: Template, header: tuple[str, ...], decimal: str, settings: CellSettings) -> MakeRow:
     cells = columns_of(template)
     origins = [cell for cell in cells if is_origin(cell)]
     # The header ["t", "room"] and the cells room, $topic, $key have the places 1, 2, 3.
@@ -118,7 +131,50 @@ def _compiled(template: Template, header: tuple[str, ...], decimal: str) -> Make
         blank,
         whole_cell,
     )
+    terms.typed = lambda cell: typed_variable(f"c{position[cell.column]}", cell)
     triples: list[TripleCode] = [(terms.code(s), terms.code(p), terms.code(o)) for s, p, o in template.triples]
-    cells_used = [Assign(f"c{number}", f"row[{number}]") for number in used]
+    cells_used: list[CodeNode] = [Assign(f"c{number}", f"row[{number}]") for number in used]
+    for cell in dict.fromkeys(cell for triple in template.triples for slot in triple for cell in typed_cells(slot)):
+        cells_used += typed_code(cell, f"c{position[cell.column]}", settings, terms.names)
     names = {**terms.names, "numbered": number_blanks}
     return compile_triples("map", "row", [*cells_used, *return_triples(triples, "numbered({})" if blanks else "{}")], names)
+
+
+class RowTime:
+    """The time of a row by several cells: the first of some texts of which all cells are there.
+
+    - `message`: the message of a transport in which the row is, or the origin of the rows of a
+      file, for times and cells of its own.
+
+    >>> from dotr.model.places import Document
+    >>> from dotr.streams.records import ElementMap, Format
+    >>> from dotr.streams.times import parse_cell_time
+    >>> spec = InputFile("in", "a.csv", Format.CSV, map=ElementMap(("{day}T{hour}:00Z", "at"), Document("map", "")))
+    >>> time = RowTime(spec, ["day", "hour", "at"], parse_cell_time)
+    >>> [time(cells, spec.unit) for cells in (["1970-01-02", "01", ""], ["1970-01-02", "", "7"])]
+    [90000000000, 7000000]
+    """
+
+    def __init__(self, spec: InputFile, header: Sequence[str], parse: ParseTime) -> None:
+        assert spec.map is not None
+        self._parse = parse
+        # Of the header ["day", "v"] and the time "{day} {$stem}" the places are (0, "$stem").
+        self._texts = [
+            (each, tuple(cell if is_origin(cell) else header.index(column_name(cell)) for cell in each.cells))
+            for each in time_cells(spec.map.time)
+        ]
+        self.message: Message | None = None
+
+    def __call__(self, cells: Sequence[str], unit: Unit) -> Micros:
+        """The time of a row in µs since 1970; raises ValueError with the reason."""
+        for text, places in self._texts:
+            values = tuple([cells[place] if isinstance(place, int) else origin_value(self.message, place) or "" for place in places])
+            if text.sent is not None:
+                if self.message is not None and (time := self.message.at(text.sent)) is not None:
+                    return time
+            elif "" not in values:
+                try:
+                    return self._parse(text.pattern % values, unit)
+                except ValueError as error:
+                    raise ValueError(f"its time, {text.written}: {error}") from None
+        raise ValueError(f"it has no time: {no_time([text for text, _ in self._texts])}")

@@ -23,19 +23,28 @@ from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from enum import Enum
 from functools import lru_cache, partial
-from typing import BinaryIO, Final, assert_never
+from typing import Any, BinaryIO, Final, assert_never
 
 from dotr.errors.diagnostics import refuse
 from dotr.model.places import Span
 from dotr.model.stream import Element, Reason
 from dotr.model.terms import Triple
 from dotr.model.time import LAST_MICRO, Micros
-from dotr.streams.formats.csv.map import check_columns, compile_map
+from dotr.streams.formats.csv.map import RowTime, check_columns, compile_map
 from dotr.streams.formats.lines import BOM, DAMAGED, LINE_END, STANDARD_INPUT, bounded_lines, damage, damaged, open_lines
-from dotr.streams.formats.maps import RecordNumbers, column_name, origin_cells, origin_of, origin_value
+from dotr.streams.formats.maps import (
+    RecordNumbers,
+    cells_of_time,
+    column_name,
+    is_origin,
+    origin_cells,
+    origin_of,
+    origin_value,
+    time_cells,
+)
 from dotr.streams.lateness import EVERY_TIME, TimeFilter
-from dotr.streams.records import START, InputFile, Message, Position, Record, beginning, limit_reason
-from dotr.streams.times import ParseTime, time_parser
+from dotr.streams.records import START, ElementMap, InputFile, Message, Position, Record, beginning, limit_reason
+from dotr.streams.time_formats import local_zone, note_repeated_hour, time_parser
 
 _QUOTE: Final = ord('"')
 _RETURN: Final = ord("\r")
@@ -56,6 +65,12 @@ def header_of(file: InputFile, place: Span | None = None) -> tuple[list[str], Po
         return list(file.map.columns), START
     with open_lines(file.path, START, place, file.size) as lines:
         return _header(file, lines, place)
+
+
+def header_in(file: InputFile, rows: bytes) -> tuple[list[str], Position] | None:
+    """Columns of a file that begins with some whole rows, and the position of its first row; None
+    where its header is not among them. Raises `Refused` as `header_of`."""
+    return _header(file, io.BytesIO(rows)) if rows.removeprefix(BOM).strip() else None
 
 
 def _header(file: InputFile, lines: BinaryIO, place: Span | None = None) -> tuple[list[str], Position]:
@@ -106,7 +121,8 @@ def records(lines: BinaryIO, spec: InputFile, position: Position, elements: bool
     if not header:
         return iter((Record(0, 0, 1, None, None, b"", f"{spec.path} has no header"),))
     origins = origin_cells(spec) if elements else ()
-    rows = _rows(lines, spec, header, position, elements, None, time_filter, origins, origin_of(spec) if origins else None, numbers)
+    origin = origin_of(spec) if origins or any(map(is_origin, cells_of_time(spec))) else None
+    rows = _rows(lines, spec, header, position, elements, None, time_filter, origins, origin, numbers)
     return rows if numbers is None else numbers.counted(rows)
 
 
@@ -126,6 +142,7 @@ def _rows(
     origins: Sequence[str] = (),
     origin: Message | None = None,
     numbers: RecordNumbers | None = None,
+    message: Message | None = None,
 ) -> Iterator[Record]:
     """Records of rows under a header; without a column of times, `sent` (µs) is the time of all.
 
@@ -134,6 +151,8 @@ def _rows(
     """
     assert spec.map is not None
     rows = _RowReader(lines, spec, header, elements, sent)
+    if isinstance(rows.parse_time, RowTime):
+        rows.parse_time.message = origin
     if origins and origin is not None:
         to_triples, known = rows.to_triples, origin
 
@@ -148,9 +167,12 @@ def _rows(
     make, parse, encoding = rows.to_triples, rows.parse_time, spec.map.encoding
     new = tuple.__new__  # takes a third of the time of a constructor; called twice a row
     end, line = position
+    zone = local_zone(spec.map.time_format, spec.map.time_zone)
+    if time_filter is EVERY_TIME:
+        greatest = -LAST_MICRO  # not that of another file
     # A scan splits a plain row of ASCII bytes only up to the time: b"7,12:00,a,b\n" with the time in
-    # column 1 is split into the cells b"7", b"12:00", b"a,b\n".
-    in_ascii = not elements and delimiter.isascii() and is_like_ascii(encoding)
+    # column 1 is split into the cells b"7", b"12:00", b"a,b\n". A time of several cells needs all.
+    in_ascii = not elements and delimiter.isascii() and is_like_ascii(encoding) and not isinstance(time_at, slice)
     comma, commas = delimiter.encode(), columns - 1
     try:
         for raw in bounded_lines(lines, spec.record):
@@ -185,6 +207,8 @@ def _rows(
                     if stamp is not None and stamp > greatest:
                         greatest = stamp
                         rows.lowest = lowest = max(lowest, stamp - distance)
+                    elif stamp is not None and zone and stamp < greatest:
+                        note_repeated_hour(spec.input, spec.path, record.line, stamp, zone, record.decoded(encoding))
                     if record.raw.strip() or record.reason is Reason.LIMIT:
                         yield record
                 continue
@@ -192,6 +216,8 @@ def _rows(
                 greatest = time
                 if time - distance > lowest:
                     rows.lowest = lowest = time - distance
+            elif zone and time < greatest:
+                note_repeated_hour(spec.input, spec.path, line, time, zone, text)
             yield new(Record, (offset, end, line, time, element, raw, "", None, Reason.UNREADABLE))
             line += 1
         time_filter.greatest = greatest
@@ -218,6 +244,8 @@ def row_decoder(spec: InputFile, time_filter: TimeFilter = EVERY_TIME) -> Callab
         sent = None if clock is None else message.time_by(clock)
         if plain is not None and b'"' not in body and b"\n" not in body and b"\r" not in body:  # a row without quotes
             greatest = time_filter.greatest
+            if isinstance(plain.parse_time, RowTime):
+                plain.parse_time.message = message
             try:
                 cells = body.decode(encoding).split(delimiter)
                 if len(cells) == len(declared):
@@ -285,10 +313,17 @@ class _RowReader:
         self._limit = spec.record
         self._delimiter = spec.map.delimiter
         self._header = header
-        self.time_at = header.index(column_name(spec.map.time)) if spec.map.sent_time is None else 0
+        texts = time_cells(spec.map.time)
+        # The cells of a row from which its time is read: cells[2], or all of them, cells[:], where `parse_time` is a `RowTime`.
+        alone = not (len(texts) > 1 or texts[0].is_template or any(map(is_origin, texts[0].cells)))
+        self.time_at: Any = header.index(column_name(texts[0].cells[0])) if alone and not texts[0].sent else 0
         self._encoding = spec.map.encoding
         self._encoding_name = _encoding_name(spec)
-        self.parse_time: ParseTime = time_parser(spec.map.time_format, spec.map.time_zone) if sent is None else lambda cell, unit: sent
+        self.parse_time: Any = time_parser(spec.map.time_format, spec.map.time_zone, fractions=True)
+        if sent is not None:
+            self.parse_time = lambda cell, unit: sent
+        elif not alone:
+            self.time_at, self.parse_time = slice(None), RowTime(spec, header, self.parse_time)
         self._elements = elements
         self.damaged = False
         self.lowest, self.until = -LAST_MICRO, LAST_MICRO
@@ -350,6 +385,8 @@ class _RowReader:
             try:
                 time = self.parse_time(cells[self.time_at], self._unit)
             except ValueError as error:
+                if isinstance(self.time_at, slice):
+                    raise
                 raise ValueError(f"its time, {self._header[self.time_at]}: {error}") from None
             is_wanted = self._elements and self.lowest < time <= self.until
             triples = self.to_triples(cells)[0] if is_wanted else ()
@@ -457,3 +494,43 @@ def quote_state(piece: bytes, state: QuoteState, delimiter: bytes) -> QuoteState
             case _:
                 assert_never(state)
     return state
+
+
+_UNQUOTED: Final = rb'[^"%s\n][^%s\n]*+'
+_QUOTED: Final = rb'"(?:[^"]++|"")*+"'
+
+
+@lru_cache(16)
+def _rows_pattern(delimiter: bytes) -> re.Pattern[bytes]:
+    """Pattern of whole rows without text behind a closing quote, as many as there are."""
+    mark = re.escape(delimiter)
+    cell = rb"(?:%s|%s|)" % (_QUOTED, _UNQUOTED % (mark, mark))
+    return re.compile(rb"(?:(?:%s%s)*+%s\r?\n)*+" % (cell, mark, cell))
+
+
+def whole_rows(data: bytes, spec: ElementMap, limit: int) -> int:
+    r"""Length of the whole rows at the beginning of some bytes, which begin with a row.
+
+    A row whose quote is open is whole at its first line end where it has more bytes than the limit.
+
+    >>> from dotr.model.places import Document
+    >>> rooms = ElementMap("t", Document("map", "[] a {x}"))
+    >>> rows = b'1,"a\nb"\n2,c\n3,"d\n'
+    >>> rows[: whole_rows(rows, rooms, 100)], rows[: whole_rows(rows, rooms, 2)]
+    (b'1,"a\nb"\n2,c\n', b'1,"a\nb"\n2,c\n3,"d\n')
+    """
+    if b'"' not in data:
+        return data.rfind(b"\n") + 1
+    delimiter, at = spec.delimiter.encode(spec.encoding), 0
+    while True:
+        if len(delimiter) == 1 and (found := _rows_pattern(delimiter).match(data, at)) is not None:
+            at = found.end()
+        first = end = data.find(b"\n", at) + 1
+        state = quote_state(data[at:end], QuoteState.START, delimiter)
+        while end and state is QuoteState.INSIDE:
+            begin, end = end, data.find(b"\n", end) + 1
+            state = quote_state(data[begin:end], state, delimiter) if end else state
+        if not first or (not end and len(data) - at <= limit):
+            return at
+        # Behind a closing quote with text the first line alone is a row, as in `_RowReader`; so it is with an open quote.
+        at = end if end and state is not QuoteState.ODD else first

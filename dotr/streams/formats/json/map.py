@@ -38,6 +38,7 @@ from dotr.model.terms import RDF_FIRST, XSD, Term, Triple, literal
 from dotr.streams.formats.json.paths import JsonPath, Step, parse_path
 from dotr.streams.formats.map_terms import JsonNumber, MapTerms, cell_term, columns_of, columns_of_slot, string_term
 from dotr.streams.formats.maps import cell_problem, is_origin, origin_value, parsed_map
+from dotr.streams.formats.typed_cells import NO_TEXT, PLAIN, CellSettings, typed_cells, typed_code, typed_variable
 from dotr.streams.records import InputFile, Message
 from dotr.syntax.turtle.graphs import number_blanks
 
@@ -116,9 +117,24 @@ def items_of(value: object) -> Sequence[Any]:
     raise ValueError(f"{'an object' if isinstance(value, dict) else 'a value'} is found where the map needs a list")
 
 
+def typed_text(value: object) -> str | None:
+    """The text of a value of a typed cell; None for null, and for an object or a list a text of no
+    type.
+
+    >>> typed_text("7,5"), typed_text(JsonNumber("1.50")), typed_text(True), typed_text(None), typed_text([])
+    ('7,5', '1.50', 'true', None, '\\x00list')
+    """
+    if value is None or isinstance(value, str):
+        return value
+    return value_text(value) if isinstance(value, bool) else f"{NO_TEXT}{'object' if isinstance(value, dict) else 'list'}"
+
+
 @lru_cache(256)
-def compile_json_map(document: Document, parsed: ParsedMap, columns: frozenset[str] = frozenset()) -> MakeObject:
+def compile_json_map(
+    document: Document, parsed: ParsedMap, settings: CellSettings = PLAIN, columns: frozenset[str] = frozenset()
+) -> MakeObject:
     """Compile the map of a document; raises `Refused` with the errors of its paths (T107, T108).
+    `settings`: those of the input by which typed cells are read.
 
     A cell that is one of `columns` is the member of that name. Blank nodes are `_:0`, `_:1`, … in
     order of appearance.
@@ -159,7 +175,7 @@ def compile_json_map(document: Document, parsed: ParsedMap, columns: frozenset[s
     if problems:
         raise Refused(problems)
     try:
-        return _MapCompiler(parsed.template, frozenset(parsed.bracketed), paths).compiled()
+        return _MapCompiler(parsed.template, frozenset(parsed.bracketed), paths, settings).compiled()
     except UnusableMap as error:
         hint = "Write each list in brackets of its own, or only paths that go through the same list."
         raise Refused([cell_problem(document, error.column, "T108", str(error), hint)]) from None
@@ -171,7 +187,8 @@ def compile_map_of(file: InputFile, columns: frozenset[str] = frozenset()) -> Ma
     `columns` are those of a table whose rows are the objects.
     """
     assert file.map is not None
-    return compile_json_map(file.map.template, parsed_map(file), columns)
+    parsed = parsed_map(file)
+    return compile_json_map(file.map.template, parsed, CellSettings.of(file, parsed.template), columns)
 
 
 _Prefix: TypeAlias = tuple[Step, ...]
@@ -184,6 +201,7 @@ class _MapCompiler:
     template: Template
     bracketed: frozenset[Blank]
     paths: dict[str, JsonPath]
+    settings: CellSettings
     _numbers: Any = field(default_factory=count)
 
     def compiled(self) -> MakeObject:
@@ -201,7 +219,9 @@ class _MapCompiler:
         self._terms = MapTerms(
             lambda column: self._variables[column], "{} is not None".format, lambda blank: self._blank_codes[blank], value_term, value_text
         )
+        self._terms.typed = lambda cell: typed_variable(self._variables[cell.column], cell)
         names: dict[str, object] = {"items_of": items_of, "origin_value": origin_value, "numbered": number_blanks, "count": count}
+        self._terms.names["typed_text"] = typed_text
         if not any(path.lists for path in self.paths.values()):
             body = [*self._fetches(self.template.triples), *return_triples(self._codes(triples), "numbered({})" if self._blanks else "{}")]
         else:
@@ -350,6 +370,18 @@ class _MapCompiler:
                         continue
                     bound = path.lists[-1] if path.lists else ()
                     block += self._access(name, bound, path.steps[len(bound) :], from_message=path.from_message)
+                block += self._typed_terms(slot)
+        return block
+
+    def _typed_terms(self, slot: TemplateSlot) -> list[CodeNode]:
+        """Assignments of the terms of typed cells, each once where its value is known."""
+        block: list[CodeNode] = []
+        for cell in typed_cells(slot):
+            variable = self._variables[cell.column]
+            known = f"{cell.column}:{typed_variable('', cell)}"
+            if known not in self._variables:  # as the value itself, for this part of the template and those inside of it
+                self._variables[known] = typed_variable(variable, cell)
+                block += typed_code(cell, variable, self.settings, self._terms.names, "typed_text({})")
         return block
 
     def _access(self, name: str, bound: _Prefix, steps: Sequence[Step], *, from_message: bool = False) -> list[CodeNode]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing
 from functools import lru_cache, partial
 from typing import Any, BinaryIO, Final
@@ -19,16 +19,28 @@ from typing import Any, BinaryIO, Final
 from dotr.errors.diagnostics import Diagnostic, Refused
 from dotr.model.places import Span
 from dotr.model.stream import Element, Reason
-from dotr.model.time import Micros
+from dotr.model.time import LAST_MICRO, Micros
 from dotr.streams.formats.json.cuts import JsonCut, document_cuts, has_object_per_line, line_cuts
 from dotr.streams.formats.json.map import compile_map_of, items_of
 from dotr.streams.formats.json.paths import JsonPath, parse_path
 from dotr.streams.formats.lines import DAMAGED, STANDARD_INPUT, damage, damaged, open_lines
 from dotr.streams.formats.map_terms import JsonNumber
-from dotr.streams.formats.maps import ITEM, RecordNumbers, origin_cells, origin_of
+from dotr.streams.formats.maps import (
+    ITEM,
+    RecordNumbers,
+    TimeCells,
+    cells_of_time,
+    is_origin,
+    no_time,
+    origin_cells,
+    origin_of,
+    origin_value,
+    time_cells,
+)
 from dotr.streams.lateness import EVERY_TIME, TimeFilter
 from dotr.streams.records import START, InputFile, Message, Position, Record, beginning, limit_reason
-from dotr.streams.times import ParseTime, parse_number, time_parser
+from dotr.streams.time_formats import local_zone, note_repeated_hour, time_parser
+from dotr.streams.times import ParseTime, parse_number
 from dotr.syntax.turtle.jsonld import refuse_constant
 from dotr.syntax.turtle.nesting import OPENING, TextLimitExceeded, check_json_nesting
 
@@ -43,7 +55,7 @@ def check_paths(file: InputFile, place: Span | None = None) -> None:
     """Check the map and the paths of an input; raises `Refused` with all problems."""
     assert file.map is not None
     problems: list[Diagnostic] = []
-    for key, text in (("time", "" if file.map.sent_time else file.map.time), ("each", file.map.each)):
+    for key, text in (*(("time", cell) for cell in cells_of_time(file)), ("each", file.map.each)):
         try:
             if text:
                 _path_of(key, text)
@@ -61,7 +73,7 @@ def check_paths(file: InputFile, place: Span | None = None) -> None:
 def _path_of(key: str, text: str) -> JsonPath:
     """The path of the key `time` or `each`; raises ValueError where the key cannot have it."""
     path = parse_path(text)
-    if path.sent:
+    if path.sent and key != "time":
         raise ValueError(f"{text} is no path in the message")
     lists = path.lists
     if key == "time" and lists:
@@ -69,6 +81,22 @@ def _path_of(key: str, text: str) -> JsonPath:
     if key == "each" and (lists != (path.steps,) or path.from_message):
         raise ValueError(f"{text} names no list: a path of `each` ends with [], as in data[]")
     return path
+
+
+def member_paths(spec: InputFile) -> list[str]:
+    """The paths of the members beside the time, in the first object of a file; none with `each`."""
+    assert spec.map is not None
+    steps = _path_of("time", str(spec.map.time)).steps[:-1]
+    with closing(open_lines(spec.path, START)) as lines:
+        first = next(_found(lines, spec, START, False, EVERY_TIME, None), None)
+    try:
+        value: Any = None if first is None or spec.map.each else DECODER.decode(first.raw.decode().removeprefix(_BOM))
+    except ValueError:
+        return []
+    for step in steps:
+        value = _at(value, step)
+    before = str(spec.map.time).rpartition(".")[0]
+    return [f"{before}.{name}" if before else name for name in value if name.isidentifier()] if isinstance(value, dict) else []
 
 
 def records(lines: BinaryIO, spec: InputFile, position: Position, elements: bool, time_filter: TimeFilter = EVERY_TIME) -> Iterator[Record]:
@@ -154,19 +182,26 @@ class ObjectReader:
         assert spec.map is not None
         self._numbers = numbers
         cells = origin_cells(spec)
-        self._origin = origin_of(spec) if cells else None
+        self._origin = origin_of(spec) if cells or any(map(is_origin, cells_of_time(spec))) else None
         self._numbers_items = ITEM in cells
         self.greatest, self._lowest, self._until = time_filter.greatest, time_filter.lowest(spec), time_filter.until
+        if time_filter is EVERY_TIME:
+            self.greatest = -LAST_MICRO  # not that of another file
         self._distance = time_filter.distance(spec)
         self._make = compile_map_of(spec, columns)
         self._clock = spec.map.sent_time
-        time = spec.map.time
-        self._time = JsonPath(()) if self._clock else JsonPath((time,)) if time in columns else _path_of("time", time)
-        self._time_text = spec.map.time
+        self._times = [
+            (each, [JsonPath((cell,)) if cell in columns else _path_of("time", cell) for cell in each.cells])
+            for each in time_cells(spec.map.time)
+        ]
+        is_plain = len(self._times) == 1 and not self._times[0][0].is_template and not any(path.sent for path in self._times[0][1])
+        self._time = self._times[0][1][0] if is_plain and not self._clock else None
+        self._time_text = self._times[0][0].written
         self._each = _path_of("each", spec.map.each) if spec.map.each else None
         self._each_text = spec.map.each
         self._parse: ParseTime = time_parser(spec.map.time_format, spec.map.time_zone)
         self._formatted = spec.map.time_format is not None
+        self._zone, self._input, self._path = local_zone(spec.map.time_format, spec.map.time_zone), spec.input, spec.path
         self._unit = spec.unit
         self._nesting = spec.nesting
         self._limit = spec.record
@@ -200,11 +235,17 @@ class ObjectReader:
                 if not isinstance(item, dict):
                     raise ValueError("it is no JSON object")
                 if time is None:
-                    time = self._micros(message if self._time.from_message else item)
+                    path = self._time
+                    if path is None:
+                        time = self._first_time(item, message, sent)
+                    else:
+                        time = self._micros(message if path.from_message else item, path, self._time_text)
                 is_wanted = elements and self._lowest < time <= self._until
                 if time > self.greatest:
                     self.greatest = time
                     self._lowest = max(self._lowest, time - self._distance)
+                elif self._zone and time < self.greatest:
+                    note_repeated_hour(self._input, self._path, line, time, self._zone, raw.decode(errors="replace"))
                 if b"\\u" in raw and self._each is None:
                     _check_text(item)
                 around = sent or self._origin
@@ -236,15 +277,32 @@ class ObjectReader:
             raise ValueError(f"it has no {self._each_text.removesuffix('[]')}")
         return list(items_of(value))
 
-    def _micros(self, item: Any) -> Micros:
-        """The time of an item in µs since 1970; raises ValueError with the reason."""
+    def _first_time(self, item: Any, message: Any, sent: Message | None) -> Micros:
+        """The time by the first text of which all cells are there; raises ValueError with the
+        reason."""
+        for text, paths in self._times:
+            if text.sent is not None:
+                if sent is not None and (time := sent.at(text.sent)) is not None:
+                    return time
+                continue
+            around = sent or self._origin
+            values = [
+                origin_value(around, path.sent) if path.sent else _value_at(message if path.from_message else item, path) for path in paths
+            ]
+            if None not in values:
+                return self._micros(_joined(text, values), _ITSELF, text.written)
+        raise ValueError(f"it has no time: {no_time([text for text, _ in self._times])}")
+
+    def _micros(self, item: Any, path: JsonPath, written: str) -> Micros:
+        """The time of an item in µs since 1970, by a path that is written so; raises ValueError with
+        the reason."""
         value = item
-        for step in self._time.steps:
+        for step in path.steps:
             value = _at(value, step)
         if value is None:
-            raise ValueError(f"it has no {self._time_text}")
+            raise ValueError(f"it has no {written}")
         if isinstance(value, bool) or not isinstance(value, str):
-            raise ValueError(f"its time, {self._time_text}, is neither text nor a number")
+            raise ValueError(f"its time, {written}, is neither text nor a number")
         if not value.isascii():
             _check_text(value)
         try:
@@ -252,7 +310,28 @@ class ObjectReader:
                 return parse_number(value, self._unit)
             return self._parse(str(value), self._unit)
         except ValueError as error:
-            raise ValueError(f"its time, {self._time_text}: {error}") from None
+            raise ValueError(f"its time, {written}: {error}") from None
+
+
+_ITSELF: Final = JsonPath(())
+
+
+def _value_at(value: Any, path: JsonPath) -> Any:
+    """The value of a path in an item; None where it is null or not there."""
+    for step in path.steps:
+        value = _at(value, step)
+    return value
+
+
+def _joined(text: TimeCells, values: Sequence[Any]) -> Any:
+    """The value of a text of cells: that of its one cell, or the text with all of them.
+
+    Where one of them is no text and no number, the result is that one, which is no time.
+    """
+    if not text.is_template:
+        return values[0]
+    wrong = next((value for value in values if isinstance(value, bool) or not isinstance(value, str)), None)
+    return text.pattern % tuple(values) if wrong is None else wrong
 
 
 def _check_text(message: Any) -> None:
