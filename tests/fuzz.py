@@ -274,8 +274,8 @@ def _kafka_messages(data: bytes) -> None:
     spec, kind, message = _message(data)
     named = ("content-type", kind.encode("utf-8", "surrogateescape"))
     record: Any = _KafkaMessage(message._replace(headers=(*message.headers, named) if kind else message.headers))
-    read = record_decoder(spec)(record, True)
-    _alike(read, record_decoder(spec)(record, False))
+    read = list(record_decoder(spec)(record, True))
+    _alike(read, list(record_decoder(spec)(record, False)))
     time_decoder(spec)(record, False)
 
 

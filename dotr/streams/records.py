@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
@@ -118,8 +119,8 @@ class ElementMap:
     - `time_format`: the format of times, as in `datetime.strptime`, or `unix`, `unix_ms`, …; None:
       ISO 8601, or integers.
     - `time_zone`: the name of the zone that applies to date-times without one; None: UTC.
-    - `each`: the path of a list in a JSON message, each item of which is an element; empty: the
-      message is one element.
+    - `each`: the path of a list in a JSON message, each item of which is an element, or the paths of
+      lists side by side with a comma between them; empty: the message is one element.
     - `lines`: True if each line is a JSON message; otherwise the first line decides.
     - `columns`: the columns of CSV data without a header; empty: the first line is the header.
     - `folder`: the folder (an absolute path) that the names of files in the graph are relative to.
@@ -147,7 +148,8 @@ class ElementMap:
     @property
     def is_dated(self) -> bool:
         """True if times are date-times in a form of their own, or put together of several cells."""
-        return self.time_format is not None or any("{" in each for each in ([self.time] if isinstance(self.time, str) else self.time))
+        times = [self.time] if isinstance(self.time, str) else self.time
+        return self.time_format is not None or any("{" in each and not _ONE_CELL.fullmatch(each) for each in times)
 
     def to_list(self) -> list[Any]:
         """The map as a list for JSON, without `parsed`. Settings at their defaults are omitted, as
@@ -211,6 +213,9 @@ class GraphSettings:
 def _sent_time(time: str | tuple[str, ...]) -> SentTime | None:
     return SENT_TIMES.get(time) if isinstance(time, str) else None
 
+
+_ONE_CELL: Final = re.compile(r'\{[^{}]*\}|"(?:[^"\\]|\\.)*"')
+"""A time of one cell: `{Date}`, or a name in quotes."""
 
 _NO_FURTHER: Final[list[Any]] = [None, None, ".", "utf-8", "", False]
 
@@ -364,8 +369,8 @@ class Record(NamedTuple):
     - `element`: None in an unreadable record, in a scan, and outside of a filter of times.
     - `raw`: the bytes; only the beginning where they exceed the limit.
     - `why`: the error of an unreadable record, and `stamp` its time, if that is readable.
-    - `reason`: the kind of that error: UNREADABLE, LIMIT, EMPTY, LOST,
-      AHEAD or CHANGED.
+    - `reason`: the kind of that error: UNREADABLE, LIMIT, EMPTY, LOST, AHEAD or CHANGED.
+    - `item`: the number of an item of `each` in its message, such as `2`, or `1.2` in nested lists.
     """
 
     offset: int
@@ -377,6 +382,7 @@ class Record(NamedTuple):
     why: str = ""
     stamp: Micros | None = None
     reason: Reason = Reason.UNREADABLE
+    item: str = ""
 
     @property
     def judged_time(self) -> Micros | None:
@@ -401,6 +407,8 @@ class Record(NamedTuple):
     def dead_letter(self, file: InputFile, reason: Reason | None = None, why: str = "") -> DeadLetter:
         """Dead letter of the record; `reason` and `why` default to its own."""
         time = self.stamp if self.time is None else self.time
+        if why and self.item:
+            why = f"{self.item_name(file)}: {why}"
         why = why or self.why
         if len(why) > _LONGEST_WHY:  # a parser's message may contain a long term
             why = f"{why[:_LONGEST_WHY]}…"
@@ -413,6 +421,15 @@ class Record(NamedTuple):
         if reason is Reason.LATE and time is not None and zoneless(text, time):
             why += "; its date-time has no zone, and was read as UTC"
         return DeadLetter(reason or self.reason, file.input, file.path, self.line, time, text, why, encoding)
+
+    def item_name(self, file: InputFile) -> str:
+        """The name of the item of `each` in dead letters.
+
+        >>> file = InputFile("in", "", Format.JSON, map=ElementMap("t", Document("map", ""), each="entry[]"))
+        >>> Record(0, 1, 1, None, None, b"", item="2").item_name(file)
+        'item 2 of entry[]'
+        """
+        return f"item {self.item} of {(file.map and file.map.each) or '[]'}"
 
     def _is_text(self, encoding: str) -> bool:
         try:

@@ -64,6 +64,26 @@ def test_a_run_that_reads_nothing_new_has_not_failed(project: Project) -> None:
     assert not totals.all_rejected
 
 
+@pytest.mark.parametrize("change", [os.remove, lambda path: Path(path).write_text("")])
+def test_a_file_that_is_gone_does_not_end_a_run(project: Project, change: object) -> None:
+    """The elements of an instant over a limit are read a second time, for their texts."""
+    project.write("a.ndjson", element(1) + "".join(element(at).replace(":a a :A", ":a a :A . :b a :A") for at in (2, 3)))
+    project.change("c.yaml", "rules:", "limits: { rows: 1 }\nrules:")
+    pipeline = build(read_config("c.yaml"), fresh=True, on_spark=False)
+    assert callable(change)
+    seen: list[Totals] = []
+
+    def first(totals: Totals) -> None:
+        if not seen:
+            change("a.ndjson")
+        seen.append(totals)
+
+    totals = run_local(pipeline, first)
+    assert totals.dead_letters[Reason.LIMIT] == 2
+    found = [json.loads(line) for line in project.read("dead.ndjson").splitlines()]
+    assert [(each["file"], each["time"]) for each in found if each["reason"] == "limit"] == [("", 2), ("", 3)]
+
+
 def test_the_command_tells_in_its_summary(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     def changing(*arguments: object, **named: object) -> Totals:
         project.write("a.ndjson", element(1) + element(2))
@@ -99,6 +119,7 @@ def test_an_empty_file_with_a_header_due_is_a_dead_letter(project: Project, rows
         ("format: turtle", 0),
         ("format: jsonld", 0),
         (f"{ROWS}, columns: [t, x]", 0),
+        (ROWS.replace("csv", "parquet"), 1),
     ],
 )
 def test_an_empty_file_of_any_format_is_no_error_at_a_start(project: Project, entry: str, expected: int) -> None:

@@ -41,7 +41,7 @@ from dotr.runtimes.pipeline.inputs import Inputs, bounded_topics, present_files,
 from dotr.runtimes.pipeline.sections import InputSection
 from dotr.streams.formats.csv.rows import header_of
 from dotr.streams.formats.json.records import member_paths
-from dotr.streams.formats.maps import written_name
+from dotr.streams.formats.maps import cells_of_time, time_cells, written_name
 from dotr.streams.records import InputFile
 from dotr.streams.time_formats import date_form, drain_repeated_hours
 from dotr.streams.times import other_unit
@@ -274,7 +274,7 @@ class _CheckedInput:
             cell = "{column}" if self.section.format == "csv" else "{$value}"
             return self._warning("I108", message, f"Write its cell in the map without quotes, as in {cell}; {cast}", "map")
         if self.section.format in ("json", "parquet"):
-            return self._warning("I108", message, f'Write its cell in the map with a type, as in "{{path}}"^^xsd:decimal; {cast}', "map")
+            return self._warning("I108", message, f"Write its cell in the map with a type, as in {{path:decimal}}; {cast}", "map")
         return self._warning("I108", message, f"Write it without quotes in the data; {cast}")
 
     def line(self) -> str:
@@ -324,11 +324,21 @@ def wrong_lists_of_times(config: Config, number: int, files: Sequence[InputFile]
         message = f"time is the first of a list that is there: {use.written} is there in every record ({use.looked:,}), and {wrong}"
         if not always:
             message = f"time is the first of a list that is there, and {wrong}"
-        template = " ".join(each if "{" in each else f"{{{each}}}" for each in (use.written, following.written))
+        template = " ".join(_template(each) for each in (use.written, following.written))
         hint = f'Date and time of day are one text: time: "{template}".'
         hint += "" if following.clock else f" Else leave {following.written} out."
         yield Diagnostic("I124", message, config.span("input", number, "time"), hint, severity)
         return
+
+
+def _template(time: str) -> str:
+    """A time as part of a template.
+
+    >>> _template("Date"), _template("{Date}"), _template('"a{b}"')
+    ('{Date}', '{Date}', '{"a{b}"}')
+    """
+    (text,) = time_cells(time)
+    return text.pattern % tuple([f"{{{cell}}}" for cell in text.cells])
 
 
 def check_lists_of_times(config: Config) -> list[Diagnostic]:
@@ -362,12 +372,12 @@ def _midnights(config: Config, number: int, files: Sequence[InputFile], sample: 
     days = len(sample.times)
     if not days or sample.count < 2 * days:
         return
-    for use in time_uses(files[:1], [name for name in names if name != section.time], _FIRST):
+    for use in time_uses(files[:1], [name for name in names if name not in cells_of_time(files[0])], _FIRST):
         if use.clock and use.present == use.looked:
             each_day = sample.count // days
             many = f"{each_day:,}" if each_day * days == sample.count else f"{each_day:,} and more"
             message = f"input {section.name}: {many} records of each day share the time 00:00, beside a column {use.written}"
-            hint = f'Write time: "{{{section.time}}} {{{use.written}}}" and time_format: "{form} {clock_format(use.clock)}".'
+            hint = f'Write time: "{_template(section.time)} {{{use.written}}}" and time_format: "{form} {clock_format(use.clock)}".'
             yield Diagnostic("I125", message, config.span("input", number, "time"), hint, Severity.WARNING)
             return
 

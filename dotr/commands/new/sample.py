@@ -13,7 +13,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any, Final, TypeAlias
@@ -38,6 +38,7 @@ _DATA: Final = re.compile(r"-?[0-9]+([.,][0-9]+)*([eE][+-]?[0-9]+)?|.*[0-9][-/.:
 
 _NAME: Final = re.compile(r'(?!["$\s])[^{}"\r\n]+(?<!\s)')
 _TYPED: Final = re.compile(r":[A-Za-z]+\??$")
+_BETWEEN: Final = re.compile(r"[\s,\x1e]*(?=[{\[])")
 _STEP: Final = re.compile(r'[^.\[\]{}"^$\s:][^.\[\]{}":]*')
 
 Cells: TypeAlias = dict[str, list[Any]]
@@ -207,12 +208,11 @@ def _messages(path: str) -> Iterator[dict[str, Any]]:
         cuts = line_cuts if has_object_per_line(lines, 1 << 23) else document_cuts
     with closing(open_lines(path, START)) as lines:
         for cut in cuts(lines, 0, 1, 1 << 23):
-            try:
-                message = DECODER.decode(cut.raw.decode("utf-8-sig"))
-            except (ValueError, RecursionError):
-                continue
-            if isinstance(message, dict):
-                yield message
+            with suppress(ValueError, RecursionError):
+                text, at = cut.raw.decode("utf-8-sig"), 0
+                while blank := _BETWEEN.match(text, at):  # objects may follow each other in a line
+                    message, at = DECODER.raw_decode(text, blank.end())
+                    yield from (each for each in (message if isinstance(message, list) else [message]) if isinstance(each, dict))
 
 
 def _lists(value: dict[str, Any], before: str, most: int) -> Iterator[str]:

@@ -72,9 +72,10 @@ CONFIGURATION: tuple[ErrorCode, ...] = (
     ErrorCode(
         "C204",
         "Keys that do not go together",
-        "`map` belongs to csv and json inputs, `settle` and `idle` to growing inputs, `ahead` to inputs by kafka, mqtt and http; "
-        "`watch` needs a pattern; `tail` is of plain files in a format of a record a line; `one_per_instant` does not go with a lateness. A rule test has either `config`, or `rules`, "
-        "`knowledge` and `time` of its own; `input` of a recording names an input of `config`.",
+        "`map` belongs to csv, json and parquet inputs, `settle` and `idle` to growing inputs, `ahead` to inputs by kafka, mqtt and http; "
+        "`watch` needs a pattern; `tail` is of plain files in a format of a record a line; `one_per_instant` does not go with a lateness. "
+        "A rule test has either `config`, or `rules`, `knowledge` and `time` of its own; `input` of a recording names an input of "
+        "`config`.",
         "Leave one out.",
         _config("name: example\nrules: [rules.dotr]\ninput: [{ name: a, format: ndjson, path: a.ndjson, time: at }]\n" + _OUTPUT),
     ),

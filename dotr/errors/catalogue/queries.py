@@ -203,7 +203,8 @@ TEMPLATES: tuple[ErrorCode, ...] = (
         "T107",
         "A cell of a map cannot be read",
         'A path names members, one after the other (`a.b`; `"a.b"` for a name with a dot), items (`a[0]`) and each item of a list (`a[]`). '
-        "The path of `time` has one value, that of `each` ends with `[]`. Cells that begin with `$` say where a record comes from: "
+        "The path of `time` has one value, that of `each` ends with `[]`; the lists of several paths of `each` are in the same object, "
+        "or in the same items of outer lists. Cells that begin with `$` say where a record comes from: "
         "messages have `$topic`, `$key` and others, files `$file` and `$stem` (docs/inputs.md lists them); a text is `$value`.",
         'Correct the path, or name what the input has. A column or member whose name begins with `$` is written in quotes: `{"$id"}`.',
         ShownMessage(

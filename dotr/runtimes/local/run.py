@@ -24,6 +24,7 @@ from typing import Final
 
 from dotr.engine.driver import Engine, Rejection, close_instant, inconsistency_line
 from dotr.engine.stream_terms import stream_terms
+from dotr.errors.diagnostics import Refused
 from dotr.errors.fallbacks import drain_fallbacks
 from dotr.instant.stage_one import InstantFacts
 from dotr.model.stream import DeadLetter, Element, Firing, Reason
@@ -46,7 +47,7 @@ from dotr.streams.merge.folders import GrowingInput
 from dotr.streams.merge.live import Channel, LiveElements, live_instants
 from dotr.streams.merge.paces import EventClock, NoRateLimit, PacedFeed, RateLimit
 from dotr.streams.merge.tails import NoFileYet, TailedFolder, TailFeed
-from dotr.streams.records import InputFailed, InputFile, ReceivingFailed, SourcedElement
+from dotr.streams.records import Format, InputFailed, InputFile, ReceivingFailed, Record, SourcedElement
 from dotr.streams.sinks.files import WriteFailed
 from dotr.streams.time_formats import drain_repeated_hours
 from dotr.temporal.matching.rule_counts import RuleCounts
@@ -279,7 +280,11 @@ class _LocalRun:
             if self._second_pass is None:
                 self._second_pass = merged(self._pipeline.inputs, lambda letter: None, trace=True)
             self._left_out.update(drain_left_out())
-            elements = next(read_again for time, read_again in self._second_pass if time == now)
+            try:
+                read_again = next((read_again for time, read_again in self._second_pass if time == now), [])
+            except Refused:  # a file was removed
+                read_again = []
+            elements = read_again if len(read_again) == len(elements) else [_without_place(element) for element in elements]
             drain_left_out()  # which the first pass counts
         return [element for element in elements if isinstance(element, SourcedElement)]
 
@@ -471,6 +476,13 @@ class _LocalRun:
             end = time.monotonic()
             self._rules_due = end + 100 * (end - start)
         return self._rules
+
+
+def _without_place(element: Element) -> SourcedElement:
+    """An element whose file is not there any more, or is not what it was."""
+    sourced = SourcedElement(*element)
+    sourced.file, sourced.record = InputFile("", "", Format.NDJSON), Record(0, 0, 0, element.time, element, b"")
+    return sourced
 
 
 # Channels of a pipeline: its inputs as they are read in process, existing files and growing inputs.

@@ -83,7 +83,7 @@ def element_map(config: Config, section: InputSection, number: int) -> ElementMa
         section.time_zone,
         section.decimal,
         section.encoding,
-        section.each or "",
+        section.each if isinstance(section.each, str) else ", ".join(section.each or ()),
         lines=section.path == STANDARD_INPUT,
         columns=tuple(section.columns or ()),
         folder=os.path.abspath(config.files.folder) if "$file" in f"{section.map} {section.time}" else "",

@@ -238,8 +238,10 @@ class InputSection(Section):
         description="turtle, ntriples, jsonld, trig, nquads: the time of an element that has several; one: such an element is unreadable",
     )
     map: str | None = Field(default=None, description="csv, json, text, parquet: the template that makes the graph of a record, required")
-    each: str | None = Field(
-        default=None, min_length=1, description="json: the path of a list, each item of which is an element; the object if none"
+    each: str | list[str] | None = Field(
+        default=None,
+        min_length=1,
+        description="json: the path of a list, each item of which is an element, or the paths of lists side by side; the object if none",
     )
     time_format: str | None = Field(
         default=None,

@@ -14,12 +14,13 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from itertools import islice
 from typing import Final
 
 from dotr.model.time import Micros, Unit
-from dotr.streams.formats.messages import message_decoder
+from dotr.streams.formats.messages import item_decoder
 from dotr.streams.merge.feeds import BEGIN, FeedRecords, InputPoint
 from dotr.streams.records import Inbox, InputFile, Message, Receiver, Record
 
@@ -72,7 +73,8 @@ class MessageQueue:
 
     def __init__(self, like: InputFile, receiver: Receiver | None = None, *, most: int = QUEUED_MESSAGES) -> None:
         self._file = like
-        self._decode = message_decoder(like)
+        self._decode = item_decoder(like)
+        self._rest: Iterator[Record] = iter(())
         self._receiver = receiver
         self._most = most
         self._waiting: deque[tuple[Message, Callable[[], None] | None]] = deque()
@@ -143,8 +145,15 @@ class MessageQueue:
         Raises the error that ended the receiver, once the queue is empty.
         """
         records: list[Record] = []
-        while len(records) < most and (message := self._next()) is not None:
-            records += self._decode(message, True)
+        while len(records) < most:
+            records += islice(self._rest, most - len(records))
+            if len(records) == most or (message := self._next()) is None:
+                break
+            decoded = self._decode(message, True)
+            if isinstance(decoded, list):
+                records += decoded
+            else:  # the items of a long message
+                self._rest = iter(decoded)
         if not records and self._receiver is not None and self._receiver.failure is not None:
             raise self._receiver.failure
         return FeedRecords(0, self._file, records) if records else None
@@ -190,11 +199,11 @@ def has_dates(like: InputFile, message: Message) -> bool | None:
     >>> [has_dates(like, Message(body, 1)) for body in (integer, date, b"{")]
     [False, True, None]
     """
-    fine, coarse = (message_decoder(replace(like, unit=unit, ahead=None))(message, True) for unit in (Unit.MICROSECOND, Unit.DAY))
+    fine, coarse = (item_decoder(replace(like, unit=unit, ahead=None))(message, True) for unit in (Unit.MICROSECOND, Unit.DAY))
     return dates_of(fine, coarse)
 
 
-def dates_of(fine: Sequence[Record], coarse: Sequence[Record]) -> bool | None:
+def dates_of(fine: Iterable[Record], coarse: Iterable[Record]) -> bool | None:
     """True for date-times, False for integers, None where no record is readable, from two
     decodings.
 

@@ -16,6 +16,7 @@ from typing import Final, NamedTuple, TypeAlias
 from dotr.errors.diagnostics import Diagnostic, Refused
 from dotr.model.algebra import Const
 from dotr.model.places import Document, Span
+from dotr.model.stream import Reason
 from dotr.model.templates import Blank, Cell, CellIri, CellLiteral, GraphShape, ParsedMap, ShapedTriple, Template
 from dotr.model.time import LAST_MICRO
 from dotr.streams.formats.map_terms import JsonNumber, columns_of
@@ -375,7 +376,7 @@ class RecordNumbers:
         with closing(scan(Position(offset, 1))) as records:
             for record in numbers.counted(records):
                 if record.offset >= position.offset:
-                    numbers.last -= 1
+                    numbers.last -= record.reason is not Reason.EMPTY
                     break
         return numbers
 
@@ -385,7 +386,7 @@ class RecordNumbers:
         for record in records:
             if not self.last % _STRIDE and self.last and (record.offset, self.last) not in known:
                 insort(known, (record.offset, self.last))
-            self.last += 1
+            self.last += record.reason is not Reason.EMPTY  # a message without items has no number
             yield record
 
 

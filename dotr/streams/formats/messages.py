@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from functools import lru_cache
-from typing import Final, TypeAlias, assert_never
+from typing import Final, TypeAlias, assert_never, cast
 
 from dotr.errors.diagnostics import Refused
 from dotr.evaluation.expressions.values.times import iso
@@ -27,11 +27,17 @@ from dotr.streams.formats.rdf.messages import MessageText
 from dotr.streams.lateness import EVERY_TIME, TimeFilter
 from dotr.streams.records import SHOWN, Format, InputFile, Message, Record, beginning, limit_reason
 
-__all__ = ["Message", "MessageDecoder", "message_decoder"]
+__all__ = ["Message", "MessageDecoder", "item_decoder", "message_decoder"]
 
 MessageDecoder: TypeAlias = Callable[[Message, bool], list[Record]]
 """`decode(message, elements)`: the records of a message, with their elements if `elements`. All
 have the place of the message as offset and line."""
+
+ItemDecoder: TypeAlias = Callable[[Message, bool], Iterable[Record]]
+"""A decoder whose records of a long message are made when they are requested."""
+
+_LONG: Final = 1 << 12
+"""Length (bytes) of a message that may have many items."""
 
 _CONTENT_TYPES: Final = {
     Format.NDJSON: ("application/x-ndjson", "application/ndjson", "application/jsonl", "application/x-jsonlines", "application/json"),
@@ -65,20 +71,30 @@ def message_decoder(spec: InputFile, time_filter: TimeFilter = EVERY_TIME) -> Me
     >>> decode(Message(b"{}", 8, headers=(("content-type", b"text/turtle"),)), False)[0].why
     'its content-type, text/turtle, does not fit the format ndjson'
     """
+    return cast(MessageDecoder, _message_decoder(spec, time_filter, list))
+
+
+def item_decoder(spec: InputFile, time_filter: TimeFilter = EVERY_TIME) -> ItemDecoder:
+    """A `message_decoder` whose records of a long JSON message are made one by one, when they are
+    requested, so that other inputs are read in between."""
+    return _message_decoder(spec, time_filter, iter if spec.format is Format.JSON else list)
+
+
+def _message_decoder(spec: InputFile, time_filter: TimeFilter, collect: Callable[[Iterable[Record]], Iterable[Record]]) -> ItemDecoder:
     bound = spec.ahead  # an element that is ahead must not advance the filter's greatest time
     read, limit = _decoder(spec, time_filter if bound is None else EVERY_TIME), spec.record
     clock = spec.graphs.sent_time if spec.map is None else spec.map.sent_time
 
-    def decode_timed(message: Message, elements: bool) -> list[Record]:
+    def decode_timed(message: Message, elements: bool) -> Iterable[Record]:
         """The records, with the transport's time where one cannot be read."""
         records = decode(message, elements)
-        if clock is not None and any(each.judged_time is None for each in records):
+        if clock is not None and (not isinstance(records, list) or any(each.judged_time is None for each in records)):
             with suppress(ValueError):  # the transport has no time either
                 sent = message.time_by(clock)
-                return [each._replace(stamp=sent) if each.judged_time is None else each for each in records]
+                return collect(each._replace(stamp=sent) if each.judged_time is None else each for each in records)
         return records
 
-    def decode(message: Message, elements: bool) -> list[Record]:
+    def decode(message: Message, elements: bool) -> Iterable[Record]:
         body, place = message.body, message.place
         if len(body) > limit:
             return [Record(place, place + 1, place, None, None, beginning(body, limit), limit_reason(limit), reason=Reason.LIMIT)]
@@ -88,9 +104,11 @@ def message_decoder(spec: InputFile, time_filter: TimeFilter = EVERY_TIME) -> Me
             for name, value in message.headers:
                 if name.lower() in _CONTENT_HEADERS:
                     check_content_type(name, value, spec.format)
-            records = list(read(message, elements))
+            if len(body) <= _LONG:
+                return list(read(message, elements))
+            records = collect(read(message, elements))
             if len(body) > SHOWN:
-                return [each if each.time is not None else each._replace(raw=beginning(each.raw, SHOWN)) for each in records]
+                return collect(each if each.time is not None else each._replace(raw=beginning(each.raw, SHOWN)) for each in records)
             return records
         except ValueError as error:
             why = str(error)
@@ -98,12 +116,13 @@ def message_decoder(spec: InputFile, time_filter: TimeFilter = EVERY_TIME) -> Me
             why = refused.diagnostics[0].message
         return [MessageText(place, place + 1, place, body).unreadable(why)]
 
-    def decode_bounded(message: Message, elements: bool) -> list[Record]:
+    def decode_bounded(message: Message, elements: bool) -> Iterable[Record]:
         """The records, without those that are ahead."""
         records, sent = decode_timed(message, elements), message.sent
         if sent is None or bound is None:
             return records
-        return [_ahead(each, sent, bound) if (time := each.judged_time) is not None and time - sent > bound else each for each in records]
+        ahead = sent + bound
+        return collect(_ahead(each, sent, bound) if (time := each.judged_time) is not None and time > ahead else each for each in records)
 
     return decode_timed if bound is None else decode_bounded
 

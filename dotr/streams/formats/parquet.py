@@ -12,7 +12,9 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Callable, Iterator
+import os
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import lru_cache
 from typing import Any, BinaryIO, Final
@@ -22,7 +24,6 @@ from dotr.model.places import Span
 from dotr.model.stream import Reason
 from dotr.model.terms import XSD
 from dotr.streams.formats.csv.map import check_columns
-from dotr.streams.formats.json.cuts import JsonCut
 from dotr.streams.formats.json.map import TypedText
 from dotr.streams.formats.json.paths import parse_path
 from dotr.streams.formats.json.records import ObjectReader
@@ -34,6 +35,9 @@ from dotr.streams.records import START, InputFile, Position, Record, beginning, 
 
 _ROWS: Final = 1_024
 """Rows of a batch."""
+
+OF_COLUMNS: Final = ("$column", "$cell")
+"""The cells of a record of `each: columns`: the name of its column, and what stands there."""
 
 _EPOCH: Final = datetime(1970, 1, 1)
 _UNITS: Final = {"s": (1_000_000, 1), "ms": (1_000, 1), "us": (1, 1), "ns": (1, 1_000)}
@@ -56,17 +60,21 @@ def records(
             (I104), a path is wrong (T107, T108), or pyarrow is not installed (C226).
     """
     assert spec.map is not None
+    if os.path.isfile(spec.path) and not os.path.getsize(spec.path):
+        return iter((Record(0, 0, 1, None, None, b"", f"{spec.path} is empty, and no Parquet file"),))
     opened = _opened(spec.path, place)
     names = opened.schema_arrow.names
     depth = 1 + max(map(_depth, opened.schema_arrow.types), default=0)
     if depth > spec.nesting:
         message = f"cannot read {spec.path}: its columns nest {depth} deep, and limits.nesting is {spec.nesting}"
         raise refuse("I101", message, place, "Raise limits.nesting, or leave these columns out of the file.")
+    further = OF_COLUMNS if spec.map.each else ()
     paths = {cell for cell in (*cells_of_time(spec), *columns_of(parsed_map(spec).template)) if _column(cell, names) not in (cell, "")}
-    check_columns(spec, [*names, *paths], place)
-    numbers = RecordNumbers(position.offset)
-    reader = ObjectReader(spec, time_filter, numbers, frozenset(names))
-    return _records(opened, spec, elements, reader, numbers, time_filter)
+    check_columns(spec, [*names, *paths, *further], place)
+    numbers = RecordNumbers(0)
+    whole = replace(spec, map=replace(spec.map, each=""))
+    reader = ObjectReader(whole, time_filter, numbers, frozenset([*names, *further]))
+    return _records(opened, spec, position.offset, elements, reader, numbers, time_filter)
 
 
 def _opened(path: str, place: Span | None) -> Any:
@@ -104,27 +112,50 @@ def _depth(kind: Any) -> int:
 
 
 def _records(
-    opened: Any, spec: InputFile, elements: bool, reader: ObjectReader, numbers: RecordNumbers, time_filter: TimeFilter
+    opened: Any, spec: InputFile, start: int, elements: bool, reader: ObjectReader, numbers: RecordNumbers, time_filter: TimeFilter
 ) -> Iterator[Record]:
-    """The records of an open file from row `numbers.last` on; the file is closed at their end."""
+    """The records of an open file from the offset `start` on; the file is closed at their end.
+
+    With `each`, item n of row m of a file with c columns has the offset m * c + n.
+    """
     from pyarrow import ArrowException
 
     assert spec.map is not None
-    times = [_column(cell, opened.schema_arrow.names) for cell in cells_of_time(spec) if not is_origin(cell)]
+    names = opened.schema_arrow.names
+    times = {column for cell in cells_of_time(spec) if not is_origin(cell) and (column := _column(cell, names))}
+    named = times | {_column(cell, names) for cell in columns_of(parsed_map(spec).template)}
+    others = [(number, name) for number, name in enumerate(names) if name not in named] if spec.map.each else None
+    width = 1 if others is None else len(names)
+    numbers.last = start // width
     try:
         with opened:
-            for item in _rows(opened, numbers.last, None if elements else list(dict.fromkeys(times))):
-                row = numbers.last
-                raw = _json(item).encode() if elements else b""
-                [record] = reader.records(JsonCut(row, row + 1, row + 1, raw), elements and len(raw) <= spec.record, None, item)
-                if len(raw) > spec.record:
-                    shown, stamp = beginning(raw, spec.record), record.judged_time
-                    record = Record(row, row + 1, row + 1, None, None, shown, limit_reason(spec.record), stamp, Reason.LIMIT)
-                yield record
-                numbers.last = row + 1
+            for row in _rows(opened, numbers.last, list(times) if others is None and not elements else None):
+                for number, shown in _items(row, others):
+                    offset, line = numbers.last * width + number, numbers.last + 1
+                    if offset < start:
+                        continue
+                    raw = _json(shown).encode() if elements else b""
+                    is_wanted = elements and len(raw) <= spec.record
+                    record = reader.record(offset, offset + 1, line, raw, row, (row,), is_wanted, None, b"\\u" in raw)
+                    if len(raw) > spec.record:
+                        text, stamp = beginning(raw, spec.record), record.judged_time
+                        record = Record(offset, offset + 1, line, None, None, text, limit_reason(spec.record), stamp, Reason.LIMIT)
+                    yield record
+                numbers.last += 1
             time_filter.greatest = reader.greatest
     except (ArrowException, OSError) as error:
-        yield damaged(numbers.last, numbers.last + 1, error)
+        yield damaged(max(start, numbers.last * width), numbers.last + 1, error)
+
+
+def _items(row: dict[str, Any], others: Sequence[tuple[int, str]] | None) -> Iterator[tuple[int, dict[str, Any]]]:
+    """The records of a row, each with its number and what is shown of it: the row, or its cells of
+    other columns that are not null, which are added to the row in turn."""
+    if others is None:
+        yield 0, row
+    for number, name in others or ():
+        if (cell := row[name]) is not None:
+            row["$column"], row["$cell"] = name, cell
+            yield number, {name: cell}
 
 
 def _rows(opened: Any, skipped: int, columns: list[str] | None) -> Iterator[dict[str, Any]]:

@@ -19,7 +19,7 @@ import os
 import re
 import struct
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -28,7 +28,7 @@ from urllib.parse import quote
 
 from dotr.errors.diagnostics import Refused, refuse
 from dotr.model.stream import Reason
-from dotr.streams.formats.messages import message_decoder
+from dotr.streams.formats.messages import item_decoder
 from dotr.streams.lateness import EVERY_TIME, TimeFilter
 from dotr.streams.records import Format, InputFile, Message, Position, Record
 
@@ -153,7 +153,7 @@ _SINGLE: Final = (Format.NDJSON, Format.TEXT, Format.TURTLE, Format.NTRIPLES)
 
 def has_several(spec: InputFile) -> bool:
     """True if a message of an input may have several records."""
-    return bool(spec.map.each) if spec.format is Format.JSON and spec.map is not None else spec.format not in _SINGLE
+    return spec.format not in _SINGLE
 
 
 class SegmentReader:
@@ -168,11 +168,13 @@ class SegmentReader:
         self, stream: BinaryIO, spec: InputFile, position: Position, *, elements: bool, time_filter: TimeFilter = EVERY_TIME
     ) -> None:
         self._spec = spec
-        self._decode = message_decoder(spec, time_filter)
+        self._decode = item_decoder(spec, time_filter)
         self._elements = elements
         self._first = position.offset
         self.line = position.line
-        start = len(MAGIC) if position.offset <= len(MAGIC) or has_several(spec) else position.offset
+        start = max(position.offset, len(MAGIC))
+        if start > len(MAGIC) and has_several(spec) and not (spec.format is Format.JSON and _begins_frame(stream, position)):
+            start = len(MAGIC)
         self._frames = FrameReader(stream, start)
 
     @property
@@ -180,7 +182,7 @@ class SegmentReader:
         """The offset of the next frame."""
         return self._frames.offset
 
-    def next(self, bound: int | None = None) -> list[Record] | None:
+    def next(self, bound: int | None = None) -> Iterable[Record] | None:
         """The records of the next message; None at the offset `bound`, or at the end.
 
         Raises Refused (S114) where a frame before the bound is damaged.
@@ -198,7 +200,7 @@ class SegmentReader:
             if end <= first:
                 continue
             records = _placed(self._decode(message, self._elements), start, end)
-            return records if start >= first else [record for record in records if record.offset >= first]
+            return records if start >= first else (record for record in records if record.offset >= first)
         return None
 
 
@@ -210,12 +212,30 @@ def damaged_segment(path: Path | str, offset: int) -> Refused:
     return refuse("S114", f"the checkpoint is damaged: {path} has no whole message at byte {offset}", hint=DAMAGED_HINT)
 
 
-def _placed(records: list[Record], start: int, end: int) -> list[Record]:
+def _begins_frame(stream: BinaryIO, position: Position) -> bool:
+    """True if a frame begins at a position. A place in its text cannot be taken for one: JSON has no
+    zero bytes, and the lengths in a frame have several."""
+    frame = FrameReader(stream, position.offset).next()
+    return frame is not None and frame.message.place == position.line
+
+
+def _placed(records: Iterable[Record], start: int, end: int) -> Iterable[Record]:
     """Records of a message with their offsets in the segment."""
-    if len(records) == 1:
+    if isinstance(records, list) and len(records) == 1:
         return [Record._make((start, end, *records[0][2:]))]
-    last = len(records) - 1
-    return [Record._make((start + number, end if number == last else start + number + 1, *each[2:])) for number, each in enumerate(records)]
+    following = iter(records)
+    held = next(following, None)
+
+    def placed() -> Iterator[Record]:
+        number, last = start, held
+        for record in following:
+            assert last is not None
+            yield Record._make((number, number + 1, *last[2:]))
+            number, last = number + 1, record
+        if last is not None:
+            yield Record._make((number, end, *last[2:]))
+
+    return placed()
 
 
 def segment_records(stream: BinaryIO, spec: InputFile, position: Position, elements: bool) -> Iterator[Record]:

@@ -124,6 +124,7 @@ OBJECTS = [
         id="side by side",
     ),
     pytest.param([[{"s": "1", "at": at} for at in MINUTES], [{"s": "x", "at": MINUTES[0]}]], {"time": "at"}, id="lists in a list"),
+    pytest.param("".join(json.dumps({"at": at, "v": n}) for n, at in enumerate(MINUTES)), {"time": "at"}, id="one after the other"),
     pytest.param([{"n": "a", "t": 1.7148132e9 + n, "v": n} for n in range(5)], {"time": "t", "time_format": "unix"}, id="SenML, resolved"),
     pytest.param(
         [{"n": n, "eventTime": at if n % 2 else None, "seen": None if n % 2 else at} for n, at in enumerate(MINUTES)],

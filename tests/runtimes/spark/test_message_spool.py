@@ -124,7 +124,7 @@ def test_records_are_those_of_a_task(tmp_path: Path) -> None:
     for stop in [record.offset for record in found] + [found[-1].end]:
         segment = open_segment(file, BEGIN, elements=False)
         with segment.stream:
-            task = []
+            task: list[Record] = []
             while (records := segment.reader.next(stop)) is not None:
                 task += records
         assert task == [record for record in found if record.offset < stop]

@@ -82,10 +82,10 @@ def test_watched_folder_continues_after_a_restart(tmp_path: Path, monkeypatch: p
             time.sleep(1)
             put(tmp_path, "b.ndjson", 2, 4)
             until(lambda: [each["time"] for each in read(tmp_path, "out.ndjson")] == [2, 3])
-            put(tmp_path, "bb.ndjson", None, 9, 6)
-            until(lambda: [each["time"] for each in read(tmp_path, "out.ndjson")] == [2, 3, 4, 5])
             with (tmp_path / "d/b.ndjson").open("a") as file:
                 file.write(json.dumps({"time": 9, "graph": "[] :v 1 ."}))
+            put(tmp_path, "bb.ndjson", None, 9, 6)
+            until(lambda: [each["time"] for each in read(tmp_path, "out.ndjson")] == [2, 3, 4, 5])
             until(lambda: "changed" in [each["reason"] for each in read(tmp_path, "dead.ndjson")])
         finally:
             os.kill(os.getpid(), signal.SIGINT)

@@ -83,6 +83,8 @@ def test_broken_line_is_one_unreadable_record(tmp_path: Path) -> None:
         ('{"id": "urn:x:1", "v": {"a": 1}, "at": 1}', "an object is found where the map needs a value"),
         ('{"id": "urn:x:1", "v": [1], "at": 1}', "a list is found where the map needs a value"),
         ('{"id": "urn:x:1", "v": NaN, "at": 1}', "NaN is no JSON"),
+        ('{"id": -Infinity, "v": 1, "at": 1}', "-Infinity is no JSON"),
+        ('{"id": "urn:x:1", "v": 1, "at": NaN}', "its time, at, is neither text nor a number"),
         ('{"id": "urn:x:1", "v": "\\ud800", "at": 1}', "it has half of a surrogate pair, which is no character"),
         ('{"id": "urn:x:1", "v": 1e400, "at": 1e400}', "its time, at: 1e400 is no time: it is out of range; is time.unit right?"),
     ],
@@ -93,6 +95,100 @@ def test_unusable_object_is_unreadable_and_has_its_time_in_a_scan_too(tmp_path: 
     [record] = read(file_of(path))
     assert (record.time, record.why, record.reason) == (None, reason, Reason.UNREADABLE)
     assert_scan_of(read(file_of(path), elements=False), [record])
+
+
+def test_constants_in_members_that_nothing_reads_are_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "a.json"
+    path.write_text('{"id": "urn:x:1", "v": 1, "at": 1, "w": NaN, "x": [Infinity, {"y": -Infinity}]}\n')
+    [record] = read(file_of(path))
+    assert shown(record) == [f'<urn:x:1 :v "1"^^<{XSD}integer']
+    [record] = read(file_of(path, "<{id}> :v {x[]} ."))
+    assert record.why == "Infinity is no JSON"
+
+
+GLUED = [
+    pytest.param('{{"at": 1, "v": "é"}}{{"at": 2, "v": 2}} {{"at": 3, "v": 3}}\n{{"at": 4, "v": 4}}{}', id="some lines have several"),
+    pytest.param('{{"at": 1, "v": "é"}}{{"at": 2, "v": 2}}{{"at": 3, "v": 3}}\t{{"at": 4, "v": 4}}{}', id="one line"),
+    pytest.param('{{"at": 1,\n"v": "é"}}{{"at": 2, "v": 2}} {{"at": 3,\n "v": 3}}{{"at": 4, "v": 4}}{}', id="over lines"),
+    pytest.param(
+        '\x1e{{"at": 1, "v": "é"}}\n\x1e{{"at": 2, "v": 2}}\n\x1e\n\x1e{{"at": 3, "v": 3}}\n\x1e{{"at": 4, "v": 4}}{}', id="separators"
+    ),
+    pytest.param(
+        '\x1e{{\n"at": 1, "v": "é"}}\n\x1e{{"at": 2,\n "v": 2}}\x1e{{"at": 3, "v": 3}}\n\x1e{{"at": 4, "v": 4}}{}',
+        id="separators over lines",
+    ),
+    pytest.param(
+        '\ufeff{{"at": 1, "v": "é"}}{{"at": 2, "v": 2}}\r\n{{"at": 3, "v": 3}}{{"at": 4, "v": 4}}{}', id="a mark of the byte order"
+    ),
+]
+
+
+@pytest.mark.parametrize("text", GLUED)
+@pytest.mark.parametrize("end", ["", "\n", "\r\n\r\n"])
+@pytest.mark.parametrize("limit", [30, 1 << 20])
+@pytest.mark.parametrize("packed", [False, True])
+def test_objects_one_after_the_other_are_elements(tmp_path: Path, text: str, end: str, limit: int, packed: bool) -> None:
+    path = tmp_path / "a.json"
+    raw = text.format(end).encode()
+    path.write_bytes(gzip.compress(raw) if packed else raw)
+    file = file_of(path, ":s :v {v} .", record=limit)
+    records = read(file)
+    assert [record.time for record in records] == [1_000_000, 2_000_000, 3_000_000, 4_000_000], [record.why for record in records]
+    assert_scan_of(read(file, elements=False), records)
+    for number, record in enumerate(records):
+        assert json.loads(record.raw.decode("utf-8-sig").strip("\x1e \r\n")) == json.loads(
+            raw[record.offset : record.end].decode("utf-8-sig").strip("\x1e \r\n")
+        )
+        assert record.line == 1 + raw.count(b"\n", 0, record.offset)
+        assert read(file, Position(record.offset, record.line)) == records[number:]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ('{"at": 1}{"at": 2, "v"}{"at": 3}\n{"at": 4}\n', [(1, '{"at": 1}'), (None, '{"at": 2, "v"}{"at": 3}'), (4, '{"at": 4}')]),
+        ('{"at": 1}{"at": [\n{"at": 4}\n', [(1, '{"at": 1}'), (None, '{"at": [\n{"at": 4}\n')]),  # no line ends in an object
+        ('{"at": 1}\n{"at": 2}{"at": [\n{"at": 4}\n', [(1, '{"at": 1}'), (2, '{"at": 2}'), (None, '{"at": ['), (4, '{"at": 4}')]),
+        ('{"at": 1}\n{"at": 2}{"at": 3} x\n{"at": 4}\n', [(1, '{"at": 1}'), (2, '{"at": 2}'), (None, '{"at": 3} x'), (4, '{"at": 4}')]),
+        ('\x1e{"at": 1}\n\x1e{"at": 2\n\x1e{"at": 4}\n', [(1, '\x1e{"at": 1}'), (None, '\x1e{"at": 2'), (4, '\x1e{"at": 4}')]),
+        ('\x1e{\n"at": 1}\n\x1e{"at": "2\n\x1e{"at": 4}\n', [(1, '{\n"at": 1}'), (None, '{"at": "2\n'), (4, '{"at": 4}')]),
+    ],
+)
+def test_broken_object_costs_the_rest_of_its_line(tmp_path: Path, text: str, expected: list[tuple[int | None, str]]) -> None:
+    path = tmp_path / "a.json"
+    path.write_text(text)
+    records = read(file_of(path, ":s :v {v} ."))
+    for number, record in enumerate(records):
+        assert read(file_of(path, ":s :v {v} ."), Position(record.offset, record.line)) == records[number:]
+    assert [(record.time and record.time // 1_000_000, record.text) for record in records] == [
+        (at, each.removesuffix("\n")) for at, each in expected
+    ]
+
+
+def test_cost_of_objects_in_one_line_is_that_of_their_text(tmp_path: Path) -> None:
+    path = tmp_path / "a.json"
+    path.write_text('{"at": 1, "v": "é"}' * 20_000 + "\n")  # looking at the whole line for each of them would take a minute
+    records = read(file_of(path, ":s :v {v} ."))
+    assert len(records) == 20_000
+    assert records[-1].end == path.stat().st_size
+    assert sum(len(record.raw) for record in records) == path.stat().st_size
+
+
+def test_long_line_of_short_objects_is_cut_into_them(tmp_path: Path) -> None:
+    path = tmp_path / "a.json"
+    long = '{"at": 3, "v": "' + "x" * 300 + '"}'
+    path.write_text('{"at": 1}\n' + '{"at": 2}' * 50 + long + '{"at": 4, "v"\n{"at": 5}\n' + "x" * 300 + '\n{"at": 6}')
+    records = read(file_of(path, ":s :v {v} .", record=100))
+    found = [(record.line, record.time and record.time // 1_000_000, record.reason.value) for record in records]
+    broken = [(2, None, "limit"), (2, None, "unreadable")]
+    assert found == [
+        (1, 1, "unreadable"),
+        *[(2, 2, "unreadable")] * 50,
+        *broken,
+        (3, 5, "unreadable"),
+        (4, None, "limit"),
+        (5, 6, "unreadable"),
+    ]
 
 
 def test_time_of_an_unreadable_object_is_read(tmp_path: Path) -> None:
@@ -183,6 +279,7 @@ def test_items_of_each_are_elements_with_distinct_positions(tmp_path: Path, pack
         (1, 1_000_000, ""),
         (1, None, "item 2 of data[]: 'no IRI' is no absolute IRI"),
         (1, 3_000_000, ""),
+        (2, None, "its list is empty"),
         (3, 4_000_000, ""),
         (4, None, "it has no data"),
     ]

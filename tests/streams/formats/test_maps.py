@@ -245,6 +245,9 @@ def test_items_of_a_list_have_numbers() -> None:
     first, _, last = decoded(Format.JSON, "[] :no {$item} ; :of {$topic} .", MESSAGE._replace(body=body), each="l[]")
     assert [objects(each)["no"][:3] for each in (first, last)] == ['"1"', '"3"']
     assert objects(last)["of"] == '"home/attic/7"'
+    body = b'{"l": [{"m": [{"t": 1}]}, {"m": [{"t": 2}, {"t": 3}]}]}'
+    records = decoded(Format.JSON, "[] :no {$item} .", MESSAGE._replace(body=body), each="l[].m[]")
+    assert [objects(each)["no"] for each in records] == ['"1.1"', '"2.1"', '"2.2"']
 
 
 KAFKA = "kafka: { bootstrap.servers: b, subscribe: a }"

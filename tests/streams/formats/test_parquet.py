@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import date, time
 from decimal import Decimal
 from pathlib import Path
@@ -194,6 +195,28 @@ def test_a_scan_judges_rows_beyond_the_limit_as_a_full_reading_does(tmp_path: Pa
     assert [each.judged_time for each in full] == [each.judged_time for each in scan] == [1_000_000, 2_000_000]
 
 
+def test_a_record_a_column_begins_anywhere(tmp_path: Path) -> None:
+    columns = {"t": pa.array([1, 2, 3]), "of": pa.array(["a", "b", "c"]), "x": pa.array([5, None, 7]), "y": pa.array([0.5, 1.5, None])}
+    file = file_of(write(tmp_path / "a.parquet", columns), "[] :of {of} ; :name '{$column}' ; :v {$cell} ; :row {$number} .")
+    assert file.map is not None
+    file = replace(file, map=replace(file.map, each="columns"))
+    every = read(file)
+    found = [
+        (each.offset, each.line, each.text, [value.partition("^")[0] for _, _, value in each.element.triples])
+        for each in every
+        if each.element
+    ]
+    assert found == [
+        (2, 1, '{"x": 5}', ['"a"', '"x"', '"5"', '"1"']),
+        (3, 1, '{"y": 0.5}', ['"a"', '"y"', '"0.5"', '"1"']),
+        (7, 2, '{"y": 1.5}', ['"b"', '"y"', '"1.5"', '"2"']),
+        (10, 3, '{"x": 7}', ['"c"', '"x"', '"7"', '"3"']),
+    ]
+    for start in range(12):
+        assert read(file, Position(start, 1)) == [each for each in every if each.offset >= start]
+    assert [each.judged_time for each in read(file, elements=False)] == [each.time for each in every]
+
+
 def test_the_form_of_times_is_told_by_the_type(tmp_path: Path) -> None:
     columns = {"t": pa.array([NOON], pa.timestamp("us")), "n": pa.array([5])}
     path = write(tmp_path / "a.parquet", columns)
@@ -227,7 +250,7 @@ def test_two_columns_of_one_name(tmp_path: Path) -> None:
     check_input(file_of(path, "[] :v {t} ."))
 
 
-@pytest.mark.parametrize("content", [b"", b"t,v\n1,2\n", b"PAR1PAR1", b"PAR1" + bytes(range(256)) + b"PAR1"])
+@pytest.mark.parametrize("content", [b"P", b"t,v\n1,2\n", b"PAR1PAR1", b"PAR1" + bytes(range(256)) + b"PAR1"])
 def test_what_is_no_parquet_is_refused(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "a.parquet"
     path.write_bytes(content)

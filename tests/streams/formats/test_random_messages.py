@@ -5,13 +5,17 @@ from __future__ import annotations
 
 import os
 import random
+from dataclasses import replace
+from pathlib import Path
 from typing import Final
 
 import pytest
 
 from dotr.model.places import Document
+from dotr.model.stream import Reason
 from dotr.streams.formats.messages import Message, message_decoder
-from dotr.streams.records import ElementMap, Format, GraphSettings, InputFile
+from dotr.streams.formats.reading import Reader
+from dotr.streams.records import ElementMap, Format, GraphSettings, InputFile, Position
 from tests.support.scans import assert_scan_of
 
 pytestmark = pytest.mark.core
@@ -82,10 +86,75 @@ def specification(form: Format) -> InputFile:
     return InputFile("in", "", form, prefixes=(("", "http://e/"),), map=mapped, nesting=16, record=1000, graphs=graphs)
 
 
+TYPED: Final = {
+    Format.CSV: ElementMap(
+        ("{t}{id}", "x", "t"),
+        Document("map", "[] :p {x:decimal?} ; :q {id:string} ; :r {t:dateTime?} , {t:integer} ."),
+        columns=("t", "id", "x"),
+        time_zone="Europe/Berlin",
+    ),
+    Format.JSON: ElementMap(
+        ("{^.at}.{v}", "$timestamp", "at"),
+        Document("map", "{^.id:iri?} :v {v:double} ; :at {at:date?} , {at:boolean?} ."),
+        each="data[]",
+        time_format="unix",
+    ),
+}
+"""Maps with types, and times of several cells."""
+
+
+@pytest.mark.parametrize("form", list(TYPED))
+def test_scan_and_full_reading_of_typed_cells_agree(form: Format) -> None:
+    agree(form, replace(specification(form), map=TYPED[form]))
+
+
+LISTS: Final = {
+    "": '[{"at": 5, "v": 1}, {"at": 6, "v": [1]}, [7], {"v": "\\u00e9"}]',
+    "data[].list[]": '{"id": "urn:a", "data": [{"n": 1, "list": [{"at": 5, "v": 1}, {"at": 6}]}, {"list": []}, '
+    '{"list": [{"at": 7, "v": "\\u00e9"}]}]}',
+    "data.at[], data.v[]": '{"data": {"at": [5, 6, "1970-01-01T00:00:07Z"], "v": ["a", null, {"x": NaN}]}, "id": "urn:a"}',
+    "[]": '[[5, 1], [6, {"x": 2}], 7, [null]] ',
+}
+
+
+@pytest.mark.parametrize("each", list(LISTS))
+def test_scan_and_full_reading_of_random_lists_agree(tmp_path: Path, each: str) -> None:
+    """Also as a file: with the same records wherever reading begins, and as a segment of a spool."""
+    choose = random.Random(each)
+    time = {"data.at[], data.v[]": "^.data.at[]", "[]": "[0]"}.get(each, "at")
+    template = {"": "[] :v {v} .", "[]": "[] :v {[1].x} .", "data.at[], data.v[]": "[] :v {[1]} ; :of {^.id} ."}.get(
+        each, "[] :v {v} ; :of {^.data[].n} ."
+    )
+    mapped = ElementMap(time, Document("map", template), each=each)
+    spec = InputFile("in", str(tmp_path / "a.json"), Format.JSON, prefixes=(("", "http://e/"),), map=mapped, nesting=16, record=1000)
+    decode = message_decoder(spec)
+    readable = 0
+    for number in range(COUNT // 4):
+        text = mutated(LISTS[each], choose) if number % 4 else LISTS[each].encode()
+        records = decode(Message(text, number), True)
+        assert_scan_of(decode(Message(text, number), False), records)
+        for record in records:
+            letter = record.dead_letter(spec, Reason.LATE, "late")
+            assert letter.why.startswith("item ") == bool(record.item)
+            readable += record.time is not None
+        (tmp_path / "a.json").write_bytes(text + choose.choice((b"", b"\n", b"\x1e")) + mutated(LISTS[each], choose))
+        with Reader(spec) as reader:
+            read = list(reader.records())
+        with Reader(spec, elements=False) as reader:
+            assert_scan_of(list(reader.records()), read)
+        for record in choose.sample(read, min(len(read), 2)):
+            with Reader(spec, Position(record.offset, record.line)) as reader:
+                assert list(reader.records()) == read[read.index(record) :]
+    assert readable > COUNT // 20
+
+
 @pytest.mark.parametrize("form", [each for each in Format if each is not Format.PARQUET])  # Parquet is read from files alone
 def test_scan_and_full_reading_of_random_messages_agree(form: Format) -> None:
+    agree(form, specification(form))
+
+
+def agree(form: Format, spec: InputFile) -> None:
     choose = random.Random(form.value)
-    spec = specification(form)
     decode = message_decoder(spec)
     readable = 0
     for number in range(COUNT):

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import os
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from dotr.model.stream import DeadLetter
 from dotr.streams.lateness import Lateness
@@ -154,3 +157,36 @@ def test_changes_are_numbered_by_the_journal(tmp_path: Path) -> None:
 
 def test_a_file_that_vanishes_is_not_waited_for(tmp_path: Path) -> None:
     stable_files([str(tmp_path / "gone")], 0)
+
+
+STEPS = st.lists(
+    st.tuples(st.sampled_from("ab"), st.sampled_from(["write", "append", "touch", "replace", "remove", "list"]), st.text("12", max_size=3))
+)
+
+
+@given(STEPS)
+@settings(max_examples=60, deadline=None)
+def test_every_change_is_found_once_at_the_next_listing(steps: list[tuple[str, str, str]]) -> None:
+    with tempfile.TemporaryDirectory() as name:
+        path = Path(name)
+        folder = folder_of(path)
+        expected: dict[str, str | None] = {}  # the content as of the first listing; None: the change is told
+        for number, (file, step, text) in enumerate([*steps, ("a", "list", "")], 1):
+            match step:
+                case "write" | "append":
+                    with (path / file).open("w" if step == "write" else "a") as opened:
+                        opened.write(text)
+                case "replace":
+                    (path / ".new").write_text(text)
+                    (path / ".new").replace(path / file)
+                case "remove":
+                    (path / file).unlink(missing_ok=True)
+            if step != "list":
+                if (path / file).exists():
+                    os.utime(path / file, ns=(0, number))
+                continue
+            present = {each: (path / each).read_text() for each in "ab" if (path / each).exists()}
+            changed = [each for each, text in expected.items() if text is not None and present.get(each, text) != text]
+            new = [each for each in present if each not in expected]
+            assert names(folder.new_files()) == [*((each, True) for each in changed), *((each, False) for each in new)]
+            expected |= {each: present[each] for each in new} | dict.fromkeys(changed)

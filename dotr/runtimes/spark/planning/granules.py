@@ -143,7 +143,7 @@ class _Granules:
         any."""
         size, weight, greatest, ties = self._size, self._weight, self._greatest, self._ties
         for record in records:
-            offset, end, line, time, _, _, _, stamp, _ = record
+            offset, end, line, time, _, _, _, stamp, _, _ = record
             if offset >= until:
                 self._weight, self._greatest, self._ties = weight, greatest, ties
                 return record

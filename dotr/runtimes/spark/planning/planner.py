@@ -114,7 +114,7 @@ class ScannedInput:
         verdict, apart, shift, last = lateness.verdict, isinstance(lateness, Apart), 0, -1
         messages = self.partition is not None  # whose offsets count messages, not bytes
         for record in chunk.records:
-            offset, end, line, time, _, raw, _, _, _ = record
+            offset, end, line, time, _, raw, _, _, _, _ = record
             if offset == last:  # the records of a message share its offset, at which reading continues
                 self.divided.add(offset)
             else:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
+from itertools import chain, islice
 from typing import TYPE_CHECKING, Final
 
 from dotr.model.stream import Reason
 from dotr.streams.connectors.kafka.reader import PartitionQueue, TopicReader
 from dotr.streams.connectors.kafka.topics import KafkaInput, LostRange, Partition
-from dotr.streams.formats.messages import Message, message_decoder
+from dotr.streams.formats.messages import Message, item_decoder
 from dotr.streams.lateness import EVERY_TIME, TimeFilter
 from dotr.streams.merge.feeds import FeedRecords, InputPoint
 from dotr.streams.records import SHOWN, InputFile, Record, SentTime, beginning
@@ -17,7 +18,7 @@ from dotr.streams.records import SHOWN, InputFile, Record, SentTime, beginning
 if TYPE_CHECKING:
     from confluent_kafka import Message as KafkaMessage
 
-RecordDecoder = Callable[["KafkaMessage", bool], list[Record]]
+RecordDecoder = Callable[["KafkaMessage", bool], Iterable[Record]]
 
 _NO_TIMESTAMP: Final = 0
 
@@ -35,11 +36,11 @@ def record_decoder(file: InputFile, time_filter: TimeFilter = EVERY_TIME) -> Rec
 
     Where the format allows it, only the graphs of `time_filter` times are parsed.
     """
-    decode_message = message_decoder(file, time_filter)
+    decode_message = item_decoder(file, time_filter)
     clock = file.graphs.sent_time if file.map is None else file.map.sent_time
     plain = file.map is None and clock is None and file.ahead is None  # key, time stamp and topic are not used
 
-    def decode(message: KafkaMessage, elements: bool) -> list[Record]:
+    def decode(message: KafkaMessage, elements: bool) -> Iterable[Record]:
         value, offset = message.value(), message.offset()
         assert isinstance(offset, int)
         if not value or not value[0]:
@@ -93,7 +94,7 @@ def time_decoder(file: InputFile) -> RecordDecoder:
     if clock is not SentTime.TIMESTAMP:
         return decode_record
 
-    def decode(message: KafkaMessage, elements: bool) -> list[Record]:
+    def decode(message: KafkaMessage, elements: bool) -> Iterable[Record]:
         value, offset = message.value(), message.offset()
         kind, milliseconds = message.timestamp()
         if not value or not value[0] or offset is None or kind == _NO_TIMESTAMP:
@@ -136,12 +137,13 @@ class KafkaFeed:
         self._elements = elements
         self._file = partition_file(reader.topics, partition.place)
         self._decode = record_decoder(self._file, TimeFilter()) if elements else time_decoder(self._file)
+        self._rest: Iterator[Record] | None = None
         reader.add(self._queue)
 
     @property
     def ended(self) -> bool:
         """True if the partition is bounded and every message was read."""
-        return self._queue.is_ended
+        return self._queue.is_ended and self._rest is None
 
     @property
     def end(self) -> InputPoint:
@@ -158,19 +160,29 @@ class KafkaFeed:
         return self._reader.events.is_connected and not self._queue.is_at_end
 
     def read(self, most: int) -> FeedRecords | None:
-        """Records of at most `most` messages; None where none has arrived."""
+        """At most `most` records with elements, or the records of as many messages in a scan; None
+        where none has arrived."""
+        if self._rest is not None and (records := self._taken(most)):
+            return FeedRecords(0, self._file, records)
         queue = self._queue
         messages = self._reader.take(queue, most)
-        records: list[Record] = []
         decode, elements = self._decode, self._elements
-        for message in messages:
-            records += decode(message, elements)
+        self._rest = chain.from_iterable([decode(message, elements) for message in messages])
         start = queue.next
         queue.next = (messages[-1].offset() or 0) + 1 if queue.messages else queue.fetched
         if queue.lost and queue.lost[0].first < queue.next:
-            records = list(with_lost(records, start, queue.next, queue.lost))
+            self._rest = with_lost(self._rest, start, queue.next, queue.lost)
             queue.lost = [each for each in queue.lost if each.first >= queue.next]
+        records = self._taken(most)
         return FeedRecords(0, self._file, records) if records else None
+
+    def _taken(self, most: int) -> list[Record]:
+        """The next of the records that are being decoded: a long message has many."""
+        assert self._rest is not None
+        records = list(islice(self._rest, most if self._elements else None))
+        if not self._elements or len(records) < most:
+            self._rest = None
+        return records
 
     def close(self) -> None:
         """Stop reading the partition; the shared client stays open."""

@@ -53,10 +53,10 @@ def check_columns(file: InputFile, header: Sequence[str], place: Span | None = N
     known = [written_name(column) for column in header]
     for use, cell in dict.fromkeys([*timed, *(("map", cell) for cell in columns_of(parsed_map(file).template))]):
         column = cell if cell in header and file.format is Format.PARQUET else column_name(cell)
-        count = 0 if cell.startswith("$") else header.count(column)
+        count = 0 if cell.startswith("$") and file.format is not Format.PARQUET else header.count(column)
         if count == 1 or is_origin(cell):
             continue
-        count = 0 if cell.startswith("$") else header.count(column)
+        count = 0 if cell.startswith("$") and file.format is not Format.PARQUET else header.count(column)
         if count == 1 or is_origin(cell):
             continue
         if count:

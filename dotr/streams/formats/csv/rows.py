@@ -218,7 +218,7 @@ def _rows(
                     rows.lowest = lowest = time - distance
             elif zone and time < greatest:
                 note_repeated_hour(spec.input, spec.path, line, time, zone, text)
-            yield new(Record, (offset, end, line, time, element, raw, "", None, Reason.UNREADABLE))
+            yield new(Record, (offset, end, line, time, element, raw, "", None, Reason.UNREADABLE, ""))
             line += 1
         time_filter.greatest = greatest
         if (broken := damage(lines)) and not rows.damaged:

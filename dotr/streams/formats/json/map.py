@@ -35,19 +35,19 @@ from dotr.model.algebra import Const
 from dotr.model.places import Document
 from dotr.model.templates import Blank, ParsedMap, Template, TemplateSlot, TemplateTerm, TemplateTriple, leaves
 from dotr.model.terms import RDF_FIRST, XSD, Term, Triple, literal
-from dotr.streams.formats.json.paths import JsonPath, Step, parse_path
+from dotr.streams.formats.json.paths import JsonPath, Outer, Step, parse_path
 from dotr.streams.formats.map_terms import JsonNumber, MapTerms, cell_term, columns_of, columns_of_slot, string_term
 from dotr.streams.formats.maps import cell_problem, is_origin, origin_value, parsed_map
 from dotr.streams.formats.typed_cells import NO_TEXT, PLAIN, CellSettings, typed_cells, typed_code, typed_variable
 from dotr.streams.records import InputFile, Message
 from dotr.syntax.turtle.graphs import number_blanks
 
-MakeObject: TypeAlias = Callable[[Any, Any, Message | None], tuple[tuple[Triple, ...], int]]
-"""Function `make(object, message, sent)`: triples of an object, and the number of triples omitted
-for a missing value (0 where a part is repeated).
+MakeObject: TypeAlias = Callable[[Any, Sequence[Any], Message | None], tuple[tuple[Triple, ...], int]]
+"""Function `make(item, outer, sent)`: triples of an object or an item of `each`, and the number of
+triples omitted for a missing value (0 where a part is repeated).
 
-`message` is the JSON message around the object, `sent` the message of the transport, or the origin
-of a record of a file (None: the map has no cell of it).
+`outer` are the JSON message around the item, and the item's own items of outer lists; `sent` is the
+message of the transport, or the origin of a record of a file (None: the map has no cell of it).
 Raises ValueError with the reason where a value cannot be used."""
 
 
@@ -56,6 +56,12 @@ class TypedText(str):
 
     __slots__ = ()
     datatype: ClassVar[str]
+
+
+class JsonConstant(str):
+    """NaN or an infinity, which is an error where it is read."""
+
+    __slots__ = ()
 
 
 class UnusableMap(DotrError):
@@ -92,7 +98,7 @@ def value_text(value: object) -> str:
     >>> value_text("hall"), value_text(JsonNumber("1.50")), value_text(False)
     ('hall', '1.50', 'false')
     """
-    if isinstance(value, str):
+    if isinstance(value, str) and value.__class__ is not JsonConstant:
         return str(value)
     if isinstance(value, bool):
         return "true" if value else "false"
@@ -100,6 +106,8 @@ def value_text(value: object) -> str:
 
 
 def _no_value(value: object) -> str:
+    if isinstance(value, JsonConstant):
+        return f"{value} is no JSON"
     found = "an object" if isinstance(value, dict) else "a list" if isinstance(value, list) else "text that is not UTF-8"
     return f"{found} is found where the map needs a value"
 
@@ -131,25 +139,29 @@ def typed_text(value: object) -> str | None:
 
 @lru_cache(256)
 def compile_json_map(
-    document: Document, parsed: ParsedMap, settings: CellSettings = PLAIN, columns: frozenset[str] = frozenset()
+    document: Document,
+    parsed: ParsedMap,
+    each: tuple[JsonPath, ...] = (),
+    settings: CellSettings = PLAIN,
+    columns: frozenset[str] = frozenset(),
 ) -> MakeObject:
     """Compile the map of a document; raises `Refused` with the errors of its paths (T107, T108).
     `settings`: those of the input by which typed cells are read.
 
-    A cell that is one of `columns` is the member of that name. Blank nodes are `_:0`, `_:1`, … in
-    order of appearance.
+    `each`: the lists whose items are made. A cell that is one of `columns` is the member of that
+    name. Blank nodes are `_:0`, `_:1`, … in order of appearance.
 
     >>> from dotr.model.places import Span
     >>> from dotr.syntax.turtle.parser import parse_map
     >>> document = Document("map", "<x:s> <x:tag> {tags[]} ; <x:v> {v} .")
     >>> make = compile_json_map(document, parse_map(Span(document, 0, len(document.text)), {}))
-    >>> for triple in make({"tags": ["a", "b"], "v": JsonNumber("1")}, {}, None)[0]: print(triple)
+    >>> for triple in make({"tags": ["a", "b"], "v": JsonNumber("1")}, (), None)[0]: print(triple)
     ('<x:s>', '<x:tag>', '"a"')
     ('<x:s>', '<x:tag>', '"b"')
     ('<x:s>', '<x:v>', '"1"^^<http://www.w3.org/2001/XMLSchema#integer>')
     >>> from inspect import getsource
     >>> print(getsource(make))
-    def make(data, message, sent):
+    def make(data, outer, sent):
         fresh = count(0)
         triples = []
         c0 = data.get('v') if data.__class__ is dict else None
@@ -167,7 +179,7 @@ def compile_json_map(
     problems: list[Diagnostic] = []
     for column in columns_of(parsed.template):
         try:
-            paths[column] = JsonPath((column,)) if column in columns and not is_origin(column) else parse_path(column)
+            paths[column] = JsonPath((column,)) if column in columns and not is_origin(column) else parse_path(column).within(each)
         except ValueError as error:
             hint = "A path is written a.b, a[0] or a[]: docs/inputs.md."
             hint = f'A member of that name is written {{"{column}"}}.' if column.startswith("$") else hint
@@ -181,14 +193,15 @@ def compile_json_map(
         raise Refused([cell_problem(document, error.column, "T108", str(error), hint)]) from None
 
 
-def compile_map_of(file: InputFile, columns: frozenset[str] = frozenset()) -> MakeObject:
+def compile_map_of(file: InputFile, each: tuple[JsonPath, ...] = (), columns: frozenset[str] = frozenset()) -> MakeObject:
     """The compiled map of an input; raises `Refused` with all its errors (T101 to T108).
 
-    `columns` are those of a table whose rows are the objects.
+    `each`: the lists whose items are made; `columns` are those of a table whose rows are the
+    objects.
     """
     assert file.map is not None
     parsed = parsed_map(file)
-    return compile_json_map(file.map.template, parsed, CellSettings.of(file, parsed.template), columns)
+    return compile_json_map(file.map.template, parsed, each, CellSettings.of(file, parsed.template), columns)
 
 
 _Prefix: TypeAlias = tuple[Step, ...]
@@ -228,15 +241,12 @@ class _MapCompiler:
             block = self._block(triples, (), frozenset())
             end = Return("numbered(dict.fromkeys(triples)), 0" if self._blanks else "tuple(dict.fromkeys(triples)), 0")
             body = [Assign("fresh", f"count({len(self._blanks)})"), Assign("triples", "[]"), *block, end]
-        return compile_triples("map", "data, message, sent", body, {**names, **self._terms.names})
+        return compile_triples("map", "data, outer, sent", body, {**names, **self._terms.names})
 
     # --- repetition ---
 
     def _check_repetition(self, list_nodes: Collection[TemplateSlot]) -> None:
-        """Raise `UnusableMap` for `[]` in a path from the message, a list or a quoted triple."""
-        for column, path in self.paths.items():
-            if path.from_message and path.lists:
-                raise UnusableMap(column, f"{{{column}}} goes through a list of the message, which an item of `each` cannot repeat")
+        """Raise `UnusableMap` for `[]` in a list or a quoted triple."""
         for triple in self.template.triples:
             for slot in triple:
                 for column in columns_of_slot(slot):
@@ -369,7 +379,7 @@ class _MapCompiler:
                         block.append(Assign(name, f"origin_value(sent, {path.sent!r})"))
                         continue
                     bound = path.lists[-1] if path.lists else ()
-                    block += self._access(name, bound, path.steps[len(bound) :], from_message=path.from_message)
+                    block += self._access(name, bound, path.steps[len(bound) :])
                 block += self._typed_terms(slot)
         return block
 
@@ -384,13 +394,16 @@ class _MapCompiler:
                 block += typed_code(cell, variable, self.settings, self._terms.names, "typed_text({})")
         return block
 
-    def _access(self, name: str, bound: _Prefix, steps: Sequence[Step], *, from_message: bool = False) -> list[CodeNode]:
+    def _access(self, name: str, bound: _Prefix, steps: Sequence[Step]) -> list[CodeNode]:
         """Assignments of the value at the end of some steps, or None, to a variable.
 
         Of the steps `a`, 2: `c0 = data.get('a') if data.__class__ is dict else None`, then
-        `c0 = c0[2] if c0.__class__ is list and len(c0) > 2 else None`.
+        `c0 = c0[2] if c0.__class__ is list and len(c0) > 2 else None`. Of `Outer(1)`, `a`:
+        `c0 = outer[1].get('a') if outer[1].__class__ is dict else None`.
         """
-        base = self._loop_variables[bound] if bound else "message" if from_message else "data"
+        base = self._loop_variables[bound] if bound else "data"
+        if steps and isinstance(steps[0], Outer):
+            base, steps = f"outer[{steps[0].level}]", steps[1:]
         if not steps:
             return [Assign(name, base)]
         block: list[CodeNode] = []

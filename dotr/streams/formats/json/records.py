@@ -1,19 +1,22 @@
 """JSON reader: an object is an element, or with `each` every item of one of its lists. A path gives
 the time, and a map makes the graph (docs/inputs.md).
 
-Invariant: a scan gives the same records with the same `judged_time`, without triples. With `each`,
-item n of the object at offset m has the offset m + n, which is inside the object, since an item has
-at least two bytes.
-Cost: less than twice that of `json.loads`.
+Idea: an item of `each` is a record with its own text. The places of a message's items are found
+first, and an item is decoded when its record is requested.
+Invariant: a scan gives the same records with the same `judged_time`, without triples. Item n of the
+message at offset m has the offset m + n, which is inside the message, since an item has at least
+two bytes.
+Cost: less than twice that of `json.loads`, for an item as for an object on a line of its own.
 """
 
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing
-from functools import lru_cache, partial
+from functools import partial
 from typing import Any, BinaryIO, Final
 
 from dotr.errors.diagnostics import Diagnostic, Refused
@@ -21,10 +24,10 @@ from dotr.model.places import Span
 from dotr.model.stream import Element, Reason
 from dotr.model.time import LAST_MICRO, Micros
 from dotr.streams.formats.json.cuts import JsonCut, document_cuts, has_object_per_line, line_cuts
-from dotr.streams.formats.json.map import compile_map_of, items_of
-from dotr.streams.formats.json.paths import JsonPath, parse_path
-from dotr.streams.formats.lines import DAMAGED, STANDARD_INPUT, damage, damaged, open_lines
-from dotr.streams.formats.map_terms import JsonNumber
+from dotr.streams.formats.json.map import JsonConstant, compile_map_of
+from dotr.streams.formats.json.paths import ItemFinder, ItemGroup, JsonPath, Outer, parse_lists, parse_path
+from dotr.streams.formats.lines import DAMAGED, STANDARD_INPUT, damage, damaged, line_start, open_lines
+from dotr.streams.formats.map_terms import JsonNumber, columns_of
 from dotr.streams.formats.maps import (
     ITEM,
     RecordNumbers,
@@ -35,65 +38,71 @@ from dotr.streams.formats.maps import (
     origin_cells,
     origin_of,
     origin_value,
+    parsed_map,
     time_cells,
 )
 from dotr.streams.lateness import EVERY_TIME, TimeFilter
-from dotr.streams.records import START, InputFile, Message, Position, Record, beginning, limit_reason
+from dotr.streams.records import SHOWN, START, InputFile, Message, Position, Record, beginning, limit_reason
 from dotr.streams.time_formats import local_zone, note_repeated_hour, time_parser
 from dotr.streams.times import ParseTime, parse_number
-from dotr.syntax.turtle.jsonld import refuse_constant
-from dotr.syntax.turtle.nesting import OPENING, TextLimitExceeded, check_json_nesting
+from dotr.syntax.turtle.nesting import TextLimitExceeded, check_json_nesting
 
 _BOM: Final = "\ufeff"
+_BLANK: Final = re.compile(r"[ \t\n\r\x1e]*")
+"""What may be around an object: also the record separator of RFC 7464."""
 
 
-DECODER: Final = json.JSONDecoder(parse_int=JsonNumber, parse_float=JsonNumber, parse_constant=refuse_constant)
+DECODER: Final = json.JSONDecoder(parse_int=JsonNumber, parse_float=JsonNumber, parse_constant=JsonConstant)
 """A decoder that keeps the lexical form of numbers."""
+
+_scan: Final = DECODER.scan_once  # type: ignore[attr-defined]
 
 
 def check_paths(file: InputFile, place: Span | None = None) -> None:
     """Check the map and the paths of an input; raises `Refused` with all problems."""
     assert file.map is not None
     problems: list[Diagnostic] = []
-    for key, text in (*(("time", cell) for cell in cells_of_time(file)), ("each", file.map.each)):
-        try:
-            if text:
-                _path_of(key, text)
-        except ValueError as error:
-            problems.append(Diagnostic("T107", f"{key}: {error}", place, "A path is written a.b, a[0] or, for `each`, a[]."))
+    each: tuple[JsonPath, ...] = ()
+    key = "each"
     try:
-        compile_map_of(file)
+        each = parse_lists(file.map.each) if file.map.each else ()
+        key = "time"
+        for cell in cells_of_time(file):
+            _time_path(cell, each)
+    except ValueError as error:
+        problems.append(Diagnostic("T107", f"{key}: {error}", place, "A path is written a.b, a[0] or, for `each`, a[]."))
+    try:
+        compile_map_of(file, each)
     except Refused as refused:
         problems += refused.diagnostics
     if problems:
         raise Refused(problems)
 
 
-@lru_cache(64)
-def _path_of(key: str, text: str) -> JsonPath:
-    """The path of the key `time` or `each`; raises ValueError where the key cannot have it."""
-    path = parse_path(text)
-    if path.sent and key != "time":
-        raise ValueError(f"{text} is no path in the message")
-    lists = path.lists
-    if key == "time" and lists:
-        raise ValueError(f"{text} goes through a list, and an element has one time")
-    if key == "each" and (lists != (path.steps,) or path.from_message):
-        raise ValueError(f"{text} names no list: a path of `each` ends with [], as in data[]")
-    return path
+def _time_path(cell: str, each: Sequence[JsonPath] = ()) -> JsonPath:
+    """The path of a cell of the time, as seen from an item; raises ValueError where it cannot be
+    that."""
+    path = parse_path(cell)
+    if path.sent:
+        return path
+    seen = path.within(each)
+    if seen.lists:
+        raise ValueError(f"{path.text} goes through a list, and an element has one time")
+    return seen
 
 
 def member_paths(spec: InputFile) -> list[str]:
     """The paths of the members beside the time, in the first object of a file; none with `each`."""
     assert spec.map is not None
-    steps = _path_of("time", str(spec.map.time)).steps[:-1]
+    if spec.map.each:
+        return []
     with closing(open_lines(spec.path, START)) as lines:
         first = next(_found(lines, spec, START, False, EVERY_TIME, None), None)
     try:
-        value: Any = None if first is None or spec.map.each else DECODER.decode(first.raw.decode().removeprefix(_BOM))
+        value: Any = None if first is None else DECODER.decode(first.raw.decode().removeprefix(_BOM))
     except ValueError:
         return []
-    for step in steps:
+    for step in _time_path(str(spec.map.time)).steps[:-1]:
         value = _at(value, step)
     before = str(spec.map.time).rpartition(".")[0]
     return [f"{before}.{name}" if before else name for name in value if name.isidentifier()] if isinstance(value, dict) else []
@@ -117,15 +126,18 @@ def _found(
     lines: BinaryIO, spec: InputFile, position: Position, elements: bool, time_filter: TimeFilter, numbers: RecordNumbers | None
 ) -> Iterator[Record]:
     assert spec.map is not None
-    cuts = line_cuts
+    is_rooted = bool(spec.map.each) and not isinstance(parse_lists(spec.map.each)[0].steps[0], str)
+    opening = b"[" if is_rooted else b"{"  # an outermost list is a message where `each` begins with []
+    is_document = False
     if not spec.map.lines and spec.path != STANDARD_INPUT:
         with closing(open_lines(spec.path, START)) as start:
-            cuts = line_cuts if has_object_per_line(start, spec.record) else document_cuts
-    if spec.map.each and position.offset:  # the position may be inside an object
-        with closing(open_lines(spec.path, START, size=spec.size)) as again:
-            yield from _records(again, spec, START, position.offset, cuts, elements, time_filter, numbers)
-    else:
-        yield from _records(lines, spec, position, 0, cuts, elements, time_filter, numbers)
+            is_document = not has_object_per_line(start, spec.record, opening)
+    cuts = partial(document_cuts, opening=opening) if is_document else partial(line_cuts, objects=not is_rooted)
+    first = position.offset
+    if first and spec.map.each:  # the position may be inside a message
+        position = START if is_document else Position(line_start(lines, first), position.line)
+        lines.seek(position.offset)
+    yield from _records(lines, spec, position, first, cuts, elements, time_filter, numbers)
 
 
 def _records(
@@ -146,12 +158,10 @@ def _records(
             end, line = cut.end, cut.line + cut.raw.count(b"\n")
             if end <= first:
                 continue
-            if end == cut.offset + len(cut.raw) and not cut.raw.endswith((b"}", b"\n")) and (broken := damage(lines)):
+            if end == cut.offset + len(cut.raw) and not cut.raw.endswith((b"}", b"]", b"\n")) and (broken := damage(lines)):
                 yield damaged(cut.offset, cut.line, broken, cut.raw)
                 return
-            for record in objects.records(cut, elements):
-                if record.offset >= first:
-                    yield record
+            yield from objects.records(cut, elements, first=first)
         time_filter.greatest = objects.greatest
         if broken := damage(lines):
             raise broken
@@ -160,14 +170,14 @@ def _records(
 
 
 def object_decoder(spec: InputFile, time_filter: TimeFilter = EVERY_TIME) -> Callable[[Message, bool], Iterator[Record]]:
-    """Decoder of messages of one object each, with the elements of those that pass
+    """Decoder of messages of one object or list each, with the elements of those that pass
     `time_filter`."""
     records = ObjectReader(spec, time_filter).records
     return lambda message, elements: records(JsonCut(message.place, message.place + 1, message.place, message.body), elements, message)
 
 
 class ObjectReader:
-    """Reader of the elements of consecutive objects.
+    """Reader of the elements of consecutive messages.
 
     `columns` are those of a table whose rows are the objects.
     """
@@ -188,96 +198,150 @@ class ObjectReader:
         if time_filter is EVERY_TIME:
             self.greatest = -LAST_MICRO  # not that of another file
         self._distance = time_filter.distance(spec)
-        self._make = compile_map_of(spec, columns)
+        each = parse_lists(spec.map.each) if spec.map.each else ()
+        self._make = compile_map_of(spec, each, columns)
         self._clock = spec.map.sent_time
         self._times = [
-            (each, [JsonPath((cell,)) if cell in columns else _path_of("time", cell) for cell in each.cells])
-            for each in time_cells(spec.map.time)
+            (text, [JsonPath((cell,)) if cell in columns else _time_path(cell, each) for cell in text.cells])
+            for text in time_cells(spec.map.time)
         ]
         is_plain = len(self._times) == 1 and not self._times[0][0].is_template and not any(path.sent for path in self._times[0][1])
         self._time = self._times[0][1][0] if is_plain and not self._clock else None
         self._time_text = self._times[0][0].written
-        self._each = _path_of("each", spec.map.each) if spec.map.each else None
-        self._each_text = spec.map.each
         self._parse: ParseTime = time_parser(spec.map.time_format, spec.map.time_zone)
         self._formatted = spec.map.time_format is not None
         self._zone, self._input, self._path = local_zone(spec.map.time_format, spec.map.time_zone), spec.input, spec.path
         self._unit = spec.unit
         self._nesting = spec.nesting
         self._limit = spec.record
+        texts = () if columns else (*columns_of(parsed_map(spec).template), *cells_of_time(spec))
+        read = [parse_path(text) for text in texts]
+        self._finder = ItemFinder(spec.map.each, read, spec.nesting, _scan) if each else None
+        self._lists = ItemFinder("[]", (), spec.nesting, _scan)
+        self._is_side_by_side = len(each) > 1
+        self._file = spec
+        # an item may be a list where a path begins with an index, and any value where a path names the item itself
+        seen = [path.within(each) for path in read if not path.sent]
+        is_list = any(path.steps and isinstance(path.steps[0], int) for path in seen)
+        self._kinds = (object,) if () in [path.steps for path in seen] else (dict, list) if is_list or self._is_side_by_side else (dict,)
 
-    def records(self, cut: JsonCut, elements: bool, sent: Message | None = None, decoded: Any = None) -> Iterator[Record]:
-        """The records of an object: one, or one for each item. Those of a transport's message
-        (`sent`) have the place of the message. `decoded` is the object; None: the cut's text.
+    def records(self, cut: JsonCut, elements: bool, sent: Message | None = None, first: int = 0) -> Iterator[Record]:
+        """The records of a cut, from the offset `first` on: one for each object, or for each item.
+        Those of a transport's message (`sent`) have the place of the message.
         """
-        offset, end, line, raw, too_long = cut
+        begin, limit, line, whole, too_long = cut
         if too_long:
-            yield Record(offset, end, line, None, None, beginning(raw, self._limit), limit_reason(self._limit), reason=Reason.LIMIT)
+            yield Record(begin, limit, line, None, None, beginning(whole, self._limit), limit_reason(self._limit), reason=Reason.LIMIT)
             return
+        offset, used, done = begin, 0, 0  # the next object's offset, and the bytes of the first `done` characters
         try:
-            message = self._decoded(raw, 0 if sent else offset) if decoded is None else decoded
-            items = [message] if self._each is None else self._items(message)
-        except TextLimitExceeded as error:
-            yield Record(offset, end, line, None, None, raw, str(error), reason=Reason.LIMIT)
-            return
+            text = whole.decode()
+            if not (begin or sent) and text.startswith(_BOM):
+                text, used = text[1:], 3
+            at = _blank_end(text, 0)
+            finder = self._finder or (self._lists if sent is not None and text.startswith("[", at) else None)
+            if finder is None and text.count("{") + text.count("[") > self._nesting:
+                check_json_nesting(text, self._nesting)
+            while at < len(text) or sent is not None:
+                start, (found, stop) = at, finder.find(text, at) if finder is not None else _decoded(text, at)
+                at = _blank_end(text, stop)
+                end, raw = limit, whole[offset - begin :]
+                if at < len(text):  # another object follows in the line
+                    if sent is not None or text[at] != text[start] or text[at] not in "{[":
+                        raise json.JSONDecodeError("Extra data", text, at)
+                    used += _size(text, done, stop)
+                    end, raw = begin + used, whole[offset - begin : used]
+                if finder is not None:
+                    yield from self._items(text, found, JsonCut(offset, end, line, raw), elements, sent, first)
+                elif offset >= first:
+                    yield self.record(offset, end, line, raw, found, (found,), elements, sent, b"\\u" in raw)
+                if at == len(text):
+                    return
+                used, done = used + _size(text, stop, at), at
+                offset = begin + used
         except (ValueError, RecursionError) as error:
-            yield Record(offset, end, line, None, None, raw, reason_text(error))
-            return
-        last = len(items) - 1
-        for number, item in enumerate(items):
-            start, stop = offset + number, end if number == last else offset + number + 1
-            if sent:
-                start, stop = offset, end
-            time: Micros | None = None
-            try:
-                if self._clock and sent:
-                    time = sent.time_by(self._clock)
-                if not isinstance(item, dict):
-                    raise ValueError("it is no JSON object")
-                if time is None:
-                    path = self._time
-                    if path is None:
-                        time = self._first_time(item, message, sent)
-                    else:
-                        time = self._micros(message if path.from_message else item, path, self._time_text)
-                is_wanted = elements and self._lowest < time <= self._until
-                if time > self.greatest:
-                    self.greatest = time
-                    self._lowest = max(self._lowest, time - self._distance)
-                elif self._zone and time < self.greatest:
-                    note_repeated_hour(self._input, self._path, line, time, self._zone, raw.decode(errors="replace"))
-                if b"\\u" in raw and self._each is None:
-                    _check_text(item)
+            reason = Reason.LIMIT if isinstance(error, TextLimitExceeded) else Reason.UNREADABLE
+            if isinstance(error, json.JSONDecodeError):  # whose column is that in the object's own text
+                error = json.JSONDecodeError(error.msg, text[done:], error.pos - done)
+            yield Record(offset, limit, line, None, None, whole[offset - begin :], reason_text(error), reason=reason)
+
+    def _items(
+        self, text: str, groups: Sequence[ItemGroup], cut: JsonCut, elements: bool, sent: Message | None, first: int
+    ) -> Iterator[Record]:
+        """The records of the items of a message, from the offset `first` on."""
+        offset, end, line, raw, _ = cut
+        if not groups and offset >= first:
+            yield Record(offset, end, line, None, None, b"", "its list is empty", reason=Reason.EMPTY)
+        has_escapes = b"\\u" in raw
+        if has_escapes:  # what is around the items, each once
+            _check_text(list({id(value): value for group in groups for value in group.outer}.values()))
+        if self._finder is None and groups and not any(text[at] in "{[" for at in groups[0].starts[0]):
+            raise ValueError("it is no JSON object")
+        before, last = 0, sum(len(group.starts[0]) for group in groups) - 1
+        for numbers, outer, starts, ends in groups:
+            prefix = "".join(f"{number}." for number in numbers)
+            for at in range(max(0, first - offset - before), len(starts[0])):
+                if self._is_side_by_side:
+                    texts = [text[start[at] : stop[at]] for start, stop in zip(starts, ends, strict=True)]
+                    own, item = f"[{','.join(texts)}]", [_scan(each, 0)[0] for each in texts]
+                else:
+                    own, item = text[starts[0][at] : ends[0][at]], _scan(text, starts[0][at])[0]
+                raw = own.encode()
+                if len(raw) > SHOWN:
+                    raw = beginning(raw, SHOWN)
+                number = before + at
+                begin, until = (offset, end) if sent is not None else (offset + number, end if number == last else offset + number + 1)
+                around = outer if self._finder is not None else (item,)  # the item of a list without `each` is a message
+                is_escaped = has_escapes and "\\u" in own
+                yield self.record(begin, until, line, raw, item, around, elements, sent, is_escaped, f"{prefix}{at + 1}")
+            before += len(starts[0])
+
+    def record(
+        self,
+        offset: int,
+        end: int,
+        line: int,
+        raw: bytes,
+        item: Any,
+        outer: Sequence[Any],
+        elements: bool,
+        sent: Message | None,
+        is_escaped: bool,
+        number: str = "",
+    ) -> Record:
+        """The record of an object, or of an item with a number."""
+        time: Micros | None = None
+        element = None
+        try:
+            if self._clock and sent is not None:
+                time = sent.time_by(self._clock)
+            if not isinstance(item, self._kinds):
+                raise ValueError("it is no JSON object")
+            if time is None:
+                path = self._time
+                time = self._first_time(item, outer, sent) if path is None else self._micros(_value_at(item, outer, path), self._time_text)
+            is_wanted = elements and self._lowest < time <= self._until
+            if time > self.greatest:
+                self.greatest = time
+                self._lowest = max(self._lowest, time - self._distance)
+            elif self._zone and time < self.greatest:
+                note_repeated_hour(self._file.input, self._file.path, line, time, self._zone, raw.decode(errors="replace"))
+            if is_escaped:
+                _check_text(item)
+            if is_wanted:
                 around = sent or self._origin
                 if around is not None and (self._numbers is not None or self._numbers_items):
                     place = around.place if self._numbers is None else self._numbers.last + 1
-                    around = around._replace(place=place, item=str(number + 1))
-                triples = self._make(item, message, around)[0] if is_wanted else ()
-            except (ValueError, RecursionError) as error:
-                where = f"item {number + 1} of {self._each_text}: " if self._each else ""
-                yield Record(start, stop, line, None, None, raw, where + reason_text(error), time)
-            else:
-                yield Record(start, stop, line, time, Element(time, triples) if is_wanted else None, raw)
+                    around = around._replace(place=place, item=number)
+                element = Element(time, self._make(item, outer, around)[0])
+        except (ValueError, RecursionError) as error:
+            why = reason_text(error)
+            if number:
+                where = Record(0, 0, 0, None, None, b"", item=number).item_name(self._file)
+            return Record(offset, end, line, None, None, raw, f"{where}: {why}" if number else why, time, Reason.UNREADABLE, number)
+        return Record(offset, end, line, time, element, raw, "", None, Reason.UNREADABLE, number)
 
-    def _decoded(self, raw: bytes, offset: int) -> Any:
-        text = raw.decode()
-        if len(raw) - len(raw.translate(None, OPENING)) > self._nesting:
-            check_json_nesting(text, self._nesting)
-        message = DECODER.decode(text if offset else text.removeprefix(_BOM))
-        if b"\\u" in raw and self._each is not None:  # without `each`, `records` checks the text after it has read the time
-            _check_text(message)
-        return message
-
-    def _items(self, message: Any) -> list[Any]:
-        assert self._each is not None
-        value = message
-        for step in self._each.steps[:-1]:
-            value = _at(value, step)
-        if value is None:
-            raise ValueError(f"it has no {self._each_text.removesuffix('[]')}")
-        return list(items_of(value))
-
-    def _first_time(self, item: Any, message: Any, sent: Message | None) -> Micros:
+    def _first_time(self, item: Any, outer: Sequence[Any], sent: Message | None) -> Micros:
         """The time by the first text of which all cells are there; raises ValueError with the
         reason."""
         for text, paths in self._times:
@@ -286,22 +350,17 @@ class ObjectReader:
                     return time
                 continue
             around = sent or self._origin
-            values = [
-                origin_value(around, path.sent) if path.sent else _value_at(message if path.from_message else item, path) for path in paths
-            ]
+            values = [origin_value(around, path.sent) if path.sent else _value_at(item, outer, path) for path in paths]
             if None not in values:
-                return self._micros(_joined(text, values), _ITSELF, text.written)
+                return self._micros(_joined(text, values), text.written)
         raise ValueError(f"it has no time: {no_time([text for text, _ in self._times])}")
 
-    def _micros(self, item: Any, path: JsonPath, written: str) -> Micros:
-        """The time of an item in µs since 1970, by a path that is written so; raises ValueError with
-        the reason."""
-        value = item
-        for step in path.steps:
-            value = _at(value, step)
+    def _micros(self, value: Any, written: str) -> Micros:
+        """The time of a value, whose path is written so, in µs since 1970; raises ValueError with the
+        reason."""
         if value is None:
             raise ValueError(f"it has no {written}")
-        if isinstance(value, bool) or not isinstance(value, str):
+        if not isinstance(value, str) or isinstance(value, JsonConstant):
             raise ValueError(f"its time, {written}, is neither text nor a number")
         if not value.isascii():
             _check_text(value)
@@ -313,13 +372,11 @@ class ObjectReader:
             raise ValueError(f"its time, {written}: {error}") from None
 
 
-_ITSELF: Final = JsonPath(())
-
-
-def _value_at(value: Any, path: JsonPath) -> Any:
-    """The value of a path in an item; None where it is null or not there."""
+def _value_at(item: Any, outer: Sequence[Any], path: JsonPath) -> Any:
+    """The value of a path in an item, or in what is around it; None where it is null or not there."""
+    value = item
     for step in path.steps:
-        value = _at(value, step)
+        value = outer[step.level] if isinstance(step, Outer) else _at(value, step)
     return value
 
 
@@ -332,6 +389,26 @@ def _joined(text: TimeCells, values: Sequence[Any]) -> Any:
         return values[0]
     wrong = next((value for value in values if isinstance(value, bool) or not isinstance(value, str)), None)
     return text.pattern % tuple(values) if wrong is None else wrong
+
+
+def _blank_end(text: str, at: int) -> int:
+    found = _BLANK.match(text, at)
+    assert found is not None
+    return found.end()
+
+
+def _decoded(text: str, at: int) -> tuple[Any, int]:
+    """The value at a place of a text, and its end."""
+    try:
+        decoded: tuple[Any, int] = _scan(text, at)
+    except StopIteration as error:
+        raise json.JSONDecodeError("Expecting value", text, error.value) from None
+    return decoded
+
+
+def _size(text: str, start: int, stop: int) -> int:
+    """The number of bytes of a part of a text."""
+    return stop - start if text.isascii() else len(text[start:stop].encode())
 
 
 def _check_text(message: Any) -> None:

@@ -27,7 +27,7 @@ from dotr.syntax.turtle.nesting import TextLimitExceeded, check_json_nesting
 
 def records(lines: BinaryIO, spec: InputFile, position: Position, elements: bool) -> Iterator[Record]:
     """Records from a position on; `elements`: with their elements."""
-    cuts = line_cuts
+    cuts: Callable[..., Iterator[JsonCut]] = line_cuts
     if spec.path != STANDARD_INPUT:
         with closing(open_lines(spec.path, START)) as start:
             cuts = line_cuts if has_document_per_line(start, spec.record) else whole_cut
