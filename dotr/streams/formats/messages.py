@@ -17,8 +17,8 @@ from dotr.errors.diagnostics import Refused
 from dotr.evaluation.expressions.values.times import iso
 from dotr.model.stream import Reason
 from dotr.model.time import Micros
-from dotr.streams.formats import text
 from dotr.streams.formats.csv import rows as csv_rows
+from dotr.streams.formats.csv import text
 from dotr.streams.formats.json import lines as ndjson
 from dotr.streams.formats.json import records as json_records
 from dotr.streams.formats.rdf import documents as graph_documents

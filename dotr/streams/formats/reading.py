@@ -15,8 +15,9 @@ from pyoxigraph import NamedNode, RdfFormat, parse
 from dotr.errors.diagnostics import Diagnostic, Refused, Severity
 from dotr.model.places import Span
 from dotr.model.time import Clock, Unit
-from dotr.streams.formats import parquet, text
+from dotr.streams.formats import parquet
 from dotr.streams.formats.csv import rows as csv_rows
+from dotr.streams.formats.csv import text
 from dotr.streams.formats.json import lines as ndjson
 from dotr.streams.formats.json import records as json_records
 from dotr.streams.formats.lines import open_lines
