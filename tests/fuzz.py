@@ -118,16 +118,20 @@ def _rule_tests(data: bytes) -> None:
 
 def _maps(data: bytes) -> None:
     from dotr.runtimes.pipeline.config import read_document
-    from dotr.streams.formats.csv.map import compile_map
+    from dotr.streams.formats.csv.map import check_columns, compile_map
     from dotr.streams.formats.map_terms import columns_of
-    from dotr.streams.formats.maps import parsed_map
+    from dotr.streams.formats.maps import column_name, is_origin, origin_cells, parsed_map
     from dotr.streams.records import ElementMap, Format, InputFile
 
     file = InputFile("a", "", Format.CSV, prefixes=tuple(_PREFIXES.items()), map=ElementMap("t", read_document(_file("map", data))))
-    header = columns_of(parsed_map(file).template)
+    header = ["t"]
+    for cell in columns_of(parsed_map(file).template):
+        with suppress(ValueError):
+            header += [] if is_origin(cell) or column_name(cell) in header else [column_name(cell)]
+    check_columns(file, header)
     make = compile_map(file, header)
-    for cell in ("", "5", "a b", 'é"\\\n'):
-        make([cell] * len(header))
+    for value in ("", "5", "a b", 'é"\\\n'):
+        make([value] * (len(header) + len(origin_cells(file))))
 
 
 def _turtle(data: bytes) -> None:
@@ -164,6 +168,8 @@ def _stream(suffix: str) -> Callable[[bytes], None]:
             by_column = Document("map", "[] :p {$cell} ; :q '{$column} {$0}' .")
             mapped = ElementMap("$0", by_column, comment="#", skip=kind == 4, encoding="utf-16" if kind == 5 else "utf-8", each="columns")
             data = data.decode("utf-8", "replace").encode("utf-16")[: -1 if len(data) % 4 else None] if kind == 5 else data
+        if suffix == "text":
+            mapped = ElementMap("$value", Document("map", "[] :p {$value} ; :q '{$stem}' ; :r x:{$number} ."))
         path = _file(f"a.{suffix}", data)
         file = InputFile("a", path, Format(suffix), prefixes=tuple(_PREFIXES.items()), map=mapped)
         check_input(file)
@@ -212,10 +218,11 @@ def _message_input(words: Sequence[str]) -> InputFile:
 
     form = next((each for each in Format if words[:1] == [each.value]), Format.NDJSON)
     sent = next((each.value for each in SentTime if words[1:2] == [each.value]), None)
-    cells = " ; :k {$key} ; :n {$offset} ; :h '{$header.x-h}'" if form is Format.JSON else ""
-    mapped = ElementMap(sent or "t", Document("map", f"[] :p {{x}} ; :q '{{y}}'{cells} ."))
+    text = "[] :p {$value} ; :q '{$topic[-1]}'" if form is Format.TEXT else "[] :p {x} ; :q '{y}'"
+    cells = " ; :k {$key} ; :n {$offset} ; :h '{$header.x-h}' ."
+    mapped = ElementMap(sent or ("$value" if form is Format.TEXT else "t"), Document("map", text + cells))
     graphs = GraphSettings(sent or "")
-    is_mapped = form in (Format.CSV, Format.JSON)
+    is_mapped = form in (Format.CSV, Format.JSON, Format.TEXT)
     return InputFile(
         "a",
         "a",
@@ -307,6 +314,7 @@ PARSERS: Final[dict[str, Callable[[bytes], None]]] = {
     "turtle": _turtle,
     "ndjson": _stream("ndjson"),
     "csv": _stream("csv"),
+    "text": _stream("text"),
     "trig": _stream("trig"),
     "nquads": _stream("nquads"),
     "message log": _stream("turtle"),
@@ -383,6 +391,7 @@ _INLINE: Final[dict[str, Sequence[str]]] = {
     ],
     "csv": ['t,x,y\n1,5,a\n2,"a ""b"" c",\n2024-05-14 08:00:00,"line\nline",é\n3,,\n', "x;t;y\r\n5;1;a\r\n;2;\r\n",
             "logger 7\n\n# zone\n,T1,T2,\n2024-05-14,20.5,,\"a\n#\"\n# 1,2\n7,,x,y\n", "t,x,y\r1,5,a\r2,,\r"],
+    "text": ["5\n2024-05-14T08:00:00Z\r\n\n 7 \ntrue\né\"\\\n9"],
     "trig": [
         "@prefix : <http://e/> . @prefix prov: <http://www.w3.org/ns/prov#> .\n"
         ':g { :a :p 5, "x"@en ; :q [ :r ( 1 ) ] } '
@@ -437,6 +446,7 @@ _MESSAGES: Final = {
         ("json $timestamp application/json k1", '{"x": [1, {"z": null}], "y": "a"}'),
         ("json $text application/json k\ufffd k", '{"t": "2024-05-14T08:00:00+02:00", "x": -1.5e3, "y": true}'),
         ("csv $text", "csv"),
+        ("text $timestamp text/plain k", "text"),
         ("ntriples $timestamp application/n-triples", '<http://e/a> <http://e/p> "5"^^<http://e/t> .\n_:b <http://e/p> _:b .\n'),
         ("turtle $text text/plain", _TURTLE),
         ("trig $timestamp", "trig"),

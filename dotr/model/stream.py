@@ -102,10 +102,11 @@ class Reason(Enum):
 
     IDLE: the instant had closed while the input was declared idle. SECOND: another element had the
     same time, in an input where every element is an instant. EMPTY: an RDF message without triples,
-    or a statement of the default graph where times are inside of named graphs, which is counted and
-    left out, and never written as a dead letter. LOST: a broker dropped it unread. GAP: a unit
-    would have acted too often between two instants. AHEAD: its time is too long after the timestamp
-    of its message. CHANGED: no element: a file has other bytes than when it was opened.
+    a message without bytes, a blank text, or a statement of the default graph where times are
+    inside of named graphs, which is counted and left out, and never written as a dead letter. LOST:
+    a broker dropped it unread. GAP: a unit would have acted too often between two instants. AHEAD:
+    its time is too long after the timestamp of its message. CHANGED: no element: a file has other
+    bytes than when it was opened.
     """
 
     LATE = "late"

@@ -28,6 +28,7 @@ class Format(Enum):
     NQUADS = "nquads"
     CSV = "csv"
     JSON = "json"
+    TEXT = "text"
     PARQUET = "parquet"
     TURTLE = "turtle"
     NTRIPLES = "ntriples"
@@ -71,7 +72,8 @@ class Times(Enum):
 
 
 class Message(NamedTuple):
-    """A message of a transport, with its properties.
+    """A message of a transport, with its properties; or, without a body, the origin of a record of
+    a file, of which `place` is the number.
 
     - `body`: the bytes.
     - `place`: the number of the message in its input: the offset in Kafka, the ordinal in a spool.
@@ -79,6 +81,8 @@ class Message(NamedTuple):
     - `received`: the time in µs since 1970 at which the message was spooled; None if it was not.
     - `key`, `headers`: of a record of Kafka, or the headers of a request or publication.
     - `topic`, `partition`: of Kafka or MQTT.
+    - `file`: the name of the file, relative to the folder of the configuration.
+    - `item`: the number of the item of `each`, from 1 on.
     """
 
     body: bytes
@@ -89,6 +93,8 @@ class Message(NamedTuple):
     headers: tuple[tuple[str, bytes], ...] = ()
     topic: str = ""
     partition: int = 0
+    file: str = ""
+    item: str = ""
 
     def time_by(self, clock: SentTime) -> Micros:
         """The time (µs since 1970) of the given source; raises ValueError where there is none.
@@ -131,6 +137,7 @@ class ElementMap:
     - `columns`: the columns of CSV data without a header; empty: the first line is the header.
     - `skip`: the number of lines before the header or the first row; `comment`: what begins a line
       that is no record; empty: every line is one.
+    - `folder`: the folder (an absolute path) that the names of files in the graph are relative to.
     - `parsed`: the parsed template, where another process has parsed it.
     """
 
@@ -146,6 +153,7 @@ class ElementMap:
     columns: tuple[str, ...] = ()
     skip: int = 0
     comment: str = ""
+    folder: str = ""
     parsed: ParsedMap | None = field(default=None, compare=False)
 
     @property
@@ -167,7 +175,7 @@ class ElementMap:
     def to_list(self) -> list[Any]:
         """The map as a list for JSON, without `parsed`. Settings at their defaults are omitted, as
         in older releases."""
-        named = {key: value for key, value in (("skip", self.skip), ("comment", self.comment)) if value}
+        named = {key: value for key, value in (("skip", self.skip), ("comment", self.comment), ("folder", self.folder)) if value}
         columns = [list(self.columns), *([named] if named else [])] if self.columns or named else []
         further = [self.time_format, self.time_zone, self.decimal, self.encoding, self.each, self.lines]
         settings = [*further, *columns] if columns or further != _NO_FURTHER else []
@@ -232,7 +240,7 @@ def _sent_time(time: str | tuple[str, ...]) -> SentTime | None:
 _ONE_CELL: Final = re.compile(r'\{[^{}]*\}|"(?:[^"\\]|\\.)*"')
 """A time of one cell: `{Date}`, or a name in quotes."""
 
-_NO_FURTHER: Final[list[str | bool | None]] = [None, None, ".", "utf-8", "", False]
+_NO_FURTHER: Final[list[Any]] = [None, None, ".", "utf-8", "", False]
 
 
 @dataclass(frozen=True, slots=True)

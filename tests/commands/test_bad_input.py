@@ -194,7 +194,7 @@ def test_wrong_rules_are_refused(project: Project) -> None:
         (NDJSON.replace("ndjson, p", "csv, p"), "c.yaml:5:5: C202 a csv input needs map\n"),
         (
             NDJSON.replace(" }", ", time: t }"),
-            "c.yaml:5:48: C204 time belongs to csv, json, parquet, turtle, ntriples, jsonld, trig and nquads, not to nd",
+            "c.yaml:5:48: C204 time belongs to csv, json, text, parquet, turtle, ntriples, jsonld, trig and nquads, not to nd",
         ),
         (CSV.replace("{x}", "{y}"), "I103 a.csv has no column y, which map names\n"),
         (CSV.replace("time: t", "time: u"), "I103 a.csv has no column u, which time names\n"),

@@ -43,7 +43,7 @@ def letters(project: Project) -> list[dict[str, object]]:
         ("format: turtle, path: a.ttl, time: as:published", "C203 time names no predicate: the prefix as: has not been declared\n"),
         ("format: turtle, path: a.ttl, time: published", "C203 time names no predicate: published is no name with a prefix\n"),
         ("format: turtle, path: a.ttl, time: <a b>", "C203 time names no predicate: "),
-        ("format: turtle, path: a.ttl, map: x", "C204 map belongs to csv, json and parquet, not to turtle\n"),
+        ("format: turtle, path: a.ttl, map: x", "C204 map belongs to csv, json, text and parquet, not to turtle\n"),
         ("format: turtle, path: a.ttl, contexts: { x: y }", "C204 contexts belongs to jsonld, not to turtle\n"),
         ("format: turtle, path: a.ttl, columns: [a]", "C204 columns belongs to csv, not to turtle\n"),
         (

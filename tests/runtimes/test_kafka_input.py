@@ -73,7 +73,8 @@ def test_marks_aborted_records_and_tombstones(kafka: Broker, tmp_path: Path) -> 
     events = [json.loads(text) for text in written(tmp_path / "out/events.ndjson")]
     assert [(each["time"], each["attributes"]["w"]) for each in events] == [(3, _number(1)), (4, _number(3))]
     (dead,) = dead_letters(tmp_path / "out/dead.ndjson")
-    assert (dead["reason"], dead["line"], dead["error"], dead["text"]) == ("unreadable", 4, "it has no value", "")
+    told = "it has no value: it is the tombstone of the key k"
+    assert (dead["reason"], dead["line"], dead["error"], dead["text"]) == ("unreadable", 4, told, "")
 
 
 def _number(value: int) -> str:
@@ -100,12 +101,14 @@ def test_starting_setting_selects_the_first_record(kafka: Broker, tmp_path: Path
     assert [json.loads(text)["time"] for text in written(tmp_path / "out/events.ndjson")] == list(range(first + 1, 6))
 
 
-def test_metadata_of_a_record_is_available_to_time_and_map(kafka: Broker, tmp_path: Path) -> None:
+@pytest.mark.parametrize("form", ["json", "text"])
+def test_metadata_of_a_record_is_available_to_time_and_map(kafka: Broker, tmp_path: Path, form: str) -> None:
     """Its time, key, headers, partition and offset."""
     topic = kafka.topic(retention_ms="-1")
     records = [Sent(b'{"v": 1}', b"k%d" % n, timestamp=1_700_000_000_000 + n, headers=(("unit", b"C"),)) for n in range(2)]
     kafka.produce(topic, records)
-    settings = "format: json, time: $timestamp, map: \"<http://e/{$key}> <http://e/v> '{$partition}/{$offset} {$header.unit}' .\""
+    settings = f"format: {form}, time: $timestamp, "
+    settings += "map: \"<http://e/{$key}> <http://e/v> '{$partition}/{$offset} {$header.unit}' .\""
     rules = """PREFIX : <http://e/>
 rule one define One = [ [] :of ?s ; :v ?v ] from Now = [ SELECT ?s ?v WHERE { ?s :v ?v } ] with One.?s = Now.?s, One.?v = Now.?v
 """

@@ -119,12 +119,26 @@ def broker_of(project: Project, *, keeps: bool = False) -> Mosquitto:
     return Mosquitto(project.folder / "mosquitto", keeps=keeps)
 
 
+NOTES = """
+rule N define Note = [ [] :of ?of ; :v ?v ] from M = [ SELECT ?of ?v WHERE { ?of :note ?v } ] with Note.?of = M.?of, Note.?v = M.?v
+"""
+NOTED = (
+    '{ name: b, format: text, time: $value, idle: 1 s, map: "<http://e/{$topic[1]}> :note {$value} .", '
+    'mqtt: { url: "URL", topics: ["notes/+/a", "notes/door"] } }'
+)
+"""An input of bare values, whose sensors are named by the topic."""
+
+
 def test_messages_give_the_output_of_the_same_elements_in_a_file(project: Project) -> None:
     lines = stream(150)
     with broker_of(project) as broker:
         configure(project, f'mqtt: {{ url: "{broker.url}", topics: ["site/#"] }}')
+        project.change("c.yaml", "output:", f"  - {NOTED.replace('URL', broker.url)}\noutput:")
+        project.write("r.dotr", RULES + NOTES)
         with running(project) as run:
             broker.wait_for_subscription("dotr-site-a")
+            broker.wait_for_subscription("dotr-site-b")
+            broker.publish(("notes/hall/a", "0"), ("notes/door", "1"), ("notes/attic/a", " "), ("notes/attic/a", "soon"))
             choose, rest = random.Random(2), [*lines]
             while rest:
                 some = rest[: choose.randrange(1, 60)]
@@ -132,10 +146,14 @@ def test_messages_give_the_output_of_the_same_elements_in_a_file(project: Projec
                 broker.publish(*[("site/a", each) for each in some])
                 time.sleep(choose.random() / 5)
             expected = of_files(project, lines)
-            wait_until(lambda: len(written(project)) >= len(expected))
+            wait_until(lambda: len(written(project)) >= len(expected) + 2)
             assert run.stop() == 0
-    assert written(project) == expected
-    letters = [json.loads(each) for each in written(project, "dead.ndjson")]
+    notes = [event for event in map(json.loads, written(project)) if event["rule"] == "N"]
+    assert [(each["time"], each["attributes"]["of"]) for each in notes] == [(0, "<http://e/hall>"), (1, "<http://e/door>")]
+    assert [each for each in written(project) if json.loads(each)["rule"] != "N"] == expected
+    found = [json.loads(each) for each in written(project, "dead.ndjson")]
+    assert [(each["reason"], each["text"], each["line"]) for each in found if each["input"] == "b"] == [("unreadable", "soon", 4)]
+    letters = [each for each in found if each["input"] == "a"]
     numbers = [json.loads(each)["line"] for each in written(project, "files-dead.ndjson")]
     assert [each["line"] for each in letters] == numbers
     assert {(each["reason"], each["input"], each["file"], each["text"]) for each in letters} == {("unreadable", "a", broker.url, "broken")}

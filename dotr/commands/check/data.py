@@ -16,6 +16,7 @@ from typing import Final, assert_never
 
 from dotr.commands.check.sample import (
     InputSample,
+    MixedValues,
     ObjectTexts,
     clock_format,
     sample_files,
@@ -182,6 +183,8 @@ class _CheckedInput:
             yield self._warning("I106", f"integer times {told} ({sample.far.first})", hint)
         yield from self._of_zones()
         yield from self._of_ties()
+        if sample.mixed is not None and not self.section.one_per_instant:
+            yield self._of_mixed_values(sample.mixed)
         for predicate, texts in sorted(sample.texts.items()):
             if texts.numbers * 2 > texts.count:
                 yield self._of_texts(predicate, texts)
@@ -216,7 +219,7 @@ class _CheckedInput:
         zoned, zoneless = self.sample.zoned, self.sample.zoneless
         if not zoneless.count:
             return
-        if self.section.format in ("csv", "json", "parquet"):
+        if self.section.format in ("csv", "json", "text", "parquet"):
             hint = "Name their zone, as in time_zone: Europe/Berlin or time_zone: UTC; without it they are read as UTC."
         else:
             hint = "They are read as UTC; write the zone into the times, as in 2024-03-01T07:00:00Z or …+01:00."
@@ -250,6 +253,13 @@ class _CheckedInput:
                 )
                 yield self._warning("I120", message, f"Write a window that is longer than {length} by 1 ms; {accept}", "one_per_instant")
 
+    def _of_mixed_values(self, mixed: MixedValues) -> Diagnostic:
+        said = " and ".join(term_text(predicate, self.prefixes) for predicate in mixed.predicates[:2])
+        subject, at = term_text(mixed.subject, self.prefixes), format_time(mixed.time, self._clock)
+        message = f"{mixed.places} both say {said} of {subject} at {at}: their values mix"
+        hint = "Name the part in the subject, as in :{host}-{cpu}, or use []; or accept it: report: { accept: [I119] }"
+        return self._warning("I119", message, hint, "map")
+
     def _of_texts(self, predicate: Term, texts: ObjectTexts) -> Diagnostic:
         name = term_text(predicate, self.prefixes)
         many = "all its" if texts.numbers == texts.count else f"{texts.numbers:,} of {texts.count:,}"
@@ -260,8 +270,9 @@ class _CheckedInput:
                 return self._warning("I108", message, 'Write decimal: ",".', "map")
             hint = 'A number has a dot: correct the data, or cast it where a query reads it: xsd:decimal(REPLACE(?value, ",", "."))'
             return self._warning("I108", message, hint, "map")
-        if self.section.format == "csv":
-            return self._warning("I108", message, f"Write its cell in the map without quotes, as in {{column}}; {cast}", "map")
+        if self.section.format in ("csv", "text"):
+            cell = "{column}" if self.section.format == "csv" else "{$value}"
+            return self._warning("I108", message, f"Write its cell in the map without quotes, as in {cell}; {cast}", "map")
         if self.section.format in ("json", "parquet"):
             return self._warning("I108", message, f"Write its cell in the map with a type, as in {{path:decimal}}; {cast}", "map")
         return self._warning("I108", message, f"Write it without quotes in the data; {cast}")
@@ -275,7 +286,7 @@ class _CheckedInput:
         text = f"Input {self.section.name}: {first}{self._counted(total)}{files}"
         if not sample.count:
             return f"{text}, none of them readable."
-        clock = Clock(UNITS[self._unit], bool(sample.zoned.count or sample.zoneless.count or self._has_zone))
+        clock = self._clock
         text += f", from {format_time(sample.least, clock)} to {format_time(sample.greatest, clock)}; "
         if self.section.one_per_instant is True:
             return f"{text}one_per_instant loses {f'{sample.late + sample.repeated:,}' if sample.late or sample.repeated else 'none'}."
@@ -284,6 +295,11 @@ class _CheckedInput:
             return f"{text}lateness: {self._lateness} loses {sample.late:,}, {needed} none."
         declared_longer = needed != self._lateness and bool(self.section.lateness) and self.section.lateness != "0 s"
         return f"{text}lateness: {self._lateness} loses none{f', {needed} neither' if declared_longer else ''}."
+
+    @property
+    def _clock(self) -> Clock:
+        """The form of the input's times."""
+        return Clock(UNITS[self._unit], bool(self.sample.zoned.count or self.sample.zoneless.count or self._has_zone))
 
     @property
     def _has_zone(self) -> bool:

@@ -24,6 +24,9 @@ from dotr.streams.times import date_times_in, unit_by_size
 _SILENCE: Final = 2.0
 """Seconds without a record after which reading of standard input ends."""
 
+_MOST_COMPARED: Final = 8
+"""Limit of the records of one time and subject that later ones are compared with."""
+
 _NUMBER: Final = re.compile(r"[+-]?(?:0|[1-9][0-9]*)(?:[.,][0-9]+)?(?:[eE][+-]?[0-9]+)?")
 _OUT_OF_RANGE: Final = re.compile(r"\b([0-9]{10,20}) is no time: it is out of range")
 _DAY: Final = Unit.DAY.value
@@ -77,6 +80,17 @@ class LateRecords(SampledTime):
         return LateRecords(self.count + other.count, first.first, max(self.longest, other.longest), first.number)
 
 
+@dataclass(frozen=True, slots=True)
+class MixedValues:
+    """Values of two records of one time (µs since 1970) that mix: both give the subject different
+    values of these predicates; `places`: those of the records."""
+
+    places: str
+    time: Micros
+    subject: Term
+    predicates: tuple[Term, ...]
+
+
 @dataclass(slots=True)
 class InputSample:
     """The first records of an input.
@@ -93,6 +107,7 @@ class InputSample:
     - `texts`: the texts of each predicate; predicates beyond 1,000 are left out.
     - `shared`: by what records have in common with one before, of the same time and with the same
       predicates (the subject, under "", or the object of a predicate), their number.
+    - `mixed`: the first values that mix, in the order of the file.
     - `times`, `tied`: the times of all records, and of those with the time of the one before.
     """
 
@@ -116,12 +131,14 @@ class InputSample:
     far_unit: str = ""
     texts: dict[Term, ObjectTexts] = field(default_factory=dict)
     shared: Counter[Term] = field(default_factory=Counter)
+    mixed: MixedValues | None = None
     times: set[Micros] = field(default_factory=set)
     tied: set[Micros] = field(default_factory=set)
     _times: tuple[bytes, dict[Micros, bool]] = (b"", {})
     _time: Micros = -LAST_MICRO
     _graphs: set[tuple[Triple, ...]] = field(default_factory=set)
     _keys: set[tuple[Term, Term, tuple[Term, ...]]] = field(default_factory=set)
+    _said: dict[Term, list[tuple[int, dict[Term, set[Term]]]]] = field(default_factory=dict)
     _objects: dict[Term, Term] = field(default_factory=dict)
     _varied: set[Term] = field(default_factory=lambda: {""})
 
@@ -181,6 +198,8 @@ class InputSample:
         self.repeated += verdict is Reason.SECOND
         self._add_time(file, record, micros)
         self._compare(element)
+        if self.mixed is None:
+            self._find_mixed(file, record, element)
         self.terms.note((element,))
         for _, predicate, value in element.triples:
             if value.startswith('"') and (predicate in self.texts or len(self.texts) < MOST_TERMS):
@@ -195,7 +214,7 @@ class InputSample:
         if time == self._time:
             self.tied.add(time)
         else:
-            self._time, self._graphs, self._keys = time, set(), set()
+            self._time, self._graphs, self._keys, self._said = time, set(), set(), {}
         for _, predicate, value in triples:
             if self._objects.setdefault(predicate, value) != value and len(self._varied) < MOST_TERMS:
                 self._varied.add(predicate)
@@ -206,6 +225,22 @@ class InputSample:
             keys = {(name, term, kind) for name, term in named if is_iri(term)}
             self.shared.update({name for name, _, _ in keys & self._keys})
             self._keys |= keys
+
+    def _find_mixed(self, file: InputFile, record: Record, element: Element) -> None:
+        """Compare what an element says of each subject with the first elements of the same time."""
+        values: dict[Term, dict[Term, set[Term]]] = {}
+        for subject, predicate, value in element.triples:
+            if is_iri(subject):
+                values.setdefault(subject, {}).setdefault(predicate, set()).add(value)
+        for subject, own in values.items():
+            others = self._said.setdefault(subject, [])
+            for line, said in others:
+                differing = tuple(predicate for predicate in own if said.get(predicate, own[predicate]) != own[predicate])
+                if len(differing) > 1:
+                    self.mixed = MixedValues(f"{file.path}:{line} and :{record.line}", element.time, subject, differing)
+                    return
+            if len(others) < _MOST_COMPARED:
+                others.append((record.line, own))
 
     @property
     def ties(self) -> int:

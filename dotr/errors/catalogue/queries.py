@@ -188,7 +188,7 @@ TEMPLATES: tuple[ErrorCode, ...] = (
     ErrorCode(
         "T105",
         "A misplaced variable, name or cell",
-        "Cells `{column}` belong to the `map` of a CSV input, variables and `dotr_id…` to `define`.",
+        "Cells `{column}` belong to the `map` of an input, variables and `dotr_id…` to `define`.",
         "In a map write `{column}`, in define `?variable`.",
         InTemplate("[] :speed ?speed", cells=True),
     ),
@@ -201,11 +201,12 @@ TEMPLATES: tuple[ErrorCode, ...] = (
     ),
     ErrorCode(
         "T107",
-        "A path in a JSON message cannot be read",
+        "A cell of a map cannot be read",
         'A path names members, one after the other (`a.b`; `"a.b"` for a name with a dot), items (`a[0]`) and each item of a list (`a[]`). '
         "The path of `time` has one value, that of `each` ends with `[]`; the lists of several paths of `each` are in the same object, "
-        "or in the same items of outer lists.",
-        "Correct the path.",
+        "or in the same items of outer lists. Cells that begin with `$` say where a record comes from: "
+        "messages have `$topic`, `$key` and others, files `$file` and `$stem` (docs/inputs.md lists them); a text is `$value`.",
+        'Correct the path, or name what the input has. A column or member whose name begins with `$` is written in quotes: `{"$id"}`.',
         ShownMessage(
             "map of input rooms:1:12: T107 a member's name is missing after a.\nA path is written a.b, a[0] or a[]: docs/inputs.md."
         ),

@@ -201,6 +201,18 @@ INPUTS: tuple[ErrorCode, ...] = (
         ),
     ),
     ErrorCode(
+        "I119",
+        "Values of two records mix",
+        "Two records of one time give one subject different values of several predicates: the load of two processors of a host, for "
+        "example. Records of one time are one graph, in which nothing says which values belong together: a query finds each with each.",
+        "Name the part in the subject, as in `:{host}-{cpu}`, or use a blank node, `[]`. If the values are independent, accept it: "
+        "`report: { accept: [I119] }`.",
+        ShownMessage(
+            "config.yaml:5:83: I119 warning: input load: readings.csv:2 and :3 both say :idle and :user of :h1 at 2026-03-01T12:00:00Z: "
+            "their values mix\nName the part in the subject, as in :{host}-{cpu}, or use []; or accept it: report: { accept: [I119] }"
+        ),
+    ),
+    ErrorCode(
         "I120",
         "Records of one time whose order may matter",
         "Among the first records of an input, whose times are whole seconds, some have the time of one before, its predicates, and its "

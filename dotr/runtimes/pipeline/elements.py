@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
@@ -14,11 +15,11 @@ from dotr.model.terms import WELL_KNOWN, Prefixes
 from dotr.runtimes.pipeline.config import Config
 from dotr.runtimes.pipeline.sections import InputSection
 from dotr.streams.formats.lines import STANDARD_INPUT
-from dotr.streams.formats.maps import time_cells
+from dotr.streams.formats.maps import ITEM, NUMBER, VALUE, is_origin, time_cells
 from dotr.streams.records import COLUMNS, SENT_TIMES, WIDE, ElementMap, GraphSettings, SentTime, Times
 from dotr.syntax.turtle.graphs import parser_message
 
-_MAPPED: Final = ("csv", "json", "parquet")
+_MAPPED: Final = ("csv", "json", "text", "parquet")
 _GRAPHS: Final = ("turtle", "ntriples", "jsonld", "trig", "nquads")
 _KEYS: Final[Mapping[str, tuple[str, ...]]] = {
     "time": (*_MAPPED, *_GRAPHS),
@@ -29,7 +30,7 @@ _KEYS: Final[Mapping[str, tuple[str, ...]]] = {
     "each": ("csv", "json", "parquet"),
     "delimiter": ("csv",),
     "decimal": ("csv",),
-    "encoding": ("csv", "json"),
+    "encoding": ("csv", "json", "text"),
     "columns": ("csv",),
     "skip": ("csv",),
     "comment": ("csv",),
@@ -38,6 +39,13 @@ _KEYS: Final[Mapping[str, tuple[str, ...]]] = {
     "base": ("jsonld",),
 }
 """The formats that accept a setting."""
+
+_CELLS: Final[Mapping[str, tuple[str, str, str]]] = {
+    **dict.fromkeys(("csv", "parquet"), ("COLUMN", "column", "a row")),
+    "json": ("PATH", "member", "an object"),
+    "text": (VALUE, "text", "a text"),
+}
+"""A cell of each format with a map, what the cell is, and what a record is."""
 
 _SLASH: Final = re.compile(r"/(?![^<]*>)")
 """A slash outside of `<…>`."""
@@ -59,10 +67,10 @@ def element_map(config: Config, section: InputSection, number: int) -> ElementMa
     if section.format not in _MAPPED:
         return None
     if section.time is None or section.map is None:
-        place_of_time, unit = ("COLUMN names the column", "a row") if section.format != "json" else ("PATH names the member", "an object")
+        cell, noun, unit = _CELLS[section.format]
         needed = {
-            "time": f"time: {place_of_time} that holds the time.",
-            "map": f'map: "[] a :Report ; :speed {{{place_of_time.split()[0]}}} ." makes {unit} a graph.',
+            "time": f"time: {cell} names the {noun} that holds the time.",
+            "map": f'map: "[] a :Report ; :speed {{{cell}}} ." makes {unit} a graph.',
         }
         missing = [key for key in needed if getattr(section, key) is None]
         raise Refused(Diagnostic("C202", f"a {section.format} input needs {key}", place, needed[key]) for key in missing)
@@ -82,7 +90,13 @@ def element_map(config: Config, section: InputSection, number: int) -> ElementMa
         columns=tuple(section.columns or ()),
         skip=section.skip,
         comment=section.comment or "",
+        folder=os.path.abspath(config.files.folder) if "$file" in f"{section.map} {section.time}" else "",
     )
+
+
+def _is_cell(form: str, time: str) -> bool:
+    """True if a time that begins with `$` is a cell that records of a format may have."""
+    return (form == "text" and time == VALUE) or (form in ("csv", "json", "text") and is_origin(time) and time not in (NUMBER, ITEM))
 
 
 def _misplaced_keys(config: Config, section: InputSection, number: int) -> Iterator[Diagnostic]:
@@ -100,13 +114,13 @@ def _misplaced_keys(config: Config, section: InputSection, number: int) -> Itera
             whose = "Kafka gives a message" if sent is SentTime.TIMESTAMP else "what is copied when it arrives (mqtt, http) has"
             message = f"{time} is the time that {whose}, and this input is by {transport}"
             yield problem("time", message, "Name the time in the element itself.")
-        elif sent is None and time.startswith("$") and not (section.format == "csv" and time[1:].isdecimal()):
+        elif sent is None and time.startswith("$") and not _is_cell(section.format, time):
             names = list(SENT_TIMES)
             yield problem(
                 "time", f"a message has no {time}", did_you_mean(time, names) or f"Times of a transport are {' and '.join(names)}."
             )
     if not (section.time is None or isinstance(section.time, str) or section.format in _MAPPED):
-        yield problem("time", f"a list of times belongs to csv, json and parquet, not to {section.format}", "Name one.")
+        yield problem("time", f"a list of times belongs to csv, json, text and parquet, not to {section.format}", "Name one.")
     if sent is not None and section.is_given("times"):
         yield problem("times", f"times chooses among times in the message, and {time} is beside it", "Leave times out.")
     for key in ("skip", "comment", "encoding"):

@@ -24,7 +24,7 @@ from dotr.streams.connectors.kafka.section import kafka_input
 from dotr.streams.connectors.kafka.topics import KafkaInput
 from dotr.streams.connectors.registry import message_source
 from dotr.streams.formats.lines import STANDARD_INPUT, standard_bytes
-from dotr.streams.formats.maps import NUMBER, has_numbers
+from dotr.streams.formats.maps import STANDARD
 from dotr.streams.formats.reading import check_input, clock_of, has_date_times
 from dotr.streams.merge.folders import Folder, GrowingInput, stable_files
 from dotr.streams.merge.tails import TailedFolder
@@ -163,20 +163,16 @@ def _input(config: Config, section: InputSection, number: int) -> Inputs:
         raise Refused(problems)
     like = replace(_file_like(config, number, "", delay, mapped, graphs), ahead=ahead)
     files = [] if section.tail else [replace(like, path=path) for path in paths]
-    place = config.files.place(*at, config.transport("input", number))
+    transport = config.transport("input", number)
+    place = config.files.place(*at, transport)
     received = section.mqtt or section.http
     with collect_problems(problems):
         source = None if received is None else message_source(received, place, like, config.settings.name)
     for file in files or [like]:
         with collect_problems(problems):
-            check_input(file, config.span(*at), sent=config.transport("input", number) != "path")
+            check_input(file, config.span(*at), transport=STANDARD if section.path == STANDARD_INPUT else transport)
             if file.apart and file.path and has_date_times(file) is False:
                 _check_apart([file], file.unit, config.files.tree.key_span((*at, "one_per_instant")))
-    if not problems and (received or section.path == STANDARD_INPUT) and has_numbers(like) and mapped is not None:
-        start = mapped.template.text.index(cell := f"{{{NUMBER}}}")
-        hint = "Files have numbers, and Kafka has offsets; give what arrives a number of its own."
-        message = f"{cell} is the number of a record in its file, and {'a message' if received else 'standard input'} is in none"
-        problems.append(Diagnostic("T109", message, Span(mapped.template, start, start + len(cell)), hint))
     if problems:
         raise Refused(dict.fromkeys(_with_place(problem, config, number) for problem in problems))
     if source is not None:

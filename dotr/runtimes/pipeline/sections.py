@@ -176,7 +176,7 @@ class InputSection(Section):
         min_length=1,
         description="the stream of continuous queries that the input feeds, an IRI or a prefixed name; the input's name if none",
     )
-    format: Literal["ndjson", "trig", "nquads", "csv", "json", "parquet", "turtle", "ntriples", "jsonld"] = Field(
+    format: Literal["ndjson", "trig", "nquads", "csv", "json", "text", "parquet", "turtle", "ntriples", "jsonld"] = Field(
         description="the format of elements (inputs.md)"
     )
     path: str = Field(default="", min_length=1, description="a file or a glob; .gz too; - is standard input")
@@ -227,8 +227,9 @@ class InputSection(Section):
     )
     time: Time = Field(
         default=None,
-        description="csv, parquet: the column that holds the time, required; json: its path, required; all three: a template of such "
-        'cells ("{Date} {Time}"), or a list, of which the first that is there counts; other formats but ndjson: its '
+        description="csv, parquet: the column that holds the time, required; json: its path, required; text: $value or a cell such as "
+        '$header.at, required; all four: a template of such cells ("{Date} {Time}"), or a list, of which the first that is there counts; '
+        "other formats but ndjson: its "
         "predicate, or a path of / and ^ such as sosa:phenomenonTime/time:inXSDDateTime, prov:generatedAtTime if none; in files in trig "
         "and nquads it is in each named graph; $timestamp: the time that Kafka gives; $received: that of arrival by mqtt or http",
     )
@@ -236,9 +237,7 @@ class InputSection(Section):
         default="one",
         description="turtle, ntriples, jsonld, trig, nquads: the time of an element that has several; one: such an element is unreadable",
     )
-    map: str | None = Field(
-        default=None, description="csv, json, parquet: the template that makes the graph of a row or an object, required"
-    )
+    map: str | None = Field(default=None, description="csv, json, text, parquet: the template that makes the graph of a record, required")
     each: str | list[str] | None = Field(
         default=None,
         min_length=1,
@@ -248,18 +247,20 @@ class InputSection(Section):
     time_format: str | None = Field(
         default=None,
         min_length=1,
-        description='csv, json, parquet: the form of times, such as "%d.%m.%Y %H:%M:%S"; unix, unix_ms, unix_us, unix_ns: numbers since '
-        "1970; ISO 8601 or integers if none",
+        description='csv, json, text, parquet: the form of times, such as "%d.%m.%Y %H:%M:%S"; unix, unix_ms, unix_us, unix_ns: numbers '
+        "since 1970; ISO 8601 or integers if none",
     )
     time_zone: str | None = Field(
-        default=None, min_length=1, description="csv, json, parquet: the zone of date-times without one, such as Europe/Berlin; UTC if none"
+        default=None,
+        min_length=1,
+        description="csv, json, text, parquet: the zone of date-times without one, such as Europe/Berlin; UTC if none",
     )
     delimiter: str = Field(default=",", min_length=1, max_length=1, description="csv: the separator of columns, one character")
     decimal: Literal[".", ","] = Field(default=".", description="csv: the mark of decimals; with a comma, 20,5 is the decimal 20.5")
     encoding: str = Field(
         default="utf-8",
         min_length=1,
-        description="csv: the encoding of the text, such as latin-1; csv, json: utf-16 is read from its start",
+        description="csv, text: the encoding of the text, such as latin-1; csv, json, text: utf-16 is read from its start",
     )
     columns: list[str] | None = Field(
         default=None, min_length=1, description="csv: the columns of rows without a header; the first line names them if none"

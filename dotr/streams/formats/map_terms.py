@@ -14,7 +14,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Final, assert_never, cast
+from typing import ClassVar, Final, assert_never, cast
 from urllib.parse import quote
 
 from pyoxigraph import NamedNode
@@ -27,6 +27,21 @@ from dotr.model.terms import RDF, XSD, Term, escaped, literal
 _NUMBER: Final = re.compile(r"-?(?:0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?")
 _COMMA_NUMBER: Final = re.compile(r"-?(?:0|[1-9][0-9]*)(,[0-9]+)?([eE][+-]?[0-9]+)?")
 _CACHED: Final = 1 << 14
+_STRINGS: Final = ("$topic", "$key", "$header.", "$file", "$stem")
+"""Beginnings of the cells that are strings in every format, `7` too."""
+
+
+class JsonNumber(str):
+    """The lexical form of a JSON number; of a typed column, its subclass has a `datatype`."""
+
+    __slots__ = ()
+    datatype: ClassVar[str]
+
+
+@lru_cache(_CACHED)
+def string_term(text: str) -> Term:
+    """The plain literal of a text."""
+    return literal(text)
 
 
 @lru_cache(_CACHED)
@@ -53,6 +68,20 @@ def comma_cell_term(cell: str) -> Term:
     ('"-7.40"^^<http://www.w3.org/2001/XMLSchema#decimal>', '"1.000"', '"54"')
     """
     return literal(cell) if "." in cell else cell_term(cell.replace(",", ".")) if _COMMA_NUMBER.fullmatch(cell) else literal(cell)
+
+
+@lru_cache(_CACHED)
+def text_term(text: str) -> Term:
+    """Term of a whole text: a number of JSON, `true` and `false` as in JSON, between blanks, too;
+    any other text a string.
+
+    >>> text_term(" 21.5"), text_term("true")[:6], text_term("null"), text_term(" ON")
+    ('"21.5"^^<http://www.w3.org/2001/XMLSchema#decimal>', '"true"', '"null"', '" ON"')
+    """
+    value = text.strip()
+    if value in ("true", "false"):
+        return literal(value, XSD + "boolean")
+    return cell_term(value) if _NUMBER.fullmatch(value) else literal(text)
 
 
 @lru_cache(_CACHED)
@@ -154,6 +183,8 @@ class MapTerms:
         >>> terms = MapTerms(lambda column: f"c_{column}", lambda variable: variable, lambda blank: TermCode("'_:0'"), cell_term)
         >>> terms.code(Cell("room"))
         TermCode(code='cell_term(c_room)', guards=('c_room',), fixed=None)
+        >>> terms.code(Cell("$topic[1]")).code
+        'string_term(c_$topic[1])'
         >>> terms.code(CellIri(("http://e/", Cell("room"), "/", Cell("n")))).code
         "('<' + 'http://e/' + encoded(c_room) + '/' + encoded(c_n) + '>')"
         """
@@ -163,7 +194,9 @@ class MapTerms:
             case Blank():
                 return self.blank(slot)
             case Cell(column, None):
-                return TermCode(f"cell_term({self.variable(column)})", self._guards([slot]))
+                made = "string_term" if column.startswith(_STRINGS) else "cell_term"
+                self.names.setdefault(made, string_term)
+                return TermCode(f"{made}({self.variable(column)})", self._guards([slot]))
             case Cell():
                 return TermCode(self.typed(slot), (self.typed(slot),))
             case CellIri((Cell(column),)):

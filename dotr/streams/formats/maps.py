@@ -1,5 +1,5 @@
 """Parsed maps of inputs, sent along with the specification or parsed from its text, the shapes of
-the graphs that they generate, and the cells that make the times of records."""
+the graphs that they generate, and the cells of times and of the origin of a record."""
 
 from __future__ import annotations
 
@@ -7,18 +7,20 @@ import json
 import os
 import re
 from bisect import bisect_right, insort
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
+from dataclasses import replace
 from functools import lru_cache
 from typing import Final, NamedTuple, TypeAlias
 
+from dotr.errors.diagnostics import Diagnostic, Refused
 from dotr.model.algebra import Const
 from dotr.model.places import Document, Span
 from dotr.model.stream import Reason
 from dotr.model.templates import Blank, Cell, CellIri, CellLiteral, GraphShape, ParsedMap, ShapedTriple, Template
 from dotr.model.time import LAST_MICRO
-from dotr.streams.formats.map_terms import columns_of
-from dotr.streams.records import SENT_TIMES, Format, InputFile, Position, Record, SentTime
+from dotr.streams.formats.map_terms import JsonNumber, columns_of
+from dotr.streams.records import SENT_TIMES, Format, InputFile, Message, Position, Record, SentTime
 
 
 def parsed_map(file: InputFile) -> ParsedMap:
@@ -72,10 +74,160 @@ def shape_of(template: Template) -> GraphShape | None:
 
 
 def shapes_of(files: Iterable[InputFile]) -> list[GraphShape]:
-    """The distinct shapes of the graphs of CSV inputs."""
-    maps = {(file.map, file.prefixes): file for file in files if file.map is not None and file.format is Format.CSV}
+    """The distinct shapes of the graphs of inputs of CSV and text."""
+    maps = {(file.map, file.prefixes): file for file in files if file.map is not None and file.format in (Format.CSV, Format.TEXT)}
     shapes = dict.fromkeys(shape_of(parsed_map(file).template) for file in maps.values())
     return [shape for shape in shapes if shape is not None]
+
+
+# Cells of the origin of a record: what its transport says of it, outside of its text.
+
+NUMBER: Final = "$number"
+"""The cell that is the number of the record in its file, from 1 on; of Kafka the offset."""
+
+ITEM: Final = "$item"
+"""The cell that is the number of the item of `each`, from 1 on."""
+
+VALUE: Final = "$value"
+"""The cell that is the whole text of a record of the format text."""
+
+FILES: Final = "path"
+STANDARD: Final = "standard input"
+_ORIGINS: Final[Mapping[str, tuple[str, ...]]] = {
+    "$topic": ("kafka", "mqtt"),
+    "$key": ("kafka",),
+    "$partition": ("kafka",),
+    "$offset": ("kafka",),
+    "$timestamp": ("kafka",),
+    "$header": ("kafka", "mqtt", "http"),
+    "$file": (FILES,),
+    "$stem": (FILES,),
+    NUMBER: (FILES, "kafka"),
+    ITEM: (FILES, STANDARD, "kafka", "mqtt", "http"),
+}
+"""The transports that have each cell."""
+
+_WITH_LEVELS: Final = ("$topic", "$file")
+_ORIGIN: Final = re.compile(r"(\$[a-z]+)(?:\[(-?[0-9]{1,9})\]|\.(.+))?")
+_ENDINGS: Final = re.compile(r"(?<=.)(?:\.[A-Za-z][A-Za-z0-9_]*)+$")
+
+
+class OriginCell(NamedTuple):
+    """A cell of the origin of a record: its name, the level of a topic or path that it names, and
+    the header."""
+
+    name: str
+    level: int | None = None
+    header: str = ""
+
+
+@lru_cache(256)
+def origin_cell(text: str) -> OriginCell:
+    """The cell that a text describes; raises ValueError where there is none.
+
+    >>> origin_cell("$topic[-1]"), origin_cell("$header.unit")
+    (OriginCell(name='$topic', level=-1, header=''), OriginCell(name='$header', level=None, header='unit'))
+    >>> origin_cell("$key[1]")  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    ValueError: a record has no $key[1]: write $topic, $topic[0], $key, ...
+    """
+    found = _ORIGIN.fullmatch(text)
+    name, level, header = found.groups() if found else ("", None, None)
+    if name not in _ORIGINS or (level and name not in _WITH_LEVELS) or (header is not None) != (name == "$header"):
+        known = "$topic, $topic[0], $key, $partition, $offset, $timestamp, $header.NAME, $file, $file[-2], $stem, $number or $item"
+        raise ValueError(f"a record has no {text}: write {known}")
+    return OriginCell(name, None if level is None else int(level), (header or "").strip('"').lower())
+
+
+def is_origin(cell: str) -> bool:
+    """True if a cell of a map is one of the origin of a record."""
+    try:
+        return cell.startswith("$") and bool(origin_cell(cell))
+    except ValueError:
+        return False
+
+
+def origin_value(origin: Message | None, cell: str) -> str | None:
+    """The text, or the JSON number, of a cell of the origin of a record; None where the origin
+    lacks it.
+
+    Raises ValueError for a key or a header that is not UTF-8.
+
+    >>> message = Message(b"", 7, 5_000, key=b"a", headers=(("unit", b"C"), ("unit", b"K")), topic="home/attic")
+    >>> [origin_value(message, cell) for cell in ("$key", "$topic[-1]", "$topic[2]", "$offset", "$timestamp", "$header.unit")]
+    ['a', 'attic', None, '7', '5', 'K']
+    >>> [origin_value(Message(b"", 1, file="in/pump-1.csv.gz"), cell) for cell in ("$file", "$file[-2]", "$stem")]
+    ['in/pump-1.csv.gz', 'in', 'pump-1']
+    """
+    if origin is None:
+        return None
+    name, level, header = origin_cell(cell)
+    match name:
+        case "$key":
+            raw = origin.key
+        case "$topic" | "$file":
+            text = origin.topic if name == "$topic" else origin.file
+            levels = text.split("/")
+            return text if level is None else levels[level] if -len(levels) <= level < len(levels) else None
+        case "$stem":
+            return _ENDINGS.sub("", origin.file.rpartition("/")[2])
+        case "$partition":
+            return JsonNumber(origin.partition)
+        case "$offset" | "$number":
+            return JsonNumber(origin.place)
+        case "$item":
+            return origin.item if "." in origin.item else JsonNumber(origin.item)
+        case "$timestamp":
+            return None if origin.timestamp is None else JsonNumber(origin.timestamp // 1000)
+        case _:
+            raw = next((value for each, value in reversed(origin.headers) if each.lower() == header), None)
+    try:
+        return None if raw is None else raw.decode()
+    except UnicodeDecodeError:
+        raise ValueError(f"its {cell} is not UTF-8") from None
+
+
+def origin_cells(file: InputFile) -> tuple[str, ...]:
+    """The cells of the origin of a record that the map of an input has, in order."""
+    return () if file.map is None else tuple(filter(is_origin, columns_of(parsed_map(file).template)))
+
+
+def origin_of(file: InputFile) -> Message:
+    """The origin of the records of a file, without their numbers."""
+    assert file.map is not None
+    return Message(b"", 0, file=os.path.relpath(file.path, file.map.folder or None) if file.path else "")
+
+
+def check_origins(file: InputFile, transport: str, place: Span | None) -> None:
+    """Check that a transport has the cells of a map, or of the time at `place`, that are of the
+    origin of a record; raises `Refused` (T107, T109)."""
+    assert file.map is not None
+    document, problems = file.map.template, list[Diagnostic]()
+    for cell in dict.fromkeys([*origin_cells(file), *filter(is_origin, cells_of_time(file))]):
+        having = _ORIGINS[origin_cell(cell).name]
+        code, hint = "T107", f"A column or member of that name is written in quotes: {{{json.dumps(cell)}}}."
+        if cell == ITEM and not (file.map.each and file.format is Format.JSON):
+            message = f"{cell} is the number of an item of `each`, which the input does not have"
+        elif transport in having:
+            continue
+        elif cell == NUMBER:
+            code, hint = "T109", "Files have numbers, and Kafka has offsets; give what arrives a number of its own."
+            inside = transport if transport == STANDARD else "a message"
+            message = f"{{{cell}}} is the number of a record in its file, and {inside} is in none"
+        else:
+            has, who = ("files", "Files") if having == (FILES,) else ("messages of a broker", f"Messages by {' and '.join(having)}")
+            whose = "files" if transport == FILES else transport if transport == STANDARD else f"messages by {transport}"
+            message, hint = f"{cell} is a property of {has}, not of {whose}", f"{who} have it. {hint}"
+        found = cell_problem(document, cell, code, message, hint)
+        problems.append(found if f"{{{cell}}}" in document.text else replace(found, span=place))
+    if problems:
+        raise Refused(problems)
+
+
+def cell_problem(document: Document, cell: str, code: str, message: str, hint: str) -> Diagnostic:
+    """The problem of a cell of a map, at its place."""
+    start = max(document.text.find("{" + cell + "}"), 0)
+    return Diagnostic(code, message, Span(document, start, start + len(cell) + 2), hint)
 
 
 # Times of records: a cell, a template of cells, or the first of several that is there.
@@ -103,7 +255,7 @@ class TimeCells(NamedTuple):
 
 _QUOTED: Final = re.compile(r'"(?:[^"\\]|\\.)*"')
 _TIME_CELL: Final = re.compile(r'\{((?:"(?:[^"\\]|\\.)*"|[^{}"])*)\}')
-_SENT_CELLS: Final = ("$file", "$stem", "$topic")
+_SENT_CELLS: Final = ("$file", "$stem", "$topic", VALUE)
 
 
 @lru_cache(256)
@@ -190,9 +342,6 @@ def written_name(name: str) -> str:
 # the last place whose number is known in this process.
 # Cost: one scan of the file a process, at most, if its ranges are read in order.
 
-NUMBER: Final = "$number"
-"""The cell that is the number of the record in its file, from 1 on; of Kafka the offset."""
-
 ScanRecords: TypeAlias = Callable[[Position], Generator[Record]]
 """Scan of the records of a file from a position on, without elements."""
 
@@ -244,4 +393,4 @@ class RecordNumbers:
 
 def has_numbers(file: InputFile) -> bool:
     """True if the map of a file has the cell `{$number}`."""
-    return file.map is not None and NUMBER in columns_of(parsed_map(file).template)
+    return NUMBER in origin_cells(file)

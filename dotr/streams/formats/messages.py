@@ -18,6 +18,7 @@ from dotr.evaluation.expressions.values.times import iso
 from dotr.model.stream import Reason
 from dotr.model.time import Micros
 from dotr.streams.formats.csv import rows as csv_rows
+from dotr.streams.formats.csv import text
 from dotr.streams.formats.json import lines as ndjson
 from dotr.streams.formats.json import records as json_records
 from dotr.streams.formats.rdf import documents as graph_documents
@@ -42,6 +43,7 @@ _CONTENT_TYPES: Final = {
     Format.NDJSON: ("application/x-ndjson", "application/ndjson", "application/jsonl", "application/x-jsonlines", "application/json"),
     Format.JSON: ("application/json", "text/json", "+json"),
     Format.CSV: ("text/csv", "application/csv"),
+    Format.TEXT: ("text/plain", "application/json", "text/json"),
     Format.TURTLE: ("text/turtle", "application/turtle", "application/x-turtle"),
     Format.NTRIPLES: ("application/n-triples",),
     Format.TRIG: ("application/trig", "application/x-trig"),
@@ -96,6 +98,8 @@ def _message_decoder(spec: InputFile, time_filter: TimeFilter, collect: Callable
         body, place = message.body, message.place
         if len(body) > limit:
             return [Record(place, place + 1, place, None, None, beginning(body, limit), limit_reason(limit), reason=Reason.LIMIT)]
+        if not body:
+            return [MessageText(place, place + 1, place, body).empty()]
         try:
             for name, value in message.headers:
                 if name.lower() in _CONTENT_HEADERS:
@@ -140,6 +144,8 @@ def _decoder(spec: InputFile, time_filter: TimeFilter) -> Callable[[Message, boo
             return ndjson.line_decoder(spec, time_filter)
         case Format.JSON:
             return json_records.object_decoder(spec, time_filter)
+        case Format.TEXT:
+            return text.value_decoder(spec, time_filter)
         case Format.CSV:
             return csv_rows.row_decoder(spec, time_filter)
         case Format.TURTLE | Format.NTRIPLES | Format.TRIG | Format.NQUADS:

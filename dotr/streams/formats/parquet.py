@@ -24,12 +24,12 @@ from dotr.model.places import Span
 from dotr.model.stream import Reason
 from dotr.model.terms import XSD
 from dotr.streams.formats.csv.map import check_columns
-from dotr.streams.formats.json.map import JsonNumber, TypedText
+from dotr.streams.formats.json.map import TypedText
 from dotr.streams.formats.json.paths import parse_path
 from dotr.streams.formats.json.records import ObjectReader
 from dotr.streams.formats.lines import damaged
-from dotr.streams.formats.map_terms import columns_of
-from dotr.streams.formats.maps import RecordNumbers, cells_of_time, parsed_map
+from dotr.streams.formats.map_terms import JsonNumber, columns_of
+from dotr.streams.formats.maps import RecordNumbers, cells_of_time, is_origin, parsed_map
 from dotr.streams.lateness import EVERY_TIME, TimeFilter
 from dotr.streams.records import START, InputFile, Position, Record, beginning, limit_reason
 
@@ -122,7 +122,7 @@ def _records(
 
     assert spec.map is not None
     names = opened.schema_arrow.names
-    times = {column for cell in cells_of_time(spec) if (column := _column(cell, names))}
+    times = {column for cell in cells_of_time(spec) if not is_origin(cell) and (column := _column(cell, names))}
     named = times | {_column(cell, names) for cell in columns_of(parsed_map(spec).template)}
     others = [(number, name) for number, name in enumerate(names) if name not in named] if spec.map.each else None
     width = 1 if others is None else len(names)

@@ -18,10 +18,11 @@ from dotr.model.time import Clock, Unit
 from dotr.streams.formats import parquet
 from dotr.streams.formats.content import open_text
 from dotr.streams.formats.csv import rows as csv_rows
+from dotr.streams.formats.csv import text
 from dotr.streams.formats.csv.map import check_header
 from dotr.streams.formats.json import lines as ndjson
 from dotr.streams.formats.json import records as json_records
-from dotr.streams.formats.maps import parsed_map
+from dotr.streams.formats.maps import FILES, check_origins, parsed_map
 from dotr.streams.formats.rdf import jsonld
 from dotr.streams.formats.rdf import logs as message_logs
 from dotr.streams.formats.segments import TOLD, segment_records, told_records
@@ -38,6 +39,7 @@ _READERS: Final[dict[Format, _Records]] = {
     Format.NQUADS: message_logs.nquads_file_records,
     Format.CSV: csv_rows.records,
     Format.JSON: json_records.records,
+    Format.TEXT: text.records,
     Format.PARQUET: parquet.records,
     Format.TURTLE: message_logs.graph_file_records,
     Format.NTRIPLES: message_logs.graph_file_records,
@@ -49,6 +51,7 @@ _TIMED_READERS: Final[dict[Format, Callable[[BinaryIO, InputFile, Position, bool
     Format.NDJSON: ndjson.records,
     Format.CSV: csv_rows.records,
     Format.JSON: json_records.records,
+    Format.TEXT: text.records,
     Format.PARQUET: parquet.records,
 }
 """Readers of the formats whose times are beside the graphs, so that a time is read first."""
@@ -143,11 +146,12 @@ def check_prefixes(prefixes: Iterable[tuple[str, str]]) -> None:
         raise Refused(problems)
 
 
-def check_input(file: InputFile, place: Span | None = None, *, sent: bool = False) -> None:
+def check_input(file: InputFile, place: Span | None = None, *, transport: str = FILES) -> None:
     """Check an input before a record is read; raises `Refused` with all errors found.
 
     Without a path, only the specification is checked, and no file. `place` is that of the input in
-    the configuration. `sent`: the input has messages of a broker or server.
+    the configuration, and `transport` the input's, by which its map may name the origin of a
+    record.
     """
     problems: list[Diagnostic] = []
     checks: list[Callable[[], object]] = [lambda: check_prefixes(file.prefixes)]
@@ -157,12 +161,16 @@ def check_input(file: InputFile, place: Span | None = None, *, sent: bool = Fals
         checks.append(lambda: parsed_map(file))
         if file.path or (file.map is not None and file.map.columns):
             checks.append(lambda: check_header(file, place))
+    if file.format is Format.TEXT:
+        checks.append(lambda: text.check_cells(file, place))
     if file.format is Format.PARQUET:
         checks.append(lambda: parsed_map(file))
         if file.path:
             checks.append(lambda: parquet.records(None, file, place=place))
     if file.format is Format.JSON:
-        checks.append(lambda: json_records.check_paths(file, place, sent=sent))
+        checks.append(lambda: json_records.check_paths(file, place))
+    if file.map is not None:
+        checks.append(lambda: check_origins(file, transport, place))
     for check in checks:
         try:
             check()

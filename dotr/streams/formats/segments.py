@@ -147,7 +147,7 @@ def _with_description(message: Message, description: bytes) -> Message:
     return message._replace(key=None if key is None else base64.b64decode(key), headers=pairs, topic=topic, partition=partition)
 
 
-_SINGLE: Final = (Format.NDJSON, Format.TURTLE, Format.NTRIPLES)
+_SINGLE: Final = (Format.NDJSON, Format.TEXT, Format.TURTLE, Format.NTRIPLES)
 """Formats with one record a message."""
 
 

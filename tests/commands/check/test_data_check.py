@@ -238,6 +238,52 @@ def test_watched_folders_and_standard_input_are_read_to_their_present_end(cars: 
         assert "Input cars: 4 rows, from " in open_pipe.stdout.read()  # it ends while the pipe is open
 
 
+LOAD = """\
+name: load
+prefixes: { "": "http://e/" }
+rules: [r.dotr]
+input: [{ name: load, format: csv, path: load.csv, time: at, map: ":{host} a :Report ; :speed {idle} ; :user {user} ; :of <x:{rack}> ." }]
+output: [{ path: out.ndjson }]
+engine: local
+"""
+
+
+@pytest.mark.parametrize(
+    ("rows", "places"),
+    [
+        (
+            ["10:00,h1,5,1,a", "10:00,h1,6,2,a"],
+            "load.csv:2 and :3 both say :speed and :user of :h1 at 2024-03-01T10:00:00Z: their",
+        ),
+        (["10:00,h1,5,1,a", "10:00,h2,5,1,a", "10:00,h1,5,2,b"], "load.csv:2 and :4 both say :user and :of of :h1"),
+        (["10:00,h1,,1,a", "10:00,h1,5,2,", "10:00,h1,6,,b"], ""),
+        (["10:00,h1,,1,a", "10:00,h1,5,2,", "10:00,h1,6,3,b"], "load.csv:2 and :4 both say :user and :of"),
+        (["10:00,h1,5,1,a", "10:00,h1,6,1,a"], ""),
+        (["10:00,h1,5,1,a", "10:00,h2,6,2,b"], ""),
+        (["10:00,h1,5,1,a", "10:01,h1,6,2,b"], ""),
+        (["10:00,h1,5,1,a", "10:00,h1,5,1,a"], ""),
+    ],
+)
+def test_values_of_two_records_that_mix_are_told(project: Project, rows: list[str], places: str) -> None:
+    project.write("r.dotr", RULE)
+    project.write("c.yaml", LOAD)
+    project.write("load.csv", "\n".join(["at,host,idle,user,rack", *(f"2024-03-01T{row.replace(',', 'Z,', 1)}" for row in rows), ""]))
+    answer = project.dotr("check", "--data", "--", "c.yaml")
+    assert (f"I119 warning: input load: {places}" in answer.err) if places else ("I119" not in answer.err)
+    for key in ("one_per_instant: true, map", "one_per_instant: apart, map"):
+        project.write("c.yaml", LOAD.replace("map", key))
+        assert "I119" not in project.dotr("check", "--data", "--", "c.yaml").err
+    project.write("c.yaml", LOAD.replace("engine", "report: { accept: [I119, I120] }\nengine"))
+    assert "I119" not in project.dotr("check", "--data", "--", "c.yaml").err
+
+
+def test_values_of_blank_nodes_do_not_mix(project: Project) -> None:
+    project.write("r.dotr", RULE)
+    project.write("c.yaml", LOAD.replace(":{host} a", "[] :host :{host} ; a"))
+    project.write("load.csv", "at,host,idle,user,rack\n1,h1,5,1,a\n1,h1,6,2,b\n")
+    assert "I119" not in project.dotr("check", "--data", "--", "c.yaml").err
+
+
 AIR = "Date;Time;speed;road\n" + "".join(f"0{day}/03/2024;{hour:02}.30.00;1;a\n" for day in (1, 2) for hour in range(24))
 
 

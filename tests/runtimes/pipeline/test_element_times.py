@@ -72,7 +72,7 @@ def test_list_of_times_belongs_to_records_with_cells(log: Project) -> None:
         "c.yaml",
         CONFIG.replace("TIME", "[a, b]").replace("csv, path: log.csv", "ndjson, path: log.csv").replace('map: "[] :v {v} .", ', ""),
     )
-    assert "C204 a list of times belongs to csv, json and parquet, not to ndjson" in log.dotr("check", "c.yaml").err
+    assert "C204 a list of times belongs to csv, json, text and parquet, not to ndjson" in log.dotr("check", "c.yaml").err
 
 
 def test_numbers_since_1970_are_no_integers_of_the_unit(log: Project) -> None:

@@ -8,6 +8,7 @@ import random
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Final
 
 import pytest
 
@@ -171,25 +172,26 @@ def test_run_continues_amid_a_batch_and_shows_no_secret(kafka: Broker, tmp_path:
         assert not path.is_file() or PASSWORD.encode() not in path.read_bytes(), path
 
 
+ODD: Final = {20: None, 21: b"", 22: b"\0\0\0\0\x11\x02"}
+"""Messages without a value, without bytes, and with the header of a schema registry, by their offsets."""
+
+
 @pytest.mark.usefixtures("spark")
 def test_times_of_the_broker_are_scanned_without_the_messages(kafka: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Messages of several rows, some late, some that cannot be read: as in process, where each is decoded."""
+    """Messages of several rows, some late, some that cannot be read, some empty: as in process, where each is decoded."""
     topic = kafka.topic(partitions=2, retention_ms="-1")  # the times of the records are of the past
+    values = [b"broken" if n % 17 == 0 else f"{n % 3},{n}\n{n % 3},{n + 0.5}\n".encode() for n in range(60)]
     kafka.produce(
         topic,
         [
-            Sent(
-                b"broken" if number % 17 == 0 else f"{number % 3},{number}\n{number % 3},{number + 0.5}\n".encode(),
-                partition=partition,
-                timestamp=at,
-            )
+            Sent(ODD.get(number, values[number]), partition=partition, timestamp=at)
             for partition in range(2)
             for number in range(60)
             for at in [100_000 + 1_000 * (number // 2 - (40 if number % 13 == 12 else 0))]
         ],
     )
     section = kafka_section(kafka, topic, BOUNDED)
-    mapped = 'map: "<http://e/s{s}> <http://e/v> {v} .", columns: [s, v], time: $timestamp'
+    mapped = "map: \"<http://e/s{s}> <http://e/v> '{v} {$topic[0]} {$partition}/{$offset}' .\", columns: [s, v], time: $timestamp"
     inputs = f"{{ name: a, format: csv, lateness: 3 s, {mapped}, {section} }}"
     local = run(write_config(tmp_path / "local", inputs), "--engine", "local")
     assert local.returncode == 0, local.stderr
@@ -199,6 +201,7 @@ def test_times_of_the_broker_are_scanned_without_the_messages(kafka: Broker, tmp
     dead = [_pairs(dead_letters(folder)) for folder in (config.parent / "out/dead", tmp_path / "local/out/dead.ndjson")]
     assert dead[0] == dead[1]
     assert {reason for reason, _ in dead[0]} == {"late", "unreadable"}
+    assert f" {topic} 1/59" in written(config.parent / "out/events")[-1]
 
 
 @pytest.mark.usefixtures("spark")

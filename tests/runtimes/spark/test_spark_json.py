@@ -1,4 +1,4 @@
-"""JSON inputs on Spark: batches that end inside a message give the output of a run in process."""
+"""Inputs with a map on Spark: batches that end inside a message give the output of a run in process; so do the names of files."""
 
 from __future__ import annotations
 
@@ -17,6 +17,9 @@ rule Hot define Hot = [ dotr_id a :Hot ; :room ?room ; :no ?no ]
 from T
 and not T as Before [ FILTER(?room = T.?room && ?no = T.?no) ] within 2 min from T
 with Hot.?room = T.?room, Hot.?no = T.?no
+rule Known define Known = [ dotr_id :file ?file ; :no ?no ; :value ?value ]
+from F = [ SELECT ?file ?no ?value WHERE { ?x :file ?file ; :no ?no ; :value ?value } ]
+with Known.?file = F.?file, Known.?no = F.?no, Known.?value = F.?value
 """
 CONFIG = """name: rooms
 prefixes: { "": "http://e/" }
@@ -30,6 +33,17 @@ input:
     time_format: "%d.%m.%Y %H:%M"
     time_zone: Europe/Berlin
     map: "<{id}> :temp {temperature.value} ; :part [ :no {parts[].n} ] ; :sent {^.sent} ."
+  - name: values
+    format: text
+    path: "plant/*/*.txt"
+    time: $value
+    map: "[] :file '{$file}' ; :no '{$stem} {$file[-2]} {$number}' ; :value {$value} ."
+  - name: rows
+    format: csv
+    path: "plant/*/*.csv"
+    time: at
+    columns: [at, v]
+    map: "[] :file {$file[-1]} ; :no {$number} ; :value {v} ."
   - name: halls
     format: json
     path: halls.json
@@ -62,6 +76,11 @@ def test_batches_end_inside_messages(tmp_path: Path, monkeypatch: pytest.MonkeyP
         for number in range(25)
     ]
     Path("rooms.json").write_text(json.dumps(messages, indent=1))
+    times = [f"2024-03-01T07:{minute:02d}:10Z" for minute in range(0, 50, 2)]
+    for hall in ("a", "b"):
+        Path("plant", hall).mkdir(parents=True)
+        Path(f"plant/{hall}/pump-1.txt").write_text("\n".join([*times[:9], "", "soon", *times[9:]]))
+        Path(f"plant/{hall}/pump-2.csv").write_text("\n".join([*(f"{time},{number}" for number, time in enumerate(times)), "broken", ""]))
     start = 1_709_276_400  # 8 o'clock, as above; two objects a line, and one whose lists differ
     halls = [
         [
@@ -81,3 +100,6 @@ def test_batches_end_inside_messages(tmp_path: Path, monkeypatch: pytest.MonkeyP
         for part in parts:  # dead letters of one input are in its order
             assert [line for line in lines if part in line] == [line for line in Path(local).read_text().splitlines() if part in line] != []
     assert len(list(Path("out").glob("*.ndjson"))) > 2
+    events = Path("local").read_text()
+    assert "plant/b/pump-1.txt" in events
+    assert "pump-1 b 27" in events

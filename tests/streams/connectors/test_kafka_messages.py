@@ -1,14 +1,19 @@
-"""Messages of firings: key, ID, partition and headers, for any division into blocks."""
+"""Messages of firings: key, ID, partition and headers, for any division into blocks; and records of messages that are read."""
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 import pyoxigraph
 import pytest
 
+from dotr.model.places import Document
 from dotr.model.stream import DeadLetter, Firing, Reason
 from dotr.model.time import Clock
+from dotr.streams.connectors.kafka.feed import record_decoder, time_decoder
 from dotr.streams.connectors.kafka.writing import murmur2, partitioner
 from dotr.streams.formats.writing import StreamFormat
+from dotr.streams.records import ElementMap, Format, InputFile, Record
 from dotr.streams.sinks.events import OutputTerms
 from dotr.streams.sinks.messages import MessageFormat, OutgoingMessage, dead_letter_encoder, event_encoder
 
@@ -95,3 +100,70 @@ def test_dead_letters_have_no_key_and_increasing_ordinals() -> None:
     assert first.headers == [("content-type", b"application/json")]
     assert dict(second.headers)["dotr-time"] == b"5000000"
     assert b'"reason": "late"' in second.body
+
+
+class Received:
+    """A message as the client hands it over."""
+
+    def __init__(self, value: bytes | None, key: bytes | None = None) -> None:
+        self.value = lambda: value
+        self.key = lambda: key
+        self.offset = lambda: 9
+        self.headers = lambda: None
+        self.timestamp = lambda: (1, 5_000)
+        self.topic = lambda: "rooms"
+        self.partition = lambda: 2
+
+
+MAP = ElementMap("at", Document("map", "<http://e/{$key}> <http://e/v> {v} ."))
+JSON = InputFile("in", "", Format.JSON, map=MAP)
+NDJSON = InputFile("in", "", Format.NDJSON)
+
+
+def received(file: InputFile, value: bytes | None, key: bytes | None = None) -> Record:
+    """The one record of a message; a scan has the same time."""
+    message = Received(value, key)
+    [record] = record_decoder(file)(message, True)  # type: ignore[arg-type]
+    for decode in (record_decoder(file), time_decoder(file)):
+        [scanned] = decode(message, False)  # type: ignore[arg-type]
+        assert (
+            (scanned.offset, scanned.end, scanned.judged_time)
+            == (record.offset, record.end, record.judged_time)
+            == (9, 10, scanned.judged_time)
+        )
+    return record
+
+
+@pytest.mark.parametrize(
+    ("key", "why"),
+    [
+        (b"room-7", "it has no value: it is the tombstone of the key room-7"),
+        ("\xe9".encode(), "it has no value: it is the tombstone of the key \xe9"),
+        (b"a\xff", "it has no value: it is the tombstone of the key a\\xff"),
+        (None, "it has no value"),
+    ],
+)
+@pytest.mark.parametrize("file", [JSON, NDJSON])
+def test_a_tombstone_names_its_key(file: InputFile, key: bytes | None, why: str) -> None:
+    record = received(file, None, key)
+    assert (record.time, record.why, record.reason) == (None, why, Reason.UNREADABLE)
+    assert record.dead_letter(file).why == why
+
+
+@pytest.mark.parametrize("file", [JSON, NDJSON])
+def test_a_message_without_bytes_is_empty(file: InputFile) -> None:
+    assert received(file, b"", b"k").reason is Reason.EMPTY
+
+
+def test_the_header_of_a_schema_registry_is_passed_over_where_json_follows() -> None:
+    record = received(JSON, b"\0\0\0\0\x11" + b'{"at": 3, "v": 1}', b"k")
+    assert record.element is not None
+    assert record.element.triples[0][0] == "<http://e/k>"
+    assert received(NDJSON, b"\0\0\0\0\x11" + b'{"time": 3, "graph": ""}').time == 3_000_000
+    for value in (b"\0\0\0\0\x11" + b"\x02\x06abc", b"\0\0\0\0\x11"):
+        why = received(JSON, value).why
+        assert why == "it has a schema registry's header (schema 17): Avro or Protobuf, which no format here reads"
+        by_broker = replace(JSON, map=replace(MAP, time="$timestamp"))
+        assert [received(by_broker, each).judged_time for each in (None, b"", value)] == [5_000_000] * 3
+    assert received(JSON, b"\0\0").why.startswith("it is no JSON")
+    assert len(received(JSON, b"\0\0\0\0\x11" + b"a" * 100_000).raw) == 1 << 16

@@ -100,7 +100,7 @@ def test_text_of_an_item_is_bounded() -> None:
         (b'{"a": {"list": [1]} "b": 2}', "it is no JSON: expecting ',' delimiter at column 21", Reason.UNREADABLE),
         (b'{"a": {"list": [1]}}}', "it is no JSON: extra data at column 21", Reason.UNREADABLE),
         (b'{"a": {"list": [1]', "it is no JSON: expecting ',' delimiter at column 19", Reason.UNREADABLE),
-        (b"", "it is no JSON: expecting value at column 1", Reason.UNREADABLE),
+        (b"", "it is an empty message", Reason.EMPTY),
         (b'{"a": {"list": [' + b"[" * 70 + b"]" * 70 + b"]}}", "it is nested too deeply: more than 64 brackets", Reason.LIMIT),
         (b'{"a": {"list": [], "c": ' + b"[" * 70 + b"]" * 70 + b"}}", "it is nested too deeply: more than 64 brackets", Reason.LIMIT),
         (b'{"a": {"list": [' + b"[" * 9_999 + b"]}}", "it is nested too deeply: more than 64 brackets", Reason.LIMIT),

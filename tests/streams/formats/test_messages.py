@@ -54,7 +54,7 @@ def test_ndjson_messages_are_elements() -> None:
     assert sizes(decoded(spec, Message(b"\n" + good + b"\r\n", 7))) == [(10, 2)]
     assert sizes(decoded(spec, Message(good + b"\n" + good + b"\n{}", 7))) == [(10, 2), (10, 2), (None, 0)]
     assert sizes(decoded(spec, Message(b'{\n "time": 10,\n "graph": ""\n}', 7))) == [(10, 0)]
-    for broken in (b"", b"{", b"[]", b'{"time": 10, "graph": ":a :p"}', b"\xff", good + b"{}"):
+    for broken in (b"{", b"[]", b'{"time": 10, "graph": ":a :p"}', b"\xff", good + b"{}"):
         [record] = decoded(spec, Message(broken, 7))
         assert (record.time, record.raw, record.reason) == (None, broken, Reason.UNREADABLE)
 
@@ -111,7 +111,7 @@ def test_csv_rows_with_declared_columns_and_with_a_header() -> None:
     assert sizes(decoded(with_header, Message(b"b,t,a\n5,1,x\n", 3))) == [(1, 1)]
     [record] = decoded(with_header, Message(b"b,t\n5,1\n", 3))
     assert "no column a" in record.why
-    [record] = decoded(with_header, Message(b"", 3))
+    [record] = decoded(with_header, Message(b"\n", 3))
     assert "no header" in record.why
 
 
@@ -159,12 +159,21 @@ def test_time_of_a_turtle_message(text: str, time: int | None, why: str) -> None
 @pytest.mark.parametrize("form", [each for each in Format if each is not Format.PARQUET])  # Parquet is read from files alone
 def test_limits_are_checked_before_parsing(form: Format) -> None:
     element_map = mapped("t", ":s :p {v} .", columns=("t", "v")) if form in (Format.JSON, Format.CSV) else None
+    element_map = mapped("$value", ":s :p {$value} .") if form is Format.TEXT else element_map
     [record] = decoded(spec_of(form, mapped=element_map, record=100), Message(b"x" * 101, 1))
     assert (record.reason, len(record.raw)) == (Reason.LIMIT, 100)
-    if form is not Format.CSV:
+    if form not in (Format.CSV, Format.TEXT):
         deep = b"[" * 20_000 if "json" in form.value else b"<a:> <a:> " + b"[ <a:> " * 20_000
         [record] = decoded(spec_of(form, mapped=element_map), Message(deep, 1))
         assert (record.reason, len(record.raw)) == (Reason.LIMIT, min(len(deep), 1 << 16))
+
+
+@pytest.mark.parametrize("form", [form for form in Format if form is not Format.PARQUET])
+def test_a_message_without_bytes_is_empty(form: Format) -> None:
+    element_map = mapped("t", ":s :p {v} .", columns=("t", "v")) if form in (Format.JSON, Format.CSV) else None
+    element_map = mapped("$value", ":s :p {$value} .") if form is Format.TEXT else element_map
+    [record] = decoded(spec_of(form, mapped=element_map), Message(b"", 1))
+    assert (record.reason, record.time, record.element) == (Reason.EMPTY, None, None)
 
 
 def test_content_type_of_another_format_is_unreadable() -> None:

@@ -27,6 +27,7 @@ SEEDS: Final = {
     Format.NDJSON: '{"time": 5, "graph": ":a :p [ :q \\"x\\"@en ] , <<( :a :b 1 )>> ."}\n{"time": "2026-03-01T12:00:00Z", "graph": ""}',
     Format.JSON: '{"at": 5, "id": "urn:a", "data": [{"v": 1.5, "at": 6}, {"v": null, "at": "1970-01-01T00:00:07Z"}], "x": "\\u00e9"}',
     Format.CSV: '5,a,"x, ""y"""\n6,b,1.5\n',
+    Format.TEXT: " 5.25\n",
     Format.TURTLE: f'VERSION "1.2-messages"\n@prefix : <http://e/> . :a :p "x", 1.5, [ :q ( 1 ) ] ; {AT} 5 .\nMESSAGE\n',
     Format.NTRIPLES: f'<http://e/a> <http://e/p> "x\\u00e9"@en . # c\n_:b {AT} "5"^^{INTEGER} .\n',
     Format.TRIG: f"@prefix : <http://e/> . :g {{ :a :p 1 . _:b :q << :a :p 1 >> }} :g {AT} 5 . GRAPH :h {{ :a :p 2 }} :h {AT} 6 ; :r :s .",
@@ -76,9 +77,11 @@ def specification(form: Format) -> InputFile:
     """The specification of an input of a format."""
     mapped = None
     if form is Format.CSV:
-        mapped = ElementMap("t", Document("map", "[] :p {x} ; :q <{id}> ."), columns=("t", "id", "x"))
+        mapped = ElementMap("t", Document("map", "[] :p {x} ; :q <{id}> ; :of {$topic[1]} ."), columns=("t", "id", "x"))
     elif form is Format.JSON:
         mapped = ElementMap("at", Document("map", "<{^.id}> :v {v} ; :key {$key} ."), each="data[]")
+    elif form is Format.TEXT:
+        mapped = ElementMap("$header.at", Document("map", "[] :v {$value} ; :of '{$topic[1]}' ; :at {$offset} ."))
     graphs = GraphSettings(contexts=(("http://c/", CONTEXT),))
     return InputFile("in", "", form, prefixes=(("", "http://e/"),), map=mapped, nesting=16, record=1000, graphs=graphs)
 
@@ -155,7 +158,8 @@ def agree(form: Format, spec: InputFile) -> None:
     decode = message_decoder(spec)
     readable = 0
     for number in range(COUNT):
-        message = Message(mutated(SEEDS[form], choose), number, key=b"k")
+        headers = (("at", mutated("7", choose) if form is Format.TEXT else b"7"),)
+        message = Message(mutated(SEEDS[form], choose), number, key=b"k", headers=headers, topic="a/b")
         records = decode(message, True)
         assert_scan_of(decode(message, False), records)
         assert all((each.element is None) == (each.time is None) == bool(each.why) for each in records), message

@@ -115,7 +115,7 @@ def range_starts(start: int, size: int, first: int) -> tuple[int, ...]:
 
 def has_ranges(file: InputFile) -> bool:
     """True if a file can be scanned by ranges: the next record is a function of the place."""
-    if file.format not in (Format.NDJSON, Format.CSV, Format.NQUADS) or whole_reason(file):
+    if file.format not in (Format.NDJSON, Format.CSV, Format.TEXT, Format.NQUADS) or whole_reason(file):
         return False
     try:
         with open(file.path, "rb") as start:

@@ -73,7 +73,7 @@ def http_source(section: HttpInputSection, place: SectionPlace, like: InputFile)
     if not address.is_loopback and section.tokens is None and not section.open:
         hint = "Write tokens: ${NAME}; or open: true, where a proxy or a firewall decides who may; or listen at 127.0.0.1."
         raise refuse("C204", f"{address.host} is not loopback: everybody who reaches it could send", place.span("listen"), hint)
-    template = "" if like.map is None else like.map.template.text
+    template = "" if like.map is None else f"{like.map.template.text} {like.map.time}"
     headers = {(quoted or plain).lower() for quoted, plain in _HEADER_CELL.findall(template)}
     tokens = None if section.tokens is None else section.tokens.reveal
     return HttpListen(like.input, address, like.format, like.record, tokens, frozenset(headers), place.span("listen"))

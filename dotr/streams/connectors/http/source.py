@@ -397,6 +397,7 @@ _USUAL: Final = {
     Format.NDJSON: "application/x-ndjson",
     Format.JSON: "application/json",
     Format.CSV: "text/csv",
+    Format.TEXT: "application/octet-stream",  # a page of any site may send text/plain unasked
     Format.TURTLE: "text/turtle",
     Format.NTRIPLES: "application/n-triples",
     Format.TRIG: "application/trig",
@@ -466,12 +467,14 @@ def is_lines(content_type: str, form: Format, *, exact: bool = False) -> bool:
 
     >>> is_lines("application/json", Format.NDJSON), is_lines("application/x-ndjson", Format.JSON), is_lines("", Format.JSON)
     (True, True, False)
+    >>> is_lines("application/octet-stream", Format.TEXT, exact=True)
+    False
     >>> is_lines("text/plain", Format.NDJSON, exact=True)
     Traceback (most recent call last):
     ValueError: its content-type, text/plain, does not fit the format ndjson: send it as application/x-ndjson
     """
-    if exact and is_any_content(content_type):
-        written = content_type.partition(";")[0].strip()[:100]
+    written = content_type.partition(";")[0].strip()[:100]
+    if exact and is_any_content(content_type) and written.lower() != _USUAL[form]:
         found = f"its content-type, {written}, does not fit the format {form.value}" if written else "it has no content-type"
         raise ValueError(f"{found}: send it as {_USUAL[form]}")
     if form in _LINES_BY_TYPE and content_type.partition(";")[0].strip().lower() in _LINE_TYPES:

@@ -13,7 +13,7 @@ from dotr.streams.connectors.kafka.topics import KafkaInput, LostRange, Partitio
 from dotr.streams.formats.messages import Message, item_decoder
 from dotr.streams.lateness import EVERY_TIME, TimeFilter
 from dotr.streams.merge.feeds import FeedRecords, InputPoint
-from dotr.streams.records import InputFile, Record, SentTime
+from dotr.streams.records import SHOWN, InputFile, Record, SentTime, beginning
 
 if TYPE_CHECKING:
     from confluent_kafka import Message as KafkaMessage
@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 RecordDecoder = Callable[["KafkaMessage", bool], Iterable[Record]]
 
 _NO_TIMESTAMP: Final = 0
+
+_REGISTERED: Final = 5
+"""Length of the header of a schema registry: a byte 0, and the number of the schema in four bytes."""
 
 
 def partition_file(topics: KafkaInput, place: str) -> InputFile:
@@ -34,13 +37,23 @@ def record_decoder(file: InputFile, time_filter: TimeFilter = EVERY_TIME) -> Rec
     Where the format allows it, only the graphs of `time_filter` times are parsed.
     """
     decode_message = item_decoder(file, time_filter)
-    plain = file.map is None and file.graphs.sent_time is None and file.ahead is None  # key, time stamp and topic are not used
+    clock = file.graphs.sent_time if file.map is None else file.map.sent_time
+    plain = file.map is None and clock is None and file.ahead is None  # key, time stamp and topic are not used
 
     def decode(message: KafkaMessage, elements: bool) -> Iterable[Record]:
         value, offset = message.value(), message.offset()
         assert isinstance(offset, int)
-        if value is None:
-            return [Record(offset, offset + 1, offset, None, None, b"", "it has no value")]
+        if not value or not value[0]:
+            kind, milliseconds = message.timestamp()
+            stamp = None if clock is not SentTime.TIMESTAMP or kind == _NO_TIMESTAMP else milliseconds * 1_000
+            if value is None:
+                return [Record(offset, offset + 1, offset, None, None, b"", f"it has no value{_key_text(message.key())}", stamp)]
+            if value[_REGISTERED:][:1] == b"{":
+                value = value[_REGISTERED:]
+            elif len(value) >= _REGISTERED:
+                schema = int.from_bytes(value[1:_REGISTERED], "big")
+                why = f"it has a schema registry's header (schema {schema}): Avro or Protobuf, which no format here reads"
+                return [Record(offset, offset + 1, offset, None, None, beginning(value, SHOWN), why, stamp)]
         headers = message.headers()
         if plain:
             bare = Message(value, offset) if headers is None else Message(value, offset, headers=tuple(headers))  # type: ignore[arg-type]
@@ -63,6 +76,16 @@ def record_decoder(file: InputFile, time_filter: TimeFilter = EVERY_TIME) -> Rec
     return decode
 
 
+def _key_text(key: str | bytes | None) -> str:
+    """The key of a record without a value, for the reason of its dead letter.
+
+    >>> _key_text(b"room-7"), _key_text(None)
+    (': it is the tombstone of the key room-7', '')
+    """
+    text = key.decode(errors="backslashreplace") if isinstance(key, bytes) else key
+    return "" if text is None else f": it is the tombstone of the key {text}"
+
+
 def time_decoder(file: InputFile) -> RecordDecoder:
     """The decoder of a scan, which needs only times and positions. Where elements have the broker's
     time stamp, a message is one record, and its content is not parsed."""
@@ -74,7 +97,7 @@ def time_decoder(file: InputFile) -> RecordDecoder:
     def decode(message: KafkaMessage, elements: bool) -> Iterable[Record]:
         value, offset = message.value(), message.offset()
         kind, milliseconds = message.timestamp()
-        if value is None or offset is None or kind == _NO_TIMESTAMP:
+        if not value or not value[0] or offset is None or kind == _NO_TIMESTAMP:
             return decode_record(message, elements)
         return [Record(offset, offset + 1, offset, milliseconds * 1_000, None, value)]
 

@@ -27,14 +27,25 @@ from dotr.model.terms import Triple
 from dotr.model.time import Micros, Unit
 from dotr.streams.formats.content import open_text
 from dotr.streams.formats.lines import BOM, DAMAGED, LINE_END, bounded_lines, damage, skip_line
-from dotr.streams.formats.map_terms import MapTerms, cell_term, columns_of, comma_cell_term
-from dotr.streams.formats.maps import NUMBER, cells_of_time, column_name, no_time, parsed_map, time_cells, written_name
+from dotr.streams.formats.map_terms import MapTerms, cell_term, columns_of, comma_cell_term, text_term
+from dotr.streams.formats.maps import (
+    VALUE,
+    cells_of_time,
+    column_name,
+    is_origin,
+    no_time,
+    origin_cells,
+    origin_value,
+    parsed_map,
+    time_cells,
+    written_name,
+)
 from dotr.streams.formats.typed_cells import CellSettings, typed_cells, typed_code, typed_variable
 from dotr.streams.records import START, WIDE, Format, InputFile, Message, Position, limit_reason
 from dotr.streams.times import ParseTime
 from dotr.syntax.turtle.graphs import number_blanks
 
-MakeRow: TypeAlias = Callable[[Sequence[str]], tuple[tuple[Triple, ...], int]]
+MakeRow: TypeAlias = Callable[[Sequence[str | None]], tuple[tuple[Triple, ...], int]]
 """Function from the cells of a row to its triples, and the number omitted for an empty cell."""
 
 _MOST_NAMED: Final = 50
@@ -55,7 +66,7 @@ def positions(header: Sequence[str], further: Sequence[str] = ()) -> Callable[[s
     """Function from what names a column to its index; None where no column, or several have the
     name. `further` are the cells behind those of the row.
 
-    >>> [positions(["t", "v", "v"], [NUMBER])(each) for each in ("t", "v", "$1", "$3", '"t"', "$number")]
+    >>> [positions(["t", "v", "v"], ["$stem"])(each) for each in ("t", "v", "$1", "$3", '"t"', "$stem")]
     [0, None, 1, None, 0, 3]
     """
     count = Counter(header)
@@ -63,7 +74,7 @@ def positions(header: Sequence[str], further: Sequence[str] = ()) -> Callable[[s
     behind = {cell: len(header) + number for number, cell in enumerate(further)}
 
     def position(written: str) -> int | None:
-        if written.startswith("$") and not (written == NUMBER and written in named):
+        if written.startswith("$") and not (written == VALUE and len(header) == 1 == len(named) and VALUE in named):
             number = _NUMBERED.fullmatch(written)
             return behind.get(written) if number is None else int(number[1]) if int(number[1]) < len(header) else None
         return named.get(column_name(written))
@@ -74,8 +85,7 @@ def positions(header: Sequence[str], further: Sequence[str] = ()) -> Callable[[s
 def further_cells(file: InputFile) -> tuple[str, ...]:
     """The cells that a row of a file has behind its own."""
     assert file.map is not None
-    used = columns_of(parsed_map(file).template)
-    return (*(OF_COLUMNS if file.map.each else ()), *((NUMBER,) if NUMBER in used else ()))
+    return (*(OF_COLUMNS if file.map.each else ()), *origin_cells(file))
 
 
 def check_columns(file: InputFile, header: Sequence[str], place: Span | None = None) -> None:
@@ -86,10 +96,12 @@ def check_columns(file: InputFile, header: Sequence[str], place: Span | None = N
     timed = [("time", cell) for cell in cells_of_time(file)]
     position, behind = positions(header), further_cells(file)
     for use, written in dict.fromkeys([*timed, *(("map", column) for column in columns_of(parsed_map(file).template))]):
-        if position(written) is not None or (use == "map" and written in behind):
+        if position(written) is not None or is_origin(written) or (use == "map" and written in behind):
+            continue
+        if file.format is Format.PARQUET and written in header:
             continue
         column = column_name(written)
-        if column in header and written[0] != "$":
+        if column in header and written[:1] != "$":
             number = header.index(column)
             hint = f"Which of them is meant? Rename one, or write its number, such as {f'{{${number}}}' if use == 'map' else f'${number}'}."
             problems.append(Diagnostic("I104", f"{named} has two columns {column}", place, hint))
@@ -97,7 +109,7 @@ def check_columns(file: InputFile, header: Sequence[str], place: Span | None = N
         known = [written_name(each) for each in header[:_MOST_NAMED]]
         more = f" and {len(header) - _MOST_NAMED:,} more" if len(header) > _MOST_NAMED else ""
         hint = did_you_mean(column, list(map(written_name, header))) or f"Its columns are {', '.join(known)}{more}."
-        if written[0] == "$" and written in header:
+        if written[:1] == "$" and written in header:
             hint = f"A name that begins with $ is written in quotes: {written_name(written)}."
         elif written in OF_COLUMNS:
             hint = "It is there with each: columns."
@@ -234,7 +246,7 @@ def encoding_title(file: InputFile) -> str:
 
 def compile_map(file: InputFile, header: Sequence[str]) -> MakeRow:
     """Compile the map of a file with this header to a function from rows to triples. A row has the
-    cells of `further_cells` at its end.
+    cells of `further_cells` at its end, None where the record's origin has none.
 
     Raises `Refused` with all errors of the map.
 
@@ -278,8 +290,13 @@ def _compiled(template: Template, header: tuple[str, ...], further: tuple[str, .
     def blank(slot: Blank) -> TermCode:
         return TermCode(repr(labels[slot]), fixed=labels[slot])
 
-    whole_cell = comma_cell_term if decimal == "," else cell_term
-    terms = MapTerms(lambda column: f"c{position[column]}", lambda variable: variable, blank, whole_cell)
+    whole_cell = text_term if header == (VALUE,) else comma_cell_term if decimal == "," else cell_term
+    terms = MapTerms(
+        lambda column: f"c{position[column]}",
+        lambda variable: variable if int(variable[1:]) < len(header) else f"{variable} is not None",
+        blank,
+        whole_cell,
+    )
     terms.typed = lambda cell: typed_variable(f"c{position[cell.column]}", cell)
     triples: list[TripleCode] = [(terms.code(s), terms.code(p), terms.code(o)) for s, p, o in template.triples]
     cells_used: list[CodeNode] = [Assign(f"c{number}", f"row[{number}]") for number in used]
@@ -292,7 +309,8 @@ def _compiled(template: Template, header: tuple[str, ...], further: tuple[str, .
 class RowTime:
     """The time of a row by several cells: the first of some texts of which all cells are there.
 
-    - `message`: the message of a transport in which the row is, for its own times.
+    - `message`: the message of a transport in which the row is, or the origin of the rows of a
+      file, for times and cells of its own.
 
     >>> from dotr.model.places import Document
     >>> from dotr.streams.records import ElementMap, Format
@@ -307,13 +325,16 @@ class RowTime:
         assert spec.map is not None
         self._parse = parse
         index = positions(header)
-        self._texts = [(each, tuple(index(cell) or 0 for cell in each.cells)) for each in time_cells(spec.map.time)]
+        # Of the header ["day", "v"] and the time "{day} {$stem}" the places are (0, "$stem").
+        self._texts = [
+            (each, tuple(cell if is_origin(cell) else index(cell) or 0 for cell in each.cells)) for each in time_cells(spec.map.time)
+        ]
         self.message: Message | None = None
 
     def __call__(self, cells: Sequence[str], unit: Unit) -> Micros:
         """The time of a row in µs since 1970; raises ValueError with the reason."""
         for text, places in self._texts:
-            values = tuple([cells[place] for place in places])
+            values = tuple([cells[place] if isinstance(place, int) else origin_value(self.message, place) or "" for place in places])
             if text.sent is not None:
                 if self.message is not None and (time := self.message.at(text.sent)) is not None:
                     return time

@@ -35,7 +35,6 @@ from dotr.streams.formats.csv.map import (
     compile_map,
     encoding_title,
     first_line,
-    further_cells,
     header_of,
     is_comment,
     positions,
@@ -43,7 +42,16 @@ from dotr.streams.formats.csv.map import (
 )
 from dotr.streams.formats.lines import DAMAGED, LINE_END, STANDARD_INPUT, bounded_lines, damage, damaged, skip_line
 from dotr.streams.formats.map_terms import columns_of
-from dotr.streams.formats.maps import RecordNumbers, cells_of_time, has_numbers, parsed_map, time_cells
+from dotr.streams.formats.maps import (
+    RecordNumbers,
+    cells_of_time,
+    is_origin,
+    origin_cells,
+    origin_of,
+    origin_value,
+    parsed_map,
+    time_cells,
+)
 from dotr.streams.lateness import EVERY_TIME, TimeFilter
 from dotr.streams.records import COLUMNS, START, ElementMap, InputFile, Message, Position, Record, beginning, limit_reason
 from dotr.streams.time_formats import local_zone, note_repeated_hour, time_parser
@@ -77,12 +85,15 @@ def records(lines: BinaryIO, spec: InputFile, position: Position, elements: bool
             position = first
     if not header:
         return iter((Record(0, 0, 1, None, None, b"", f"{spec.path} has no header"),))
+    origins = origin_cells(spec) if elements else ()
+    origin = origin_of(spec) if origins or any(map(is_origin, cells_of_time(spec))) else None
     if spec.map.each == COLUMNS:
         start = _row_start(lines, position, first) if position.offset > first.offset else position
-        columns = _columns(_rows(lines, spec, header, start, True), spec, header, elements, time_filter, numbers)
-        rows: Iterator[Record] = (each for each in columns if each.offset >= position.offset)
+        rows = _rows(lines, spec, header, start, True, origin=origin)
+        columns = _columns(rows, spec, header, elements, time_filter, origins, origin, numbers)
+        rows = (each for each in columns if each.offset >= position.offset)
     else:
-        rows = _rows(lines, spec, header, position, elements, None, time_filter, numbers)
+        rows = _rows(lines, spec, header, position, elements, None, time_filter, origins, origin, numbers)
     return rows if numbers is None else numbers.counted(rows)
 
 
@@ -97,6 +108,8 @@ def _columns(
     header: Sequence[str],
     elements: bool,
     time_filter: TimeFilter,
+    origins: Sequence[str],
+    origin: Message | None,
     numbers: RecordNumbers | None,
 ) -> Iterator[Record]:
     """Records of the columns of rows, of which `_rows` has the cells in place of triples, but for
@@ -111,7 +124,6 @@ def _columns(
     index, make, delimiter, codec = positions(header), compile_map(spec, header), spec.map.delimiter, spec.map.codec
     named = {index(written) for written in (*cells_of_time(spec), *columns_of(parsed_map(spec).template))}
     others = [(number, column) for number, column in enumerate(header) if number not in named]
-    further = [""] * len(further_cells(spec))
     for row in rows:
         time, cells = row.element or (row.judged_time, ())
         is_wanted = elements and time is not None and lowest < time <= until
@@ -120,7 +132,7 @@ def _columns(
         if row.element is None:
             yield row
             continue
-        values: list[str] = [*cells, *further]  # type: ignore[list-item]  # the cells of the row are the triples of its element
+        values: list[str | None] = list(cells)  # type: ignore[arg-type]  # the cells of the row are the triples of its element
         found = [(number, column) for number, column in others if values[number]]
         in_line = row.offset + (row.raw.find(b"\n") + 1 or len(row.raw)) - 1
         for item, (number, column) in enumerate(found):
@@ -130,11 +142,9 @@ def _columns(
             raw = f"{column}{delimiter}{cell}".encode(codec)
             element, why = None, ""
             if is_wanted and time is not None:
-                values[len(header)], values[len(header) + 1] = column, cell
-                if numbers is not None:
-                    values[-1] = str(numbers.last + 1)
+                known = origin if origin is None or numbers is None else origin._replace(place=numbers.last + 1)
                 try:
-                    element = Element(time, make(values)[0])
+                    element = Element(time, make([*values, column, cell, *[origin_value(known, each) for each in origins]])[0])
                 except ValueError as error:
                     why = f"column {column}: {error}"
             yield Record(offset, end, row.line, None if why else time, element, raw, why, time if why else None)
@@ -164,23 +174,30 @@ def _rows(
     elements: bool,
     sent: Micros | None = None,
     time_filter: TimeFilter = EVERY_TIME,
+    origins: Sequence[str] = (),
+    origin: Message | None = None,
     numbers: RecordNumbers | None = None,
     message: Message | None = None,
 ) -> Iterator[Record]:
     """Records of rows under a header; without a column of times, `sent` (µs) is the time of all.
 
-    `numbers`: the count of the rows before, where the map has their numbers. `message`: that of the
-    rows.
+    `origins`: the cells of the map that are of the rows' `origin`; `numbers`: the count of the rows
+    before, where the map has their numbers.
     """
     assert spec.map is not None
     rows = _RowReader(lines, spec, header, elements, sent)
     if isinstance(rows.parse_time, RowTime):
-        rows.parse_time.message = message
+        rows.parse_time.message = origin
     if spec.map.each == COLUMNS:
         rows.to_triples = lambda cells: (cells, 0)  # type: ignore[assignment, return-value]  # for `_columns`
-    elif numbers is not None:
-        to_triples, counted = rows.to_triples, numbers
-        rows.to_triples = lambda cells: to_triples([*cells, str(counted.last + 1)])
+    elif origins and origin is not None:
+        to_triples, known = rows.to_triples, origin
+
+        def with_origin(cells: Sequence[str | None]) -> tuple[tuple[Triple, ...], int]:
+            row = known if numbers is None else known._replace(place=numbers.last + 1)
+            return to_triples([*cells, *[origin_value(row, cell) for cell in origins]])
+
+        rows.to_triples = with_origin
     rows.lowest, rows.until = time_filter.lowest(spec), time_filter.until
     greatest, lowest, until, distance = time_filter.greatest, rows.lowest, time_filter.until, time_filter.distance(spec)
     delimiter, columns, time_at, unit = spec.map.delimiter, len(header), rows.time_at, spec.unit
@@ -260,9 +277,8 @@ def row_decoder(spec: InputFile, time_filter: TimeFilter = EVERY_TIME) -> Callab
     is_wanted = time_filter.test_for(spec)
     assert spec.map is not None
     clock, declared, encoding, delimiter = spec.map.sent_time, spec.map.columns, spec.map.codec, spec.map.delimiter
-    numbered = has_numbers(spec)
-    in_rows = not numbered and not spec.map.each
-    plain = _RowReader(io.BytesIO(), spec, declared, elements=False) if declared and in_rows else None
+    origins = origin_cells(spec)
+    plain = _RowReader(io.BytesIO(), spec, declared, elements=False) if declared and not spec.map.each else None
 
     def decode(message: Message, elements: bool) -> Iterable[Record]:
         body, place = message.body, message.place
@@ -275,7 +291,8 @@ def row_decoder(spec: InputFile, time_filter: TimeFilter = EVERY_TIME) -> Callab
                 cells = body.decode(encoding).split(delimiter)
                 if len(cells) == len(declared):
                     time = plain.parse_time(cells[plain.time_at], spec.unit) if sent is None else sent
-                    element = Element(time, plain.to_triples(cells)[0]) if is_wanted(time) and elements else None
+                    row: Sequence[str | None] = [*cells, *[origin_value(message, cell) for cell in origins]] if origins else cells
+                    element = Element(time, plain.to_triples(row)[0]) if is_wanted(time) and elements else None
                     return (Record(place, place + 1, place, time, element, body),)
             except ValueError:  # reported below, with the greatest time before the message
                 time_filter.greatest = greatest
@@ -288,13 +305,11 @@ def row_decoder(spec: InputFile, time_filter: TimeFilter = EVERY_TIME) -> Callab
             header, position = read_header(spec, lines)
             if not header:
                 raise ValueError("it has no header")
-        numbers = RecordNumbers(place - 1) if numbered else None
         if spec.map.each == COLUMNS:
-            rows = _rows(lines, spec, header, position, True, sent, message=message)
-            found = _columns(rows, spec, header, elements, time_filter, numbers)
+            rows = _rows(lines, spec, header, position, True, sent, origin=message)
+            records = list(_columns(rows, spec, header, elements, time_filter, origins, message, None))
         else:
-            found = _rows(lines, spec, header, position, elements, sent, time_filter, numbers, message)
-        records = list(found)
+            records = list(_rows(lines, spec, header, position, elements, sent, time_filter, origins, message))
         for record in records or [Record(0, 0, 0, None, None, message.body, "it has no row")]:
             yield record._replace(offset=place, end=place + 1, line=place)
 
@@ -336,13 +351,14 @@ class _RowReader:
         self._header = header
         texts = time_cells(spec.map.time)
         # The cells of a row from which its time is read: cells[2], or all of them, cells[:], where `parse_time` is a `RowTime`.
-        self.time_at: Any = 0 if texts[0].sent else positions(header)(texts[0].cells[0])
+        alone = not (len(texts) > 1 or texts[0].is_template or any(map(is_origin, texts[0].cells)))
+        self.time_at: Any = positions(header)(texts[0].cells[0]) if alone and not texts[0].sent else 0
         self._encoding = spec.map.codec
         self._encoding_name = encoding_title(spec)
         self.parse_time: Any = time_parser(spec.map.time_format, spec.map.time_zone, fractions=True)
         if sent is not None:
             self.parse_time = lambda cell, unit: sent
-        elif len(texts) > 1 or texts[0].is_template:
+        elif not alone:
             self.time_at, self.parse_time = slice(None), RowTime(spec, header, self.parse_time)
         self._elements = elements
         self.comment = spec.map.comment.encode(self._encoding)

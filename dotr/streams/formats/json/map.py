@@ -26,18 +26,18 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import count
-from typing import Any, ClassVar, Final, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 from dotr.errors.diagnostics import Diagnostic, DotrError, Refused
 from dotr.evaluation.codegen.tree import Assign, Block, CodeNode, Emit, ForEach, IfElse, Return
 from dotr.evaluation.codegen.triples import TermCode, TripleCode, compile_triples, return_triples
 from dotr.model.algebra import Const
-from dotr.model.places import Document, Span
+from dotr.model.places import Document
 from dotr.model.templates import Blank, ParsedMap, Template, TemplateSlot, TemplateTerm, TemplateTriple, leaves
 from dotr.model.terms import RDF_FIRST, XSD, Term, Triple, literal
 from dotr.streams.formats.json.paths import JsonPath, Outer, Step, parse_path
-from dotr.streams.formats.map_terms import MapTerms, cell_term, columns_of, columns_of_slot
-from dotr.streams.formats.maps import NUMBER, parsed_map
+from dotr.streams.formats.map_terms import JsonNumber, MapTerms, cell_term, columns_of, columns_of_slot, string_term
+from dotr.streams.formats.maps import cell_problem, is_origin, origin_value, parsed_map
 from dotr.streams.formats.typed_cells import NO_TEXT, PLAIN, CellSettings, typed_cells, typed_code, typed_variable
 from dotr.streams.records import InputFile, Message
 from dotr.syntax.turtle.graphs import number_blanks
@@ -47,17 +47,8 @@ MakeObject: TypeAlias = Callable[[Any, Sequence[Any], Message | None], tuple[tup
 triples omitted for a missing value (0 where a part is repeated).
 
 `outer` are the JSON message around the item, and the item's own items of outer lists; `sent` is the
-message of the transport (None: a file; or one with the number of the record as its place).
+message of the transport, or the origin of a record of a file (None: the map has no cell of it).
 Raises ValueError with the reason where a value cannot be used."""
-
-_CACHED_TERMS: Final = 1 << 14
-
-
-class JsonNumber(str):
-    """The lexical form of a JSON number; of a typed column, its subclass has a `datatype`."""
-
-    __slots__ = ()
-    datatype: ClassVar[str]
 
 
 class TypedText(str):
@@ -81,11 +72,6 @@ class UnusableMap(DotrError):
         self.column = column
 
 
-@lru_cache(_CACHED_TERMS)
-def _string_term(text: str) -> Term:
-    return literal(text)
-
-
 def value_term(value: object) -> Term:
     """Term of a JSON value: a string is a plain literal, and a number an integer, a decimal (dot)
     or a double (exponent) of the same lexical form. Raises ValueError for an object or a list.
@@ -96,7 +82,7 @@ def value_term(value: object) -> Term:
     '"7.40"^^<http://www.w3.org/2001/XMLSchema#decimal>'
     """
     if value.__class__ is str:
-        return _string_term(value)
+        return string_term(value)
     if value.__class__ is JsonNumber:
         return cell_term(value)
     if value.__class__ is bool:
@@ -139,37 +125,6 @@ def items_of(value: object) -> Sequence[Any]:
     raise ValueError(f"{'an object' if isinstance(value, dict) else 'a value'} is found where the map needs a list")
 
 
-def sent_value(message: Message | None, path: str) -> str | None:
-    """The transport's property of a message that a path names; None where the message lacks it.
-
-    Raises ValueError for a key or a header that is not UTF-8.
-
-    >>> message = Message(b"", 7, 5_000, key=b"a", headers=(("unit", b"C"), ("unit", b"K")), topic="t")
-    >>> [sent_value(message, path) for path in ("$key", "$topic", "$partition", "$offset", "$timestamp", "$header.unit")]
-    ['a', 't', '0', '7', '5', 'K']
-    """
-    if message is None:
-        return None
-    match path:
-        case "$key":
-            raw = message.key
-        case "$topic":
-            return message.topic
-        case "$partition":
-            return JsonNumber(message.partition)
-        case "$offset" | "$number":
-            return JsonNumber(message.place)
-        case "$timestamp":
-            return None if message.timestamp is None else JsonNumber(message.timestamp // 1000)
-        case _:
-            name = path.removeprefix("$header.").lower()
-            raw = next((value for header, value in reversed(message.headers) if header.lower() == name), None)
-    try:
-        return None if raw is None else raw.decode()
-    except UnicodeDecodeError:
-        raise ValueError(f"its {path} is not UTF-8") from None
-
-
 def typed_text(value: object) -> str | None:
     """The text of a value of a typed cell; None for null, and for an object or a list a text of no
     type.
@@ -196,6 +151,7 @@ def compile_json_map(
     `each`: the lists whose items are made. A cell that is one of `columns` is the member of that
     name. Blank nodes are `_:0`, `_:1`, … in order of appearance.
 
+    >>> from dotr.model.places import Span
     >>> from dotr.syntax.turtle.parser import parse_map
     >>> document = Document("map", "<x:s> <x:tag> {tags[]} ; <x:v> {v} .")
     >>> make = compile_json_map(document, parse_map(Span(document, 0, len(document.text)), {}))
@@ -223,21 +179,18 @@ def compile_json_map(
     problems: list[Diagnostic] = []
     for column in columns_of(parsed.template):
         try:
-            paths[column] = JsonPath((column,)) if column in columns else parse_path(column).within(each)
+            paths[column] = JsonPath((column,)) if column in columns and not is_origin(column) else parse_path(column).within(each)
         except ValueError as error:
-            problems.append(_problem(document, column, "T107", str(error), "A path is written a.b, a[0] or a[]: docs/inputs.md."))
+            hint = "A path is written a.b, a[0] or a[]: docs/inputs.md."
+            hint = f'A member of that name is written {{"{column}"}}.' if column.startswith("$") else hint
+            problems.append(cell_problem(document, column, "T107", str(error), hint))
     if problems:
         raise Refused(problems)
     try:
         return _MapCompiler(parsed.template, frozenset(parsed.bracketed), paths, settings).compiled()
     except UnusableMap as error:
         hint = "Write each list in brackets of its own, or only paths that go through the same list."
-        raise Refused([_problem(document, error.column, "T108", str(error), hint)]) from None
-
-
-def _problem(document: Document, column: str, code: str, message: str, hint: str) -> Diagnostic:
-    start = max(document.text.find("{" + column + "}"), 0)
-    return Diagnostic(code, message, Span(document, start, start + len(column) + 2), hint)
+        raise Refused([cell_problem(document, error.column, "T108", str(error), hint)]) from None
 
 
 def compile_map_of(file: InputFile, each: tuple[JsonPath, ...] = (), columns: frozenset[str] = frozenset()) -> MakeObject:
@@ -249,17 +202,6 @@ def compile_map_of(file: InputFile, each: tuple[JsonPath, ...] = (), columns: fr
     assert file.map is not None
     parsed = parsed_map(file)
     return compile_json_map(file.map.template, parsed, each, CellSettings.of(file, parsed.template), columns)
-
-
-def check_no_sent_values(file: InputFile) -> None:
-    """Check that the map of files has no property of messages (`$key`); raises `Refused` (T107)."""
-    assert file.map is not None
-    document = file.map.template
-    cells = [column for column in columns_of(parsed_map(file).template) if column.startswith("$") and column != NUMBER]
-    hint = "Messages by kafka, mqtt and http have them."
-    problems = [_problem(document, cell, "T107", f"{cell} is a property of messages of a broker, not of files", hint) for cell in cells]
-    if problems:
-        raise Refused(problems)
 
 
 _Prefix: TypeAlias = tuple[Step, ...]
@@ -291,12 +233,7 @@ class _MapCompiler:
             lambda column: self._variables[column], "{} is not None".format, lambda blank: self._blank_codes[blank], value_term, value_text
         )
         self._terms.typed = lambda cell: typed_variable(self._variables[cell.column], cell)
-        names: dict[str, object] = {
-            "items_of": items_of,
-            "sent_value": sent_value,
-            "numbered": number_blanks,
-            "count": count,
-        }
+        names: dict[str, object] = {"items_of": items_of, "origin_value": origin_value, "numbered": number_blanks, "count": count}
         self._terms.names["typed_text"] = typed_text
         if not any(path.lists for path in self.paths.values()):
             body = [*self._fetches(self.template.triples), *return_triples(self._codes(triples), "numbered({})" if self._blanks else "{}")]
@@ -439,7 +376,7 @@ class _MapCompiler:
                     path = self.paths[column]
                     name = self._variables[column] = f"c{next(self._numbers)}"
                     if path.sent:
-                        block.append(Assign(name, f"sent_value(sent, {path.sent!r})"))
+                        block.append(Assign(name, f"origin_value(sent, {path.sent!r})"))
                         continue
                     bound = path.lists[-1] if path.lists else ()
                     block += self._access(name, bound, path.steps[len(bound) :])

@@ -17,14 +17,12 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, NamedTuple, TypeAlias
 
-from dotr.streams.formats.maps import NUMBER
+from dotr.streams.formats.maps import origin_cell
 from dotr.syntax.turtle.nesting import TextLimitExceeded, check_json_nesting
 
 _NAME: Final = re.compile(r'[^.\[\]{}"^$\s][^.\[\]{}"]*')
 _STRING: Final = re.compile(r'"(?:[^"\\]|\\.)*"')
 _INDEX: Final = re.compile(r"\[([0-9]{0,9})\]")
-_SENT: Final = ("$key", "$topic", "$partition", "$offset", "$timestamp")
-_HEADER: Final = "$header."
 
 
 class Outer(NamedTuple):
@@ -44,8 +42,8 @@ _WHOLE: Final = Outer(0)
 class JsonPath:
     """A path from an item of `each`, or, with an `Outer` as first step, from what is around it.
 
-    `sent`: the transport's property of a message, such as `$key` or `$header.NAME`, if the path
-    names one; it then has no steps. `text`: the path as it is written.
+    `sent`: the cell of the record's origin, such as `$key` or `$topic[1]`, if it is one; it then
+    has no steps. `text`: the path as it is written.
     """
 
     steps: tuple[Step, ...]
@@ -136,8 +134,7 @@ def parse_lists(text: str) -> tuple[JsonPath, ...]:
 def _path_at(text: str, at: int) -> tuple[JsonPath, int]:
     """The path at a place in a text, and its end."""
     if text.startswith("$"):
-        if text not in (*_SENT, NUMBER) and not (text.startswith(_HEADER) and len(text) > len(_HEADER)):
-            raise ValueError(f"a message has no {text}: write {', '.join(_SENT)} or {_HEADER}NAME")
+        origin_cell(text)
         return JsonPath((), text, text), len(text)
     start = first = at
     steps: list[Step] = []
@@ -154,6 +151,8 @@ def _path_at(text: str, at: int) -> tuple[JsonPath, int]:
         elif name := _NAME.match(text, at):
             steps.append(name[0].rstrip())
             at = name.end()
+        elif text.startswith("$", at):
+            raise ValueError(f"{text[at:]} begins with $: write such a name in quotes, {json.dumps(text[at:].partition('.')[0])}")
         elif at > first or not _INDEX.match(text, at):  # the first step may be an index
             raise ValueError(f"a member's name is missing {f'after {text[:at]}' if at else 'at the start'}")
         while index := _INDEX.match(text, at):

@@ -25,11 +25,23 @@ from dotr.model.stream import Element, Reason
 from dotr.model.time import LAST_MICRO, Micros
 from dotr.streams.formats.content import open_text
 from dotr.streams.formats.json.cuts import JsonCut, document_cuts, has_object_per_line, line_cuts
-from dotr.streams.formats.json.map import JsonConstant, JsonNumber, check_no_sent_values, compile_map_of
+from dotr.streams.formats.json.map import JsonConstant, compile_map_of
 from dotr.streams.formats.json.paths import ItemFinder, ItemGroup, JsonPath, Outer, parse_lists, parse_path
 from dotr.streams.formats.lines import DAMAGED, STANDARD_INPUT, damage, damaged, line_start
-from dotr.streams.formats.map_terms import columns_of
-from dotr.streams.formats.maps import RecordNumbers, TimeCells, cells_of_time, no_time, parsed_map, time_cells
+from dotr.streams.formats.map_terms import JsonNumber, columns_of
+from dotr.streams.formats.maps import (
+    ITEM,
+    RecordNumbers,
+    TimeCells,
+    cells_of_time,
+    is_origin,
+    no_time,
+    origin_cells,
+    origin_of,
+    origin_value,
+    parsed_map,
+    time_cells,
+)
 from dotr.streams.lateness import EVERY_TIME, TimeFilter
 from dotr.streams.records import SHOWN, START, InputFile, Message, Position, Record, beginning, limit_reason
 from dotr.streams.time_formats import local_zone, note_repeated_hour, time_parser
@@ -47,11 +59,8 @@ DECODER: Final = json.JSONDecoder(parse_int=JsonNumber, parse_float=JsonNumber, 
 _scan: Final = DECODER.scan_once  # type: ignore[attr-defined]
 
 
-def check_paths(file: InputFile, place: Span | None = None, *, sent: bool = False) -> None:
-    """Check the map and the paths of an input; raises `Refused` with all problems.
-
-    `sent`: the input has messages of a broker or server, whose properties the map may use.
-    """
+def check_paths(file: InputFile, place: Span | None = None) -> None:
+    """Check the map and the paths of an input; raises `Refused` with all problems."""
     assert file.map is not None
     problems: list[Diagnostic] = []
     each: tuple[JsonPath, ...] = ()
@@ -65,8 +74,6 @@ def check_paths(file: InputFile, place: Span | None = None, *, sent: bool = Fals
         problems.append(Diagnostic("T107", f"{key}: {error}", place, "A path is written a.b, a[0] or, for `each`, a[]."))
     try:
         compile_map_of(file, each)
-        if not sent:
-            check_no_sent_values(file)
     except Refused as refused:
         problems += refused.diagnostics
     if problems:
@@ -78,7 +85,7 @@ def _time_path(cell: str, each: Sequence[JsonPath] = ()) -> JsonPath:
     that."""
     path = parse_path(cell)
     if path.sent:
-        raise ValueError(f"{path.text} is no path in the message")
+        return path
     seen = path.within(each)
     if seen.lists:
         raise ValueError(f"{path.text} goes through a list, and an element has one time")
@@ -185,6 +192,9 @@ class ObjectReader:
     ) -> None:
         assert spec.map is not None
         self._numbers = numbers
+        cells = origin_cells(spec)
+        self._origin = origin_of(spec) if cells or any(map(is_origin, cells_of_time(spec))) else None
+        self._numbers_items = ITEM in cells
         self.greatest, self._lowest, self._until = time_filter.greatest, time_filter.lowest(spec), time_filter.until
         if time_filter is EVERY_TIME:
             self.greatest = -LAST_MICRO  # not that of another file
@@ -196,7 +206,7 @@ class ObjectReader:
             (text, [JsonPath((cell,)) if cell in columns else _time_path(cell, each) for cell in text.cells])
             for text in time_cells(spec.map.time)
         ]
-        is_plain = len(self._times) == 1 and not self._times[0][0].is_template
+        is_plain = len(self._times) == 1 and not self._times[0][0].is_template and not any(path.sent for path in self._times[0][1])
         self._time = self._times[0][1][0] if is_plain and not self._clock else None
         self._time_text = self._times[0][0].written
         self._parse: ParseTime = time_parser(spec.map.time_format, spec.map.time_zone)
@@ -320,7 +330,10 @@ class ObjectReader:
             if is_escaped:
                 _check_text(item)
             if is_wanted:
-                around = sent if self._numbers is None else Message(b"", self._numbers.last + 1)
+                around = sent or self._origin
+                if around is not None and (self._numbers is not None or self._numbers_items):
+                    place = around.place if self._numbers is None else self._numbers.last + 1
+                    around = around._replace(place=place, item=number)
                 element = Element(time, self._make(item, outer, around)[0])
         except (ValueError, RecursionError) as error:
             why = reason_text(error)
@@ -337,7 +350,8 @@ class ObjectReader:
                 if sent is not None and (time := sent.at(text.sent)) is not None:
                     return time
                 continue
-            values = [_value_at(item, outer, path) for path in paths]
+            around = sent or self._origin
+            values = [origin_value(around, path.sent) if path.sent else _value_at(item, outer, path) for path in paths]
             if None not in values:
                 return self._micros(_joined(text, values), text.written)
         raise ValueError(f"it has no time: {no_time([text for text, _ in self._times])}")
