@@ -106,7 +106,7 @@ def check_columns(file: InputFile, header: Sequence[str], place: Span | None = N
         elif header[0].startswith("#") and not file.map.comment:
             hint = 'Its first line begins with #: write comment: "#", and columns if no other line names them.'
         elif header[0].startswith("sep="):
-            hint = "Its first line is a note for Excel: write skip: 1."
+            hint = f"Its first line, {header[0]}, is a note for Excel: write skip: 1."
         elif len(header) == 1 and file.format is Format.CSV:
             hint = f"Its only column is {header[0]}: is the delimiter {file.map.delimiter!r}? Or is the header further down (skip: 1)?"
         elif hint.startswith("Did"):
