@@ -18,7 +18,7 @@ from functools import lru_cache
 from itertools import chain
 from typing import BinaryIO, Final, TypeAlias
 
-from dotr.errors.diagnostics import Diagnostic, Refused, did_you_mean, refuse
+from dotr.errors.diagnostics import Diagnostic, DotrError, Refused, did_you_mean, refuse
 from dotr.evaluation.codegen.tree import Assign, CodeNode
 from dotr.evaluation.codegen.triples import TermCode, TripleCode, compile_triples, return_triples
 from dotr.model.places import Span
@@ -44,7 +44,7 @@ OF_COLUMNS: Final = ("$column", "$cell")
 """The cells of a record of `each: columns`: the name of its column, and what stands there."""
 
 
-class RecordTooLong(Exception):
+class RecordTooLong(DotrError):
     """Signal that a record has more bytes than its limit."""
 
 
