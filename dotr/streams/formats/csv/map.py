@@ -120,8 +120,8 @@ def check_columns(file: InputFile, header: Sequence[str], place: Span | None = N
 
 
 def header_of(file: InputFile, place: Span | None = None) -> tuple[list[str], Position]:
-    """Columns of a file, checked against its map, and the position of its first row; no columns of an
-    empty file.
+    """Columns of a file, checked against its map, and the position of its first row; no columns of
+    an empty file.
 
     `place` is that of the input in the configuration, for errors. Raises `Refused` where the header
     cannot be read or lacks a column.
