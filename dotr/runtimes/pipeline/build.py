@@ -235,8 +235,8 @@ def _existing_outputs(targets: Sequence[Target]) -> list[Diagnostic]:
 
 
 def check_files(config: Config, lines: list[str]) -> list[Diagnostic]:
-    """Problems of a configuration's inputs and outputs that a check without a run can detect; adds a
-    line to `lines` for each file that tasks cannot divide.
+    """Problems of a configuration's inputs and outputs that a check without a run can detect; adds
+    a line to `lines` for each file that tasks cannot divide.
     """
     problems: list[Diagnostic] = []
     on_spark = config.settings.engine == "spark"

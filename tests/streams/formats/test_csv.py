@@ -113,7 +113,7 @@ def test_columns_by_number_and_in_quotes(tmp_path: Path, header: str, time: str,
         ("t,v", "$cell", "I103", "It is there with each: columns."),
         ("t,v,v", "v", "I104", "Which of them is meant? Rename one, or write its number, such as {$1}."),
         ("#t,v", "t", "I103", 'Its first line begins with #: write comment: "#", and columns if no other line names them.'),
-        ("sep=;,x", "t", "I103", "Its first line is a note for Excel: write skip: 1."),
+        ("sep=;,x", "t", "I103", "Its first line, sep=;, is a note for Excel: write skip: 1."),
     ],
 )
 def test_column_that_is_not_there(tmp_path: Path, header: str, cell: str, code: str, hint: str) -> None:

@@ -87,7 +87,7 @@ class StandardInputSpool(Spool):
 
 
 def _texts(records: Iterable[Record], like: InputFile) -> Iterator[bytes]:
-    """The text of the records, of each line once, with an empty line for each one without a record."""
+    """The text of the records, of each line once; a line without a record is an empty one."""
     line = end = 0
     for record in records:
         if record.line > line:

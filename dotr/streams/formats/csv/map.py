@@ -18,7 +18,7 @@ from functools import lru_cache
 from itertools import chain
 from typing import BinaryIO, Final, TypeAlias
 
-from dotr.errors.diagnostics import Diagnostic, Refused, did_you_mean, refuse
+from dotr.errors.diagnostics import Diagnostic, DotrError, Refused, did_you_mean, refuse
 from dotr.evaluation.codegen.tree import Assign, CodeNode
 from dotr.evaluation.codegen.triples import TermCode, TripleCode, compile_triples, return_triples
 from dotr.model.places import Span
@@ -55,7 +55,7 @@ OF_COLUMNS: Final = ("$column", "$cell")
 """The cells of a record of `each: columns`: the name of its column, and what stands there."""
 
 
-class RecordTooLong(Exception):
+class RecordTooLong(DotrError):
     """Signal that a record has more bytes than its limit."""
 
 
@@ -118,7 +118,7 @@ def check_columns(file: InputFile, header: Sequence[str], place: Span | None = N
         elif header[0].startswith("#") and not file.map.comment:
             hint = 'Its first line begins with #: write comment: "#", and columns if no other line names them.'
         elif header[0].startswith("sep="):
-            hint = "Its first line is a note for Excel: write skip: 1."
+            hint = f"Its first line, {header[0]}, is a note for Excel: write skip: 1."
         elif len(header) == 1 and file.format is Format.CSV:
             hint = f"Its only column is {header[0]}: is the delimiter {file.map.delimiter!r}? Or is the header further down (skip: 1)?"
         elif hint.startswith("Did"):
@@ -132,8 +132,8 @@ def check_columns(file: InputFile, header: Sequence[str], place: Span | None = N
 
 
 def header_of(file: InputFile, place: Span | None = None) -> tuple[list[str], Position]:
-    """Columns of a file, checked against its map, and the position of its first row; no columns of an
-    empty file.
+    """Columns of a file, checked against its map, and the position of its first row; no columns of
+    an empty file.
 
     `place` is that of the input in the configuration, for errors. Raises `Refused` where the header
     cannot be read or lacks a column.

@@ -152,8 +152,8 @@ def _columns(
 
 
 def _row_start(lines: BinaryIO, position: Position, first: Position) -> Position:
-    """The start of the row that a position is in, behind that of the `first` row; the stream is moved
-    there."""
+    """The start of the row that a position is in, behind that of the `first` row; the stream is
+    moved there."""
     at, size = position.offset, _PIECE
     while at > first.offset:
         at, size = max(first.offset, position.offset - size), 4 * size
