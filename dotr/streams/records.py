@@ -130,9 +130,9 @@ class ElementMap:
     - `time_format`: the format of times, as in `datetime.strptime`, or `unix`, `unix_ms`, …; None:
       ISO 8601, or integers.
     - `time_zone`: the name of the zone that applies to date-times without one; None: UTC.
-    - `each`: the path of a list in a JSON message, each item of which is an element, or the paths of
-      lists side by side with a comma between them; of a row `COLUMNS`; empty: the message or row is
-      one element.
+    - `each`: the path of a list in a JSON message, each item of which is an element, or the paths
+      of lists side by side with a comma between them; of a row `COLUMNS`; empty: the message or row
+      is one element.
     - `lines`: True if each line is a JSON message; otherwise the first line decides.
     - `columns`: the columns of CSV data without a header; empty: the first line is the header.
     - `skip`: the number of lines before the header or the first row; `comment`: what begins a line

@@ -71,7 +71,7 @@ def letters(project: Project) -> list[dict[str, object]]:
         ("format: jsonld, path: a.ttl, contexts: { 'http://c/': a.ttl }", "C203 a.ttl is no JSON-LD context: "),
         ("format: csv, path: a.ttl, time: t, columns: [t, x], map: ':s :v {y}'", "I103 columns has no column y, which map names\n"),
         ("format: turtle, path: a.ttl, skip: 1", "C204 skip belongs to csv, not to turtle\n"),
-        ("format: turtle, path: a.ttl, encoding: utf-16", "C204 encoding belongs to csv and json, not to turtle\n"),
+        ("format: turtle, path: a.ttl, encoding: utf-16", "C204 encoding belongs to csv, json and text, not to turtle\n"),
         ("format: csv, path: a.ttl, time: t, map: ':s :v {x}', skip: -1", "C203 input.0.skip"),
         (
             "format: csv, path: a.ttl, time: t, map: ':s :v {x}', comment: ' '",

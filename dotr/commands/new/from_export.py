@@ -1,8 +1,8 @@
 """`dotr new DIR --from FILE`: a working project over a user's own file.
 
 The project reads the file in place, by guesses: its first records decide, and every guess is
-reported as a sentence, so that a user can correct it. Its rule compares the first numeric column with a threshold;
-its test has the file's first records, and the first one for which the rule fires.
+reported as a sentence, so that a user can correct it. Its rule compares the first numeric column
+with a threshold; its test has the file's first records, and the first one for which the rule fires.
 """
 
 from __future__ import annotations
@@ -64,9 +64,9 @@ _SHOWN: Final = 20
 class ValueGuess:
     """A cell with its predicate's local name, and its values in the sample.
 
-    `cell`: as it is written in the map, with its type where it needs one; `name`: what it is called.
-    `numeric`: the values that it takes are numbers, as floats in `numbers`; `distinct`: the number
-    of values.
+    `cell`: as it is written in the map, with its type where it needs one; `name`: the name of its
+    predicate. `numeric`: the values that it takes are numbers, as floats in `numbers`; `distinct`:
+    the number of values.
     """
 
     cell: str
@@ -101,8 +101,8 @@ def project_from_export(folder: str, export: str, name: str) -> ExportProject:
 
     Args:
         folder: the folder of the project.
-        export: the path of a file of CSV, JSON, Parquet or text, or a glob of files of one form, whose
-            names are mapped too.
+        export: the path of a file of CSV, JSON, Parquet or text, or a glob of files of one form,
+            whose names are mapped too.
         name: the name of the pipeline, which is that of the namespace too.
 
     Raises:

@@ -96,6 +96,8 @@ def element_map(config: Config, section: InputSection, number: int) -> ElementMa
 
 def _is_cell(form: str, time: str) -> bool:
     """True if a time that begins with `$` is a cell that records of a format may have."""
+    if form == "csv" and time[1:].isdecimal():
+        return True
     return (form == "text" and time == VALUE) or (form in ("csv", "json", "text") and is_origin(time) and time not in (NUMBER, ITEM))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
@@ -213,17 +213,7 @@ def test_a_file_without_times_says_why(tmp_path: Path, content: str, message: st
     assert hint in told.hint
 
 
-NEEDS_KEYS = ("index", "index of times", "short header", "sep", "blank lines", "comments", "named by a comment", "title", "UTF-16", "text")
-"""Shapes whose projects need keys of inputs (`skip`, `comment`, `$0`, `encoding: utf-16`, `format: text`)."""
-
-
-def shapes() -> Iterator[Any]:
-    for case in (*TABLES, *OBJECTS):
-        waits = pytest.mark.xfail(reason="keys of inputs that the project writes are not there yet", strict=False)
-        yield pytest.param(*case.values[:1], id=case.id, marks=[waits] if case.id in NEEDS_KEYS else [])
-
-
-@pytest.mark.parametrize("content", list(shapes()))
+@pytest.mark.parametrize("content", [pytest.param(*case.values[:1], id=case.id) for case in (*TABLES, *OBJECTS)])
 def test_the_project_reads_every_record_and_passes_its_test(project: Project, content: object) -> None:
     text = content if isinstance(content, str | bytes) else json.dumps(content)
     project.write("own.txt", text)

@@ -30,7 +30,7 @@ pytestmark = pytest.mark.core
 TEXT = "t,v\n1,10\n2,20\n"
 MAP = ElementMap("t", Document("map", "[] <x:v> {v} ."))
 WIDE = replace(MAP, encoding="utf-16")
-MAPPED = (Format.CSV, Format.JSON)
+MAPPED = (Format.CSV, Format.JSON, Format.TEXT)
 ZSTD = bytes.fromhex("28b52ffd045871000074") + b"\x00t,v\n1,10\n2,20\n\xd5\x1e"
 
 
@@ -43,6 +43,8 @@ def zipped(*names: str) -> bytes:
 
 
 def spec(path: Path, form: Format, mapped: ElementMap = MAP) -> InputFile:
+    if form is Format.TEXT:
+        mapped = replace(mapped, time="$value", template=Document("map", "[] <x:v> {$value} ."))
     return InputFile("in", str(path), form, map=mapped if form in MAPPED else None)
 
 

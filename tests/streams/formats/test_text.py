@@ -152,7 +152,7 @@ def test_late_values_make_no_terms(tmp_path: Path) -> None:
         ("time: $key, map: '[] :v {$value} .'", "T107 $key is a property of messages of a broker, not of files\n"),
         ("time: $received, map: '[] :v {$value} .'", "C204 $received is the time that what is copied when it arrives"),
         ("time: $value, map: '[] :v {$value} .', decimal: ','", "C204 decimal belongs to csv, not to text\n"),
-        ("time: $value, map: '[] :v {$value} .', each: 'a[]'", "C204 each belongs to json, not to text\n"),
+        ("time: $value, map: '[] :v {$value} .', each: 'a[]'", "C204 each belongs to csv, json and parquet, not to text\n"),
     ],
 )
 def test_a_configuration_that_cannot_be_used_is_refused(project: Project, given: str, told: str) -> None:

@@ -98,7 +98,7 @@ def check_columns(file: InputFile, header: Sequence[str], place: Span | None = N
     for use, written in dict.fromkeys([*timed, *(("map", column) for column in columns_of(parsed_map(file).template))]):
         if position(written) is not None or is_origin(written) or (use == "map" and written in behind):
             continue
-        if file.format is Format.PARQUET and written in header:
+        if file.format is Format.PARQUET and header.count(written) == 1:
             continue
         column = column_name(written)
         if column in header and written[:1] != "$":

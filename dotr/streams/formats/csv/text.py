@@ -108,7 +108,7 @@ class _ValueReader:
         self._clock = spec.map.sent_time
         self._parse: ParseTime = time_parser(spec.map.time_format, spec.map.time_zone, fractions=True)
         self._time = None if spec.map.time == VALUE else RowTime(spec, (VALUE,), self._parse)
-        self._encoding = spec.map.encoding
+        self._encoding = spec.map.codec
         self._unit = spec.unit
 
     def record(self, raw: bytes, offset: int, end: int, line: int, elements: bool, origin: Message) -> Record:
