@@ -263,6 +263,8 @@ class InputFile:
     - `mark`: the file as of its first opening, of which no further bytes are read; None: as of each
       opening. It is not in the JSON.
     - `change`: the file is not read: this sentence on a change of it is its one record.
+    - `copied_from`: the file of which `path` is a copy, for cells of the record's origin; empty:
+      none. It is not in the JSON, as `mark` and `change`.
     """
 
     input: str
@@ -281,6 +283,7 @@ class InputFile:
     apart: bool = False
     mark: FileMark | None = field(default=None, compare=False)
     change: str = ""
+    copied_from: str = ""
 
     @property
     def size(self) -> int | None:

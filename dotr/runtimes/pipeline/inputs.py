@@ -24,11 +24,11 @@ from dotr.streams.connectors.kafka.section import kafka_input
 from dotr.streams.connectors.kafka.topics import KafkaInput
 from dotr.streams.connectors.registry import message_source
 from dotr.streams.formats.lines import STANDARD_INPUT, standard_bytes
-from dotr.streams.formats.maps import STANDARD
+from dotr.streams.formats.maps import NUMBER, STANDARD
 from dotr.streams.formats.reading import check_input, clock_of, has_date_times
 from dotr.streams.merge.folders import Folder, GrowingInput, stable_files
 from dotr.streams.merge.tails import TailedFolder
-from dotr.streams.records import ElementMap, Format, GraphSettings, InputFailed, InputFile, MessageSource
+from dotr.streams.records import WIDE, ElementMap, Format, GraphSettings, InputFailed, InputFile, MessageSource
 from dotr.streams.time_formats import UNIX
 from dotr.streams.times import parse_delay
 from dotr.syntax.quantities import parse_size
@@ -276,6 +276,13 @@ def _tail_conflicts(section: InputSection) -> Iterator[tuple[str, str]]:
         yield (
             f"tail is of files that are appended to, and {section.path} is compressed",
             "Leave tail out; or name the file before it is compressed.",
+        )
+    if section.encoding in WIDE:
+        yield f"tail reads lines of bytes, and {section.encoding} is recoded from its start", "Leave tail out, or recode the data."
+    if f"{{{NUMBER}}}" in (section.map or ""):
+        yield (
+            f"{{{NUMBER}}} is the number of a record in its whole file, and a file that goes on is read from where it was",
+            "Leave one out.",
         )
     if section.format not in _TAILED_FORMATS:
         yield (

@@ -195,7 +195,8 @@ def origin_cells(file: InputFile) -> tuple[str, ...]:
 def origin_of(file: InputFile) -> Message:
     """The origin of the records of a file, without their numbers."""
     assert file.map is not None
-    return Message(b"", 0, file=os.path.relpath(file.path, file.map.folder or None) if file.path else "")
+    path = file.copied_from or file.path
+    return Message(b"", 0, file=os.path.relpath(path, file.map.folder or None) if path else "")
 
 
 def check_origins(file: InputFile, transport: str, place: Span | None) -> None:

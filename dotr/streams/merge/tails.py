@@ -84,7 +84,7 @@ class TailedFile:
         self.gone: int | None = None
         self.descriptor: int | None = None
         self._like = like
-        self._heading = like.format is Format.CSV and like.map is not None and not like.map.columns
+        self._heading = like.format is Format.CSV and like.map is not None and (not like.map.columns or like.map.skip > 0)
         self._skipping = False
         self._incomplete: _Version | None = None
 
@@ -587,7 +587,7 @@ class TailFeed:
 
 def piece_file(like: InputFile, piece: WholeRecords) -> InputFile:
     """The file of a piece, whose columns are known."""
-    mapped = like.map if like.map is None or not piece.columns else replace(like.map, columns=piece.columns)
+    mapped = like.map if like.map is None or not piece.columns else replace(like.map, columns=piece.columns, skip=0)
     return replace(like, path=piece.name, map=mapped)
 
 

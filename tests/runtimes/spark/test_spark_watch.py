@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import threading
 import time
@@ -156,15 +157,16 @@ def test_files_that_go_on_are_copied_to_the_checkpoint(tmp_path: Path, monkeypat
     monkeypatch.chdir(tmp_path)
     (tmp_path / "d").mkdir()
     (tmp_path / "r.dotr").write_text(RULES)
-    rows = 'format: csv, path: "d/*", time: t, map: "[] :v {v} .", tail: true, watch: false'
+    rows = """format: csv, path: "d/*", time: t, skip: 1, comment: "#", map: "[] :v '{$stem}{v}' .", tail: true, watch: false"""
     (tmp_path / "c.yaml").write_text(CONFIG.replace('format: ndjson, path: "d/*.ndjson", watch: true, settle: 0 s', rows))
-    (tmp_path / "d/a.csv").write_text("t,v\n1,1\n3,3\nbroken\n5,5\n6")
-    (tmp_path / "d/b.csv").write_text("t,v\n2,2\n4,4\n3,3\n")
+    (tmp_path / "d/a.csv").write_text('logger "7\nt,v\n1,1\n3,3\nbroken\n# a "\n5,5\n6')
+    (tmp_path / "d/b.csv").write_text('logger "8\nt,v\n2,2\n4,4\n3,3\n')
     run(tmp_path)
-    assert [each["time"] for each in read(tmp_path, "out.ndjson")] == [2, 3, 4, 5]
+    found = [(each["time"], sorted(re.findall(r"[ab]\d", each["graph"]))) for each in read(tmp_path, "out.ndjson")]
+    assert found == [(2, ["a1", "b2"]), (3, ["a3", "b2"]), (4, ["a3", "b4"]), (5, ["a5", "b4"])]
     letters = [(each["reason"], each["file"], each["line"], each["text"]) for each in read(tmp_path, "dead.ndjson")]
     assert sorted(letters) == [
-        ("late", "d/b.csv", 4, "3,3"),
-        ("unreadable", "d/a.csv", 4, "broken"),
-        ("unreadable", "d/a.csv", 6, "6"),
+        ("late", "d/b.csv", 5, "3,3"),
+        ("unreadable", "d/a.csv", 5, "broken"),
+        ("unreadable", "d/a.csv", 8, "6"),
     ]

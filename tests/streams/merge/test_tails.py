@@ -7,6 +7,7 @@ import random
 import shutil
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -27,12 +28,18 @@ class Tailing:
     """An input of files that go on in a folder, whose clock moves by hand."""
 
     def __init__(
-        self, folder: Path, form: Format = Format.CSV, pattern: str = "app*", *, watching: bool = True, record: int = 1 << 20
+        self,
+        folder: Path,
+        form: Format = Format.CSV,
+        pattern: str = "app*",
+        *,
+        watching: bool = True,
+        record: int = 1 << 20,
+        mapped: ElementMap = MAP,
     ) -> None:
         self.folder = folder
         self.now = 0.0
-        mapped = None if form is Format.NDJSON else MAP
-        self.like = InputFile("in", "", form, map=mapped, record=record)
+        self.like = InputFile("in", "", form, map=None if form is Format.NDJSON else mapped, record=record)
         self.told: list[str] = []
         growing = GrowingInput(self.like, f"{folder}/{pattern}", int(SETTLE * 1_000_000), tail=True, watching=watching)
         self.files = TailedFolder(growing, lambda: self.now, self.told.append)
@@ -95,6 +102,26 @@ def test_open_quote_waits_up_to_the_limit_of_a_record(tmp_path: Path) -> None:
     tail.write("app", rows(*range(10, 19)))
     assert tail.values() == [-1, 2, *range(10, 19)]
     assert "never closed" in tail.records[0][1].why
+
+
+def test_lines_before_the_header_and_comments_are_no_rows(tmp_path: Path) -> None:
+    tail = Tailing(tmp_path, mapped=replace(MAP, skip=2, comment="#"))
+    tail.write("app", 'logger "7\n')
+    assert tail.values() == []
+    tail.write("app", "zone UTC\n# a\n" + HEAD + rows(1) + '# an open "\n' + rows(2))
+    assert tail.values() == [1, 2]
+    tail.write("app", rows(3) + '#"')
+    assert tail.values() == [3]
+    tail.write("app", "\n" + rows(4))
+    assert [(record.time, record.line) for record in tail.scan()] == [(4_000_000, 10)]
+
+
+def test_lines_before_rows_without_a_header(tmp_path: Path) -> None:
+    tail = Tailing(tmp_path, mapped=replace(MAP, skip=1, columns=("t", "v")))
+    tail.write("app", "logger 7\n" + rows(1))
+    assert tail.values() == [1]
+    tail.write("app", rows(2))
+    assert tail.values() == [2]
 
 
 def test_line_beyond_the_limit_is_one_dead_letter(tmp_path: Path) -> None:

@@ -7,7 +7,10 @@ judged as in `planner`: by the greatest earlier time in the input's own order.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Final, Protocol, TypeAlias
 
 from dotr.errors.diagnostics import Refused
@@ -19,7 +22,9 @@ from dotr.runtimes.spark.exchange.task import InputRange, RangePartition, Task
 from dotr.runtimes.spark.exchange.worker_cache import input_of
 from dotr.streams.connectors.kafka.topics import SERIES
 from dotr.streams.formats.content import open_text
+from dotr.streams.formats.maps import cells_of_time, is_origin, origin_cells
 from dotr.streams.formats.reading import records_of
+from dotr.streams.formats.segments import SEGMENT, SeriesMark
 from dotr.streams.lateness import BY_TIME, EVERY_TIME, Apart, Decided, Lateness, TimeFilter
 from dotr.streams.merge.feeds import InputPoint, open_segment, unopened
 from dotr.streams.records import START, InputFile, Position, Record, with_sources
@@ -118,8 +123,18 @@ def _range_files(like: InputFile, input_range: InputRange, time_filter: TimeFilt
     for number, found in enumerate(input_range.paths, input_range.file):
         point = InputPoint(number, input_range.offset, input_range.line) if number == input_range.file else InputPoint(number, *START)
         stop = input_range.stop if number == input_range.stop_file else END
-        file = like.found(found)
+        file = _with_source(like.found(found)) if input_range.partition is not None else like.found(found)
         yield number, file, _messages(file, point, stop, time_filter) if file.framed else _open_records(file, point, stop, time_filter)
+
+
+def _with_source(file: InputFile) -> InputFile:
+    """The segment of a series of files with the name of its file, where the map has it."""
+    if file.map is None or not (origin_cells(file) or any(map(is_origin, cells_of_time(file)))):
+        return file
+    segment = SEGMENT.fullmatch(os.path.basename(file.path))
+    assert segment is not None
+    source, _ = SeriesMark.of(Path(file.path).parent).place(int(segment[1]), 1, 1, told=True)
+    return replace(file, copied_from=source)
 
 
 def _open_records(file: InputFile, point: InputPoint, stop: int, time_filter: TimeFilter) -> Iterator[Record]:

@@ -566,11 +566,14 @@ def whole_rows(data: bytes, spec: ElementMap, limit: int) -> int:
     """
     if b'"' not in data:
         return data.rfind(b"\n") + 1
-    delimiter, at = spec.delimiter.encode(spec.codec), 0
+    delimiter, comment, at = spec.delimiter.encode(spec.codec), spec.comment.encode(spec.codec), 0
     while True:
         if len(delimiter) == 1 and (found := _rows_pattern(delimiter).match(data, at)) is not None:
             at = found.end()
         first = end = data.find(b"\n", at) + 1
+        if first and is_comment(data[at:first], comment):
+            at = first
+            continue
         state = quote_state(data[at:end], QuoteState.START, delimiter)
         while end and state is QuoteState.INSIDE:
             begin, end = end, data.find(b"\n", end) + 1
