@@ -164,6 +164,10 @@ def _stream(suffix: str) -> Callable[[bytes], None]:
         from dotr.streams.records import ElementMap, Format, InputFile, Position
 
         mapped = ElementMap("t", Document("map", "[] :p {x} ; :q '{y}' ; :r x:{x} .")) if suffix in ("csv", "json") else None
+        if suffix == "json" and (number := len(data) % 5):  # items of lists, whose cells are of all depths
+            each = ("", "l[]", "l[].m[]", "l[], k[]", "[]")[number]
+            cells = Document("map", "[] :p {x} ; :q '{^.t}' ; :r {[0]} , {$item} ; :s {^.l[].t} .")
+            mapped = ElementMap(("t", "^.t", "{^.t}{x}"), cells, each=each)
         if suffix == "csv" and (kind := len(data) % 6) > 2:  # as a logger's file, also in UTF-16
             by_column = Document("map", "[] :p {$cell} ; :q '{$column} {$0}' .")
             mapped = ElementMap("$0", by_column, comment="#", skip=kind == 4, encoding="utf-16" if kind == 5 else "utf-8", each="columns")
@@ -375,7 +379,11 @@ _INLINE: Final[dict[str, Sequence[str]]] = {
     "rule tests": [_TEST],
     "lars": [_LARS],
     "epsparql": [_EPSPARQL],
-    "json": [_JSON, '[{"t": 1, "x": 5},\n {"t": 2,\n  "y": []}]'],
+    "json": [
+        _JSON,
+        '[{"t": 1, "x": 5},\n {"t": 2,\n  "y": []}]',
+        '{"t": 3, "l": [{"t": 1, "x": 5, "m": [{"x": 1}, {}]}, {"x": null}], "k": [7, [8]]}{}',
+    ],
     "maps": [
         '[] a :C ; :by x:{ID} ; :v {v} ; :n "{a} b"@en, \'{b}\'^^x:t ; :q <http://e/{ID}/x> .',
         "_:a :p [ :q {x} ; :r ( 1 2.0 true ) ] . << _:a :p {x} >> :t {t} .",
