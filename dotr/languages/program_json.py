@@ -34,7 +34,7 @@ from dotr.model.places import Document
 from dotr.model.rules import Rule, SharedQuery
 from dotr.model.templates import ParsedMap
 from dotr.model.terms import Prefixes
-from dotr.model.time import Interval, Unit
+from dotr.model.time import Interval, TimeForm, Unit
 from dotr.model.units import FedGraphs, InstantTriples, IntervalEvents, MadeGraphs, UnitEvents
 from dotr.temporal.intervals import patterns as intervals
 from dotr.temporal.layout import units
@@ -250,7 +250,7 @@ def _decoded(text: str, kind: type, what: str, known: Sequence[Document] = ()) -
 
 _MODULES: Final = (places, rules, algebra, templates, datalog, continuous, intervals, lars)
 _OTHERS: Final = (
-    *(ParsedProgram, Unit, Interval),
+    *(ParsedProgram, Unit, Interval, TimeForm),
     *(UnitEvents, units.UnitRead, MadeGraphs, FedGraphs, InstantTriples, IntervalEvents),
     *(query_units.QueryUnit, lars_units.LarsUnit),
     *(interval_keys.OperandInput, interval_units.IntervalUnit, interval_components.IntervalComponent),

@@ -56,6 +56,15 @@ def test_configured_programs_are_restored_from_json(name: str) -> None:
     check(compile_program(read_config(str(ROOT / "configs" / f"{name}.yaml"), []).program(), CachePolicy(None)))
 
 
+def test_units_with_lengths_of_time_are_restored() -> None:
+    """A unit that reads its own events keeps what is known of the attributes of others."""
+    text = """PREFIX : <http://e/>
+    REGISTER QUERY Twice AS SELECT ?x (getDURATION() AS ?d) WHERE { ?x :v ?m } SEQ { ?x :v ?n } WITHIN 20 s
+    REGISTER STREAM Sum AS CONSTRUCT { [] :n ?k } WHERE { ?y :n ?j } SEQ { :s :v ?v } BIND(?j + 1 AS ?k) WITHIN PT1H
+    """
+    check(compile_program(ProgramSpec((Document("q.epsparql", text),))))
+
+
 def test_places_refer_to_the_documents_of_the_specification() -> None:
     text = "rule R define Fire = [ [] a :X ] from A = [ SELECT ?a WHERE { ?a a :A } ]"
     spec = ProgramSpec((Document("r.dotr", text),), prefixes={"": "http://e/"})

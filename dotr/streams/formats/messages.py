@@ -14,7 +14,6 @@ from functools import lru_cache
 from typing import Final, TypeAlias, assert_never, cast
 
 from dotr.errors.diagnostics import Refused
-from dotr.evaluation.expressions.values.times import iso
 from dotr.model.stream import Reason
 from dotr.model.time import Micros
 from dotr.streams.formats.csv import rows as csv_rows
@@ -130,6 +129,8 @@ def _message_decoder(spec: InputFile, time_filter: TimeFilter, collect: Callable
 def _ahead(record: Record, sent: Micros, bound: Micros) -> Record:
     """A record whose time is too long after the timestamp of its message, which becomes
     unreadable."""
+    from dotr.evaluation.expressions.values.times import iso  # a planner without dead letters needs no expressions
+
     time = record.judged_time
     assert time is not None
     why = f"its time is {(time - sent) / 1_000_000:,.15g} s after the timestamp of its message, {iso(sent)}, "

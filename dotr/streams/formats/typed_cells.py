@@ -21,9 +21,6 @@ from math import isinf
 from typing import Final, Literal, TypeAlias, assert_never
 
 from dotr.evaluation.codegen.tree import Assign, CodeNode, Emit, IfElse
-from dotr.evaluation.expressions.values.datetimes import Date, read_date
-from dotr.evaluation.expressions.values.terms import write
-from dotr.evaluation.expressions.values.times import time_term
 from dotr.model.templates import Cell, CellType, Template, TemplateSlot, TemplateTerm, leaves
 from dotr.model.terms import XSD, Term, literal
 from dotr.model.time import Clock, Unit
@@ -118,6 +115,9 @@ def reader_of(cell: Cell, settings: CellSettings) -> ReadCell:
 
 def _maker(kind: CellType, settings: CellSettings) -> Callable[[str], Term | None]:
     """The function from a text to a term of a type; None or ValueError for a wrong text."""
+    # A planner of Spark reads times alone, and needs no expressions.
+    from dotr.evaluation.expressions.values.terms import write
+    from dotr.evaluation.expressions.values.times import time_term
 
     def number(pattern: re.Pattern[str], text: str) -> str:
         """The text with a dot, if it is a number by a pattern; raises ValueError."""
@@ -161,6 +161,9 @@ def _date(text: str, form: str | None) -> Term | None:
             return literal(datetime.strptime(text, form).date().isoformat(), XSD + "date")
         except ValueError:
             pass
+    from dotr.evaluation.expressions.values.datetimes import Date, read_date
+    from dotr.evaluation.expressions.values.terms import write
+
     value = read_date(text)
     return write(value) if isinstance(value, Date) else None
 

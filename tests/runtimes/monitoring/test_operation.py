@@ -54,7 +54,9 @@ PROGRESS = RunProgress(
     321,
     BatchFigures(7, 1_250, 4, 999),
 )
-TOTALS = Totals(10, 9, 8, 7, {Reason.LATE: 6, Reason.SECOND: 5}, 4, 3, rules={"Fire": RuleCounts(5, 7, errors={1: 2})})
+TOTALS = Totals(
+    10, 9, 8, 7, {Reason.LATE: 6, Reason.SECOND: 5}, 4, 3, rules={"Fire": RuleCounts(5, 7, errors={1: 2})}, left_out={("a", "v"): 2}
+)
 FIGURES = Figures("p", "spark", 3.25, TOTALS, PROGRESS, ("Fire", "Flood"))
 
 

@@ -162,7 +162,7 @@ def test_files_that_go_on_are_copied_to_the_checkpoint(tmp_path: Path, monkeypat
     (tmp_path / "d/a.csv").write_text('logger "7\nt,v\n1,1\n3,3\nbroken\n# a "\n5,5\n6')
     (tmp_path / "d/b.csv").write_text('logger "8\nt,v\n2,2\n4,4\n3,3\n')
     run(tmp_path)
-    found = [(each["time"], sorted(re.findall(r"[ab]\d", str(each["graph"])))) for each in read(tmp_path, "out.ndjson")]
+    found = [(each["time"], sorted(re.findall(r'"([ab]\d)"', str(each["graph"])))) for each in read(tmp_path, "out.ndjson")]
     assert found == [(2, ["a1", "b2"]), (3, ["a3", "b2"]), (4, ["a3", "b4"]), (5, ["a5", "b4"])]
     letters = [(each["reason"], each["file"], each["line"], each["text"]) for each in read(tmp_path, "dead.ndjson")]
     assert sorted(letters) == [
