@@ -79,9 +79,10 @@ def text_term(text: str) -> Term:
     ('"21.5"^^<http://www.w3.org/2001/XMLSchema#decimal>', '"true"', '"null"', '" ON"')
     """
     value = text.strip()
-    if value in ("true", "false"):
-        return literal(value, XSD + "boolean")
-    return cell_term(value) if _NUMBER.fullmatch(value) else literal(text)
+    number = _NUMBER.fullmatch(value)
+    if number is None:
+        return literal(value, XSD + "boolean") if value in ("true", "false") else literal(text)
+    return literal(value, XSD + ("double" if number[2] else "decimal" if number[1] else "integer"))
 
 
 @lru_cache(_CACHED)

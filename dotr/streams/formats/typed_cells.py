@@ -36,6 +36,9 @@ NO_TEXT: Final = "\0"
 """The beginning of what stands for a value that has no text: an object or a list of JSON."""
 
 _CACHED: Final = 1 << 14
+_USUAL_INTEGER: Final = re.compile(r"0|-?[1-9][0-9]{0,17}")
+_USUAL_DECIMAL: Final = re.compile(r"-?(?:0|[1-9][0-9]{0,8})\.[0-9]{0,8}[1-9]")
+"""Texts that are canonical as they stand: `7`, `-7.5`, but not `007`, `7.50`."""
 _WHOLE: Final = re.compile(r"[+-]?[0-9]+(?:\.0*)?")
 _DECIMAL: Final = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)")
 _DOUBLE: Final = re.compile(rf"(?:{_DECIMAL.pattern})(?:[eE][+-]?[0-9]+)?")
@@ -133,9 +136,13 @@ def _maker(kind: CellType, settings: CellSettings) -> Callable[[str], Term | Non
         case CellType.IRI:
             return absolute_iri
         case CellType.INTEGER:
-            return lambda text: write(int(Decimal(number(_WHOLE, text))))
+            end = f'"^^<{XSD}integer>'
+            return lambda text: f'"{text}{end}' if _USUAL_INTEGER.fullmatch(text) else write(int(Decimal(number(_WHOLE, text))))
         case CellType.DECIMAL:
-            return lambda text: write(Decimal(number(_DECIMAL, text)))
+            if settings.decimal != ".":
+                return lambda text: write(Decimal(number(_DECIMAL, text)))
+            mark = f'"^^<{XSD}decimal>'
+            return lambda text: f'"{text}{mark}' if _USUAL_DECIMAL.fullmatch(text) else write(Decimal(number(_DECIMAL, text)))
         case CellType.DOUBLE:
             return lambda text: None if isinf(value := float(number(_DOUBLE, text))) else write(value)
         case CellType.BOOLEAN:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path
@@ -229,3 +230,15 @@ def test_any_text_is_a_term_or_left_out_or_an_error(tmp_path: Path, cells: list[
             if usable:
                 assert outcomes(rows) == outcomes(objects)
                 assert all(record.why == "" for record in rows) or not mark
+
+
+def test_usual_numbers_are_the_terms_of_their_values() -> None:
+    """Usual texts are taken as they stand, others by their value: the terms are the same."""
+    chance = random.Random(3)
+    integer, exact = (reader_of(Cell.of(f"w:{kind}"), CellSettings()) for kind in ("integer", "decimal"))
+    for digits in (1, 2, 8, 9, 17, 18, 19, 30) * 20:
+        whole = chance.randrange(-(10**digits), 10**digits)
+        number = Decimal(whole).scaleb(-chance.randrange(12))
+        assert integer(str(whole)) == write(whole)
+        assert exact(format(number, "f")) == write(number)
+    assert (integer("-0"), exact("-0.0"), exact("0.50")) == (write(0), write(Decimal(0)), write(Decimal("0.5")))
