@@ -163,7 +163,7 @@ def unit_by_size(value: int, unit: Unit) -> str:
 
 
 def other_unit(found: str, unit: Unit, *, mapped: bool) -> tuple[str, str]:
-    """What integers of a declared unit look like, by `unit_by_size`, and the way out.
+    """The warning of integers of a unit found by `unit_by_size`, and the way out.
 
     `mapped`: the input has a map, and so may have a format of times.
 

@@ -335,7 +335,7 @@ class TimeUse(NamedTuple):
 
 
 def time_uses(files: Sequence[InputFile], entries: Sequence[str], most: int) -> list[TimeUse]:
-    """How the first records of files would be read with each entry as `time`; without those that are
+    """Counts of the first records of files, with each entry as `time`; without those that are
     no rows or objects, whatever their time."""
     uses = []
     for entry in entries:

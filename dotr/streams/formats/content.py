@@ -38,7 +38,7 @@ _CONTROLS: Final = bytes({*range(32)} - {*b"\t\n\v\f\r\x1a\x1b"})
 
 
 class Content(NamedTuple):
-    """What the first bytes of a file say.
+    """The content of a file by its first bytes.
 
     - `odd`: what the file is, and the way out, where it is no text of its encoding; else empty.
     - `wide`: the codec of a file in UTF-16; empty for all others.
@@ -137,7 +137,7 @@ def _looked_at(file: InputFile, version: tuple[int, ...]) -> Content:
 
 
 def _packed(start: bytes, file: InputFile) -> str:
-    """What a file that is no text is by its first bytes, and the way out; else empty."""
+    """The form of a file that is no text, by its first bytes, and the way out; else empty."""
     for magic, name, command in _ODD:
         if start.startswith(magic):
             if command == "unzip -p" and any(part in start for part in _WORKBOOK):

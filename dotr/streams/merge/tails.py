@@ -333,7 +333,7 @@ class FileSeries:
         return len(self.files) > 1 and folder.scanned - file.changed >= folder.settle
 
     def _last_piece(self, file: TailedFile) -> WholeRecords | None:
-        """What stands behind the last line end of a file that has ended."""
+        """The bytes behind the last line end of a file that has ended, as a piece."""
         left = file.mark.size - file.mark.offset
         if left <= 0:
             return None

@@ -18,7 +18,7 @@ from dotr.streams.formats.lines import BOM, bounded_lines, skip_line
 
 _CHUNK: Final = 1 << 16
 _BETWEEN: Final = {b"{": re.compile(rb"[\s,\[\]\x1e]*"), b"[": re.compile(rb"[\s,\x1e]*")}
-"""What may be between two objects, or two arrays."""
+"""Separators of two objects, or two arrays."""
 
 _INSIDE: Final = re.compile(rb'(?:[^"{}\[\]\x1e]++|"(?:[^"\\\x1e]++|\\[^\x1e])*+")*+(?:"[^"\x1e]*+(?=\x1e))?+')
 """Text up to the next bracket outside of strings, a string without an end, or a record separator."""

@@ -206,12 +206,12 @@ class ItemGroup(NamedTuple):
 
 
 _Spans: TypeAlias = tuple[Sequence[int], Sequence[int]]
-"""Where the items of a list begin and end."""
+"""The offsets at which the items of a list begin and end."""
 
 
 @dataclass(slots=True)
 class _Found:
-    """What is beneath a place: the last lists by their number side by side, or of nested lists the
+    """The lists beneath a place: the last lists by their number side by side, or of nested lists the
     groups of items; both empty where the lists are not there."""
 
     lists: dict[int, _Spans] = field(default_factory=dict)

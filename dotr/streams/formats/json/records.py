@@ -50,7 +50,7 @@ from dotr.syntax.turtle.nesting import TextLimitExceeded, check_json_nesting
 
 _BOM: Final = "\ufeff"
 _BLANK: Final = re.compile(r"[ \t\n\r\x1e]*")
-"""What may be around an object: also the record separator of RFC 7464."""
+"""Blanks around an object: also the record separator of RFC 7464."""
 
 
 DECODER: Final = json.JSONDecoder(parse_int=JsonNumber, parse_float=JsonNumber, parse_constant=JsonConstant)
