@@ -106,7 +106,7 @@ class Reason(Enum):
     inside of named graphs, which is counted and left out, and never written as a dead letter. LOST:
     a broker dropped it unread. GAP: a unit would have acted too often between two instants. AHEAD:
     its time is too long after the timestamp of its message. CHANGED: no element: a file has other
-    bytes than when it was opened.
+    bytes than when it was opened. CLOCK: the pipeline's clock had passed its time (`clock`).
     """
 
     LATE = "late"
@@ -121,6 +121,7 @@ class Reason(Enum):
     GAP = "gap"
     AHEAD = "ahead"
     CHANGED = "changed"
+    CLOCK = "clock"
 
 
 class DeadLetter(NamedTuple):

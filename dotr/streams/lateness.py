@@ -84,7 +84,7 @@ class TimeFilter:
 EVERY_TIME: Final = TimeFilter()
 """The filter that every record passes, late or not."""
 
-BY_TIME: Final = frozenset((Reason.LATE, Reason.SECOND, Reason.IDLE))
+BY_TIME: Final = frozenset((Reason.LATE, Reason.SECOND, Reason.IDLE, Reason.CLOCK))
 """The reasons that `Lateness.verdict` returns."""
 
 
@@ -98,6 +98,9 @@ class Lateness:
         single: every element is an instant of its own, so an element closes its time, and a second
             one of that time is a dead letter. The delay is then 0.
 
+    `heartbeat`: the last heartbeat of the pipeline's clock, up to which no element is admitted; the
+    merge sets it.
+
     >>> lateness = Lateness(delay=5)
     >>> [lateness.verdict(time) for time in (10, 5, 4, 12, 8)] == [None, None, Reason.LATE, None, None]
     True
@@ -110,13 +113,14 @@ class Lateness:
     12
     """
 
-    __slots__ = ("delay", "greatest", "shift", "single")
+    __slots__ = ("delay", "greatest", "heartbeat", "shift", "single")
 
     def __init__(self, delay: Micros, greatest: Micros = -LAST_MICRO, *, single: bool = False) -> None:
         self.delay = delay
         self.greatest = greatest
         self.single = single
         self.shift: Micros = 0
+        self.heartbeat: Micros = -LAST_MICRO
 
     @staticmethod
     def of(file: InputFile, greatest: Micros = -LAST_MICRO, shift: Micros = 0) -> Lateness:
@@ -128,10 +132,13 @@ class Lateness:
         """The reason why an element of this time is a dead letter, or None; advances the greatest
         time.
 
-        `closed` (µs since 1970) is the last instant that closed while this input was idle.
+        `closed` (µs since 1970) is the last instant that closed while this input was idle, or the
+        last heartbeat where that is later.
 
-        >>> Lateness(delay=5).verdict(7, closed=7)
-        <Reason.IDLE: 'idle'>
+        >>> lateness = Lateness(delay=5)
+        >>> lateness.heartbeat = 6
+        >>> lateness.verdict(7, closed=7), lateness.verdict(6, closed=7), lateness.verdict(8, closed=7)
+        (<Reason.IDLE: 'idle'>, <Reason.CLOCK: 'clock'>, None)
         """
         greatest = self.greatest
         if time > greatest:
@@ -141,7 +148,10 @@ class Lateness:
                 return Reason.SECOND
         elif greatest - time > self.delay:
             return Reason.LATE
-        return Reason.IDLE if time <= closed else None
+        return None if time > closed else self._closed_by(time)
+
+    def _closed_by(self, time: Micros) -> Reason:
+        return Reason.CLOCK if time <= self.heartbeat else Reason.IDLE
 
     def rejection(self, file: InputFile, record: Record, closed: Micros = -LAST_MICRO) -> DeadLetter | None:
         """Dead letter of the next record, late or unreadable; None where it is admitted."""
@@ -170,6 +180,11 @@ class Lateness:
 
         if reason is Reason.IDLE:
             return "its instant had closed while its input was declared idle"
+        if reason is Reason.CLOCK:
+            # 3.812 s are told as 4 s, 0.2 s as 200 ms
+            behind = self.heartbeat + 1 - time
+            unit = next((each for each in (1_000_000, 1_000) if behind >= each), 1)
+            return f"behind the clock by {duration_text((behind + unit // 2) // unit * unit)}"
         if reason is Reason.SECOND:
             return "an element of the same time came before it, where every element is an instant (one_per_instant)"
         allowed = f", more than its input's lateness of {duration_text(self.delay)}" if self.delay else ""
@@ -235,7 +250,7 @@ class Apart(Lateness):
             return Reason.LATE
         self.shift = self.shift + 1 if time == self.greatest else 0
         self.greatest = time
-        return Reason.IDLE if time + self.shift <= closed else None
+        return None if time + self.shift > closed else self._closed_by(time + self.shift)
 
     def decided(self, file: InputFile, record: Record, closed: Micros = -LAST_MICRO, number: int = 0) -> Iterator[Decided]:
         """The records that are certain with the next one: those held before it, and the record

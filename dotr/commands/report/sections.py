@@ -22,6 +22,7 @@ _REASONS: Final = {
     Reason.LIMIT: "It goes over a limit.",
     Reason.FAILED: "A query or a rule fails on it.",
     Reason.IDLE: "Its instant had closed while its input was idle.",
+    Reason.CLOCK: "The pipeline's clock had passed its time.",
     Reason.EMPTY: "It is a message without triples, or a statement of a default graph without elements, and left out.",
     Reason.SECOND: "Another element of its input had the same time, where every element is an instant.",
     Reason.LOST: "The broker had deleted it before it was read.",

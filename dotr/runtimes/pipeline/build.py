@@ -20,6 +20,7 @@ from dotr.runtimes.pipeline.inputs import (
     Inputs,
     checkpoint_clock,
     clock_of_inputs,
+    clock_of_present,
     files_of,
     open_topics,
     read_inputs,
@@ -27,7 +28,7 @@ from dotr.runtimes.pipeline.inputs import (
     wait_until_stable,
 )
 from dotr.runtimes.pipeline.output_files import OutputLocks, Target, remove
-from dotr.runtimes.pipeline.outputs import chosen_events, read_outputs, targets_of
+from dotr.runtimes.pipeline.outputs import RECORDING, chosen_events, read_outputs, targets_of
 from dotr.streams.connectors.kafka.channels import OpenedTopics
 from dotr.streams.connectors.kafka.topics import KafkaInput
 from dotr.streams.connectors.opening import Destination, Output
@@ -74,7 +75,9 @@ class Pipeline:
     number of records a second, and `paces`: of seconds of event time, by name of input; `topics`:
     the Kafka inputs `topic_inputs`, opened; `dead_letter_warnings`: number of dead letters of a
     kind that are logged; `notices`: notices on the inputs; `clock_pending`: the format of times
-    depends on the first message, which a runtime waits for (`with_clock`).
+    depends on the first message, which a runtime waits for (`with_clock`); `clock_delay`:
+    heartbeats follow the machine's time by so many µs (None: there are none); `recording`: the
+    file that the run is recorded in (None: it is not).
     """
 
     name: str
@@ -92,6 +95,8 @@ class Pipeline:
     notices: Sequence[Diagnostic] = ()
     clock_pending: bool = False
     paces: Mapping[str, float] = field(default_factory=dict)
+    clock_delay: Micros | None = None
+    recording: str | None = None
 
     @property
     def destinations(self) -> tuple[Destination, ...]:
@@ -120,6 +125,7 @@ def build(config: Config, *, fresh: bool, on_spark: bool, wait: bool = True, loc
     if on_spark:
         problems += [problem for each in inputs.growing if each.standard for problem in spool_problems(config, each)]
     outputs = read_outputs(config, problems, on_spark=on_spark)
+    problems += _recording_problems(config, on_spark=on_spark)
     targets = targets_of(config)
     problems += _path_conflicts(config, targets)
     if locks is not None and not problems:
@@ -146,6 +152,8 @@ def build(config: Config, *, fresh: bool, on_spark: bool, wait: bool = True, loc
     unit = UNITS[settings.time.unit]
     clock = checkpoint_clock(targets[-1].path) if on_spark else None
     notices: list[Diagnostic] = []
+    if clock is None and wait and inputs.clock is not None:
+        clock = clock_of_present(inputs, unit, notices, unit_given=settings.time.is_given("unit"))
     pending = clock is None and wait and not inputs.files and any(each.source is not None for each in inputs.growing)
     clock = clock or (clock_of_inputs(inputs, unit, notices, topics) if wait and not pending else Clock(unit, dated=False))
     conf = {key: str(value).lower() if isinstance(value, bool) else str(value) for key, value in settings.spark.conf.items()}
@@ -169,7 +177,16 @@ def build(config: Config, *, fresh: bool, on_spark: bool, wait: bool = True, loc
         notices,
         pending,
         paces=inputs.paces,
+        clock_delay=inputs.clock,
+        recording=next((each.path for each in targets if each.purpose == RECORDING), None),
     )
+
+
+def _recording_problems(config: Config, *, on_spark: bool) -> Iterator[Diagnostic]:
+    """The problem (C204) of a recording on Spark, where what is read can be read again."""
+    if on_spark and config.settings.record is not None:
+        hint = "Write engine: local; or leave record out: the checkpoint on Spark keeps what cannot be read again."
+        yield Diagnostic("C204", "record is of a run in process, and this one is on Spark", config.files.tree.key_span(("record",)), hint)
 
 
 def with_clock(pipeline: Pipeline, received: FirstHasDates) -> Pipeline:
@@ -244,6 +261,7 @@ def check_files(config: Config, lines: list[str]) -> list[Diagnostic]:
     whole = [(file, whole_reason(file)) for file in inputs.files if on_spark]
     lines += [f"input {file.input}: one task on Spark reads {file.path}, since {reason}" for file, reason in whole if reason]
     read_outputs(config, problems, on_spark=on_spark)
+    problems += _recording_problems(config, on_spark=on_spark)
     return [*problems, *_path_conflicts(config, targets_of(config)), *_input_warnings(config)]
 
 
@@ -265,6 +283,7 @@ def _idle_warnings(config: Config) -> Iterator[Diagnostic]:
         transport = config.transport("input", number)
         if (
             section.idle is not None
+            or config.settings.clock is not None
             or (transport == "path" and not section.goes_on)
             or (section.kafka is not None and section.kafka.endingOffsets is not None)
         ):
@@ -275,6 +294,7 @@ def _idle_warnings(config: Config) -> Iterator[Diagnostic]:
             "I113",
             f"no instant closes while {silent} is silent",
             config.files.tree.key_span(("input", number, transport)),
-            "Say how long to wait for it, such as idle: 1 min; or accept it: report: { accept: [I113] }",
+            "Say how long to wait for it, such as idle: 1 min; or let time go on without it: clock: 10 s; "
+            "or accept it: report: { accept: [I113] }",
             Severity.WARNING,
         )

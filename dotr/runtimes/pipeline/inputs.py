@@ -38,13 +38,15 @@ from dotr.syntax.quantities import parse_size
 class Inputs:
     """Inputs of a run: `files` that exist at its start, `growing` inputs, and `rates` (records a
     second) and `paces` (seconds of event time a second) by name of input; `topics` are those of
-    Kafka."""
+    Kafka. `clock`: the time goes on with the machine's, this much (µs) behind it; None: with
+    elements alone."""
 
     files: tuple[InputFile, ...]
     growing: tuple[GrowingInput, ...] = ()
     rates: Mapping[str, int] = field(default_factory=dict)
     topics: tuple[KafkaInput, ...] = ()
     paces: Mapping[str, float] = field(default_factory=dict)
+    clock: Micros | None = None
 
 
 def present_files(inputs: Inputs) -> list[InputFile]:
@@ -75,7 +77,43 @@ def read_inputs(config: Config, problems: list[Diagnostic]) -> Inputs:
         )
     problems += _unix_beside_integers(config, files)
     rates = {section.name: section.rate for section in sections if section.rate is not None}
-    return Inputs(tuple(files), tuple(growing), rates, tuple(topics), paces_of(sections))
+    inputs = Inputs(tuple(files), tuple(growing), rates, tuple(topics), paces_of(sections))
+    given = config.settings.clock
+    if given is None:
+        return inputs
+    try:
+        inputs = replace(inputs, clock=parse_delay(given))
+        if not inputs.clock:
+            raise ValueError("an element takes time to arrive, so a clock of 0 would reject all")
+    except ValueError as error:
+        problems.append(Diagnostic("C205", f"clock: {error}", config.span("clock"), "Write it like 10 s or 1 min."))
+    else:
+        problems += _clock_conflicts(config, inputs)
+    return inputs
+
+
+def _clock_conflicts(config: Config, inputs: Inputs) -> Iterator[Diagnostic]:
+    """Problems (C204) of inputs and their settings that do not go with the pipeline's clock."""
+    sections, tree = config.settings.input, config.files.tree
+    paces = [section.pace for section in sections]
+    delays = {each.like.input: each.like.delay for each in inputs.growing if not each.tail or each.watching}
+    delays |= {each.name: each.like.delay for each in inputs.topics if not each.is_bounded}
+    if not delays and not any(paces):
+        hint = "Leave clock out; or write pace: 1 for each input, which replays the files as time goes on."
+        yield Diagnostic("C204", "no input grows: files that are there in full do not wait for a clock", tree.key_span(("clock",)), hint)
+    for number, section in enumerate(sections):
+        if any(paces) and (section.pace is None or section.pace != paces[0]):
+            key: tuple[str | int, ...] = ("input", number) if section.pace is None else ("input", number, "pace")
+            own = "no pace" if section.pace is None else f"pace {section.pace:g}"
+            other = next((f"{each:g}" for each in paces if each is not None and each != section.pace), "")
+            message = f"input {section.name} has {own}, another has pace {other}, and one clock is at one time"
+            yield Diagnostic("C204", message, tree.key_span(key), "Write the same pace for all inputs, or leave clock out.")
+        if section.idle == "never":
+            hint = "Leave idle out: the clock closes what waits for a silent input."
+            yield Diagnostic("C204", "idle: never waits without end, and clock does not", tree.key_span(("input", number, "idle")), hint)
+        if inputs.clock is not None and delays.get(section.name, 0) > inputs.clock:
+            message = f"input {section.name} may be {section.lateness} late, and clock lets it be {config.settings.clock} behind only"
+            yield Diagnostic("C204", message, tree.key_span(("clock",)), "Write a clock of at least the lateness of each input that grows.")
 
 
 def _unix_beside_integers(config: Config, files: Sequence[InputFile]) -> Iterator[Diagnostic]:
@@ -144,7 +182,7 @@ def _input(config: Config, section: InputSection, number: int) -> Inputs:
     with collect_problems(problems):
         delay = _length(config, number, "lateness", section.lateness, unit)
     with collect_problems(problems):
-        idle = None if section.idle is None else _length(config, number, "idle", section.idle, Unit.SECOND)
+        idle = None if section.idle in (None, "never") else _length(config, number, "idle", section.idle, Unit.SECOND)
     with collect_problems(problems):
         settle = _length(config, number, "settle", section.settle if section.settle is not None else "1 s", Unit.SECOND)
     with collect_problems(problems):
@@ -393,6 +431,17 @@ def clock_of_inputs(
     finally:
         for probe in probes:
             probe.close()
+
+
+def clock_of_present(inputs: Inputs, unit: Unit, notices: list[Diagnostic], *, unit_given: bool) -> Clock:
+    """The clock of a pipeline whose time goes on by itself: the time format of the files that are
+    there; without a record in them integers if their unit is written (`unit_given`), else
+    date-times."""
+    found = [has_date_times(file, notices) for file in inputs.files]
+    found += [_tailed_files_have_dates(each, notices) for each in inputs.growing if each.tail]
+    if all(each is None for each in found):
+        return Clock(unit, dated=not unit_given)
+    return Clock(unit, dated=any(found))
 
 
 def _awaited_clock(

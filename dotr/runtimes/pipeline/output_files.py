@@ -31,7 +31,8 @@ from dotr.streams.sinks.parquet import MADE_BY
 
 _BATCH: Final = re.compile(rf"\.?[0-9]{{12}}\.[a-z.]+|\.[0-9]{{12}}\.[a-z.]+{TEMPORARY}")
 _OWN_FILE: Final = re.compile(
-    r'\{"time": .*"rule": .*"event": .*"attributes": |\{"reason": .*"input": .*"file": |time,rule,event[,\r\n]|'
+    r'\{"time": .*"rule": .*"event": .*"attributes": |\{"reason": .*"input": .*"file": |'
+    r'\{"time": [^,]*(?:, "input": |\}\n)|time,rule,event[,\r\n]|'
     r"(?:@prefix [^\n]*\n)*<urn:dotr:[0-9a-f]{32}> (?:<http://www\.w3\.org/ns/prov#|[\w-]*:)generatedAtTime"
 )
 _CHECKPOINT: Final = re.compile(

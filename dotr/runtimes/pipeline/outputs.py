@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import assert_never
+from typing import Final, assert_never
 
 from dotr.engine.program import CompiledProgram
 from dotr.errors.diagnostics import Diagnostic, Refused, did_you_mean, refuse
@@ -106,9 +106,13 @@ def _destination(config: Config, number: int, *, on_spark: bool) -> Destination:
     return sent_to(sent, place, number, config.settings.name, on_spark=on_spark)
 
 
+RECORDING: Final = "recording"
+"""The purpose of the file that a run is recorded in."""
+
+
 def targets_of(config: Config) -> tuple[Target, ...]:
-    """Paths that a pipeline writes to: outputs in order, dead letters if configured, the checkpoint
-    last.
+    """Paths that a pipeline writes to: outputs in order, dead letters and the recording if
+    configured, the checkpoint last.
 
     Without `spark.checkpoint` the checkpoint is beside the first of these, or beside the
     configuration where there is none.
@@ -124,7 +128,7 @@ def targets_of(config: Config) -> tuple[Target, ...]:
 
 
 def _paths(config: Config) -> Iterator[Target]:
-    """The paths of outputs and dead letters."""
+    """The paths of outputs, dead letters and the recording."""
     settings = config.settings
     for number, section in enumerate(settings.output):
         if config.transport("output", number) == "path":
@@ -132,3 +136,5 @@ def _paths(config: Config) -> Iterator[Target]:
             yield Target("output", config.files.path(section.path, where), config.span(*where))
     if isinstance(settings.dead_letter, str):
         yield Target("dead letters", config.files.path(settings.dead_letter, ("dead_letter",)), config.span("dead_letter"))
+    if settings.record is not None:
+        yield Target(RECORDING, config.files.path(settings.record, ("record",)), config.span("record"))

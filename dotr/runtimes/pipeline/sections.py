@@ -197,7 +197,7 @@ class InputSection(Section):
     idle: str | int | None = Field(
         default=None,
         description="watch, standard input, brokers, http: after this long without an element, instants close without waiting for this "
-        "input; never if none; an integer is in seconds",
+        "input; never, or none: not without it (never: which is no warning); an integer is in seconds",
     )
     spool: str | int = Field(
         default="10 GiB",
@@ -455,6 +455,16 @@ class Settings(Section):
     knowledge: KnowledgeSection = Field(default=KnowledgeSection(), description="background knowledge")
     rules: list[str] = Field(min_length=1, description="rule and query files of any language (.dotr, .rspql, .lars, .epsparql); globs")
     windows: WindowsSection = Field(default=WindowsSection(), description="windows of continuous queries")
+    clock: str | int | None = Field(
+        default=None,
+        description="inputs that grow, or are replayed with `pace`: the pipeline's time goes on with the machine's, this much behind it, "
+        "also while nothing comes; with elements alone if none; an integer is in seconds",
+    )
+    record: str | None = Field(
+        default=None,
+        min_length=1,
+        description="in process: a file for a recording of the run, its elements and heartbeats, from which --recording repeats it",
+    )
     limits: LimitsSection = Field(default=LimitsSection(), description="limits of an instant and of a record")
     at_end: Literal["fire", "leave"] = Field(
         default="fire",
