@@ -30,6 +30,7 @@ from dotr.runtimes.monitoring.totals import ReportActivity, ReportTotals, RunFai
 from dotr.runtimes.pipeline.build import Pipeline, with_clock
 from dotr.runtimes.spark.checkpoint.bucket_count import Cores, buckets_at_start, move_line
 from dotr.runtimes.spark.checkpoint.damage import failure_in
+from dotr.runtimes.spark.checkpoint.figures import write_due
 from dotr.runtimes.spark.checkpoint.folder import Checkpoint, CheckpointLayout, required_layout
 from dotr.runtimes.spark.checkpoint.message_spool import Reception, receiving
 from dotr.runtimes.spark.checkpoint.state_moves import OldQuery, move_state
@@ -183,7 +184,9 @@ def _run_on_spark(
             spark_progress.batch_written,
             pipeline.dead_letter_warnings,
             cut_rules(pipeline.program.layout),
+            partial(write_due, checkpoint.folder) if job.clock_delay is not None else None,
         )
+        write_due(checkpoint.folder, None, known=not pipeline.program.timed)  # of this program nothing is told yet
 
         first = FirstBatchProgress(session, checkpoint, show)
 
@@ -319,6 +322,7 @@ def _job(pipeline: Pipeline, layout: CheckpointLayout, tasks: int, folders: tupl
         trigger=pipeline.spark.trigger_interval,
         topics=tuple(each.topics.to_json() for each in pipeline.topics),
         maps=_maps([*inputs, *[each.topics.like for each in pipeline.topics]]),
+        clock_delay=pipeline.clock_delay,
     )
     return replace(job, granule=granule_of(inputs, job, Path(job.run).parent))
 

@@ -19,6 +19,7 @@ from dotr.errors.fallbacks import FallbackKind, record_fallback, reraise_in_test
 from dotr.evaluation.files.private_files import replace_file
 from dotr.model.time import Micros
 from dotr.runtimes.monitoring.totals import Totals
+from dotr.runtimes.spark.exchange.positions import BEGINNING
 from dotr.runtimes.spark.exchange.rows import BucketSize, decode_totals, encode_totals
 
 NAME: Final = "progress.json"
@@ -114,6 +115,31 @@ def write_totals(folder: Path, totals: StoredTotals) -> None:
     }
     with suppress(OSError):
         replace_file(folder / NAME, [json.dumps(data).encode()])
+
+
+# The least time at which the state acts without arrivals, which the driver writes after each batch,
+# before it is committed, and the planner reads to know of which heartbeat to make one. A file that
+# is not there, or is damaged, says that the time is not known: the next heartbeat is then a batch.
+
+DUE: Final = "due.json"
+
+
+def write_due(folder: Path, due: Micros | None, *, known: bool = True) -> None:
+    """Write the least time due (µs) after a batch, None for never; or, unless `known`, that it is not.
+    Raises OSError."""
+    if known:
+        replace_file(folder / DUE, [json.dumps(due).encode()])
+    else:
+        (folder / DUE).unlink(missing_ok=True)
+
+
+def read_due(folder: Path) -> Micros | None:
+    """The least time due (µs), None where nothing is; `BEGINNING` where it is not known."""
+    try:
+        due = json.loads((folder / DUE).read_bytes())
+        return None if due is None else int(due)
+    except (OSError, ValueError, TypeError):
+        return BEGINNING
 
 
 # Watermarks of growing inputs: a small file beside the checkpoint's, written by the planner's

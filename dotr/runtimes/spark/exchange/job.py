@@ -42,6 +42,7 @@ class Job:
     - `granule`: records of a granule of the index that tasks make; 0: the planner scans the inputs.
     - `marks`: the marks of the files among the inputs as JSON; empty where one is unknown.
     - `trigger`: shortest time between batches of growing inputs, in µs.
+    - `clock_delay`: heartbeats follow the machine's time by so many µs; None: there are none.
     """
 
     program: str
@@ -69,6 +70,7 @@ class Job:
     maps: str = ""
     shared: bool = False
     marks: tuple[str, ...] = ()
+    clock_delay: Micros | None = None
 
     @property
     def live(self) -> bool:
@@ -106,6 +108,7 @@ class Job:
                 **({"maps": self.maps} if self.maps else {}),
                 **({"shared": self.shared} if self.shared else {}),
                 **({"marks": self.marks} if self.marks else {}),
+                **({"clock_delay": self.clock_delay} if self.clock_delay is not None else {}),
             }
         )
 
@@ -145,6 +148,7 @@ class Job:
             maps=data.get("maps", ""),
             shared=data.get("shared", False),
             marks=tuple(data.get("marks", ())),
+            clock_delay=data.get("clock_delay"),
         )
 
     def keys(self, layer: int) -> tuple[int, ...]:

@@ -10,7 +10,8 @@ from pathlib import Path
 from threading import Condition, Thread
 from typing import Final
 
-from dotr.runtimes.spark.checkpoint.figures import EVERY_SECONDS, write_watermarks
+from dotr.model.time import Micros
+from dotr.runtimes.spark.checkpoint.figures import EVERY_SECONDS, read_due, write_watermarks
 from dotr.runtimes.spark.exchange.job import Job
 from dotr.runtimes.spark.exchange.positions import Cut, Offset
 from dotr.runtimes.spark.exchange.task import PathsOfInput
@@ -22,6 +23,7 @@ from dotr.streams.merge.feeds import Feed, FilesFeed, InputPoint, SegmentsFeed
 from dotr.streams.merge.file_marks import FoundFile
 from dotr.streams.merge.folders import TAILED, GrowingInput
 from dotr.streams.merge.journal import Journal, JournaledFiles
+from dotr.streams.merge.live import Heartbeats
 from dotr.streams.merge.paces import EventClock, NoRateLimit, PacedFeed, RateLimit
 from dotr.streams.merge.tails import NoFileYet
 
@@ -103,7 +105,9 @@ class GrowingInputs:
         partitions = range(len(job.inputs), len(start.positions))
         self._paces, self._clocks = paces, clocks
         scanned += [self.topics.scanned(number, start.positions[number], paces, clocks) for number in partitions]
-        self.plan = ScannedPlan(scanned, start, job.batch, job.tasks)
+        self.due = DueTime(folder)
+        heartbeats = None if job.clock_delay is None else Heartbeats(job.clock_delay, due=self.due)
+        self.plan = ScannedPlan(scanned, start, job.batch, job.tasks, heartbeats=heartbeats)
 
     def add_appeared(self) -> None:
         """Add the partitions that have appeared, after they are noted in the journal."""
@@ -138,6 +142,28 @@ class GrowingInputs:
         for each in self.plan.inputs:
             each.channel.feed.close()
         self.topics.close()
+
+
+class DueTime:
+    """The least time at which the state acts without arrivals, as the driver has written it after
+    the last batch; None where there is none, and while a batch is under way."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._is_read = False
+        self._due: Micros | None = None
+
+    def __call__(self) -> Micros | None:
+        return self._due
+
+    def read(self) -> None:
+        """Read the time after a batch."""
+        if not self._is_read:
+            self._due, self._is_read = read_due(self._folder), True
+
+    def begin_batch(self) -> None:
+        """Forget the time, which the batch under way changes."""
+        self._due, self._is_read = None, False
 
 
 class Scanner:
@@ -206,7 +232,11 @@ class Scanner:
     def _cuts(self) -> list[Cut]:
         if self._failure is not None:
             raise self._failure
-        return self._plan.cuts()
+        self.inputs.due.read()
+        cuts = self._plan.cuts()
+        if cuts:
+            self.inputs.due.begin_batch()
+        return cuts
 
     def stop(self) -> None:
         """Stop scanning."""
