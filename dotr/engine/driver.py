@@ -300,6 +300,15 @@ class Engine:
         """The last time stepped or advanced to, in µs since 1970; None before the first instant."""
         return self._passed
 
+    @property
+    def due(self) -> Micros | None:
+        """The next time in µs since 1970 at which a tick, a delayed anchor, a report or a point is
+        due, if no instant comes before; None: nothing is, or the stream has not begun."""
+        if not self._timed or self._passed is None:
+            return None
+        tick = next_multiple([each.period for each in self.program.stage_one.ticks], self._passed)
+        return min([time for time in (tick, self._next_due()) if time is not None], default=None)
+
     def begin(self, time: Micros) -> None:
         """Begin the stream at a time in µs, that of the first instant, if it has not begun."""
         if self._passed is None:

@@ -88,6 +88,10 @@ BY_TIME: Final = frozenset((Reason.LATE, Reason.SECOND, Reason.IDLE, Reason.CLOC
 """The reasons that `Lateness.verdict` returns."""
 
 
+_YEAR: Final = 366 * 86_400_000_000
+"""A year in µs: integers that are further behind the clock do not count from 1970."""
+
+
 class Lateness:
     """The watermark of one input, advanced by its records in their order.
 
@@ -184,7 +188,9 @@ class Lateness:
             # 3.812 s are told as 4 s, 0.2 s as 200 ms
             behind = self.heartbeat + 1 - time
             unit = next((each for each in (1_000_000, 1_000) if behind >= each), 1)
-            return f"behind the clock by {duration_text((behind + unit // 2) // unit * unit)}"
+            text = f"behind the clock by {duration_text((behind + unit // 2) // unit * unit)}"
+            from_zero = not clock.dated and behind > _YEAR
+            return f"{text}; integers count from 1970 (a replay of others: the same pace for all inputs)" if from_zero else text
         if reason is Reason.SECOND:
             return "an element of the same time came before it, where every element is an instant (one_per_instant)"
         allowed = f", more than its input's lateness of {duration_text(self.delay)}" if self.delay else ""

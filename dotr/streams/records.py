@@ -523,6 +523,10 @@ class Receiver(Protocol):
     def failure(self) -> Refused | ReceivingFailed | None:
         """The error that ended the receiver, and that ends the run; None while it works."""
 
+    def is_drained(self) -> bool:
+        """True if nothing that was sent waits to be read and offered, or the sender cannot be
+        reached; callable in any thread."""
+
     def start(self, inbox: Inbox) -> None:
         """Begin to offer messages; raises `Refused` where that cannot succeed (a port in use)."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from hypothesis import strategies as st
 
@@ -61,7 +61,7 @@ def record_of(place: int, time: int | None, length: int) -> Record:
 class World:
     """Applies a script to feeds, step by step."""
 
-    def __init__(self, inputs: Sequence[Input], script: Sequence[Step]) -> None:
+    def __init__(self, inputs: Sequence[Input], script: Iterable[Step]) -> None:
         self.feeds = [ScriptedFeed(number, spec) for number, spec in enumerate(inputs)]
         self.now = 0.0
         self.heartbeat = -LAST_MICRO

@@ -16,7 +16,7 @@ import tempfile
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from types import FrameType
@@ -24,8 +24,9 @@ from typing import Final
 
 from dotr.engine.driver import Engine, Rejection, close_instant, inconsistency_line
 from dotr.engine.stream_terms import stream_terms
-from dotr.errors.diagnostics import Refused
+from dotr.errors.diagnostics import Diagnostic, Refused, Severity
 from dotr.errors.fallbacks import drain_fallbacks
+from dotr.evaluation.expressions.values.times import format_time
 from dotr.instant.stage_one import InstantFacts
 from dotr.model.stream import DeadLetter, Element, Firing, Reason
 from dotr.model.time import LAST_MICRO, Micros
@@ -38,13 +39,14 @@ from dotr.runtimes.pipeline.build import Pipeline, with_clock
 from dotr.streams.connectors.kafka.channels import TopicChannels
 from dotr.streams.connectors.opening import OpenedSinks, check_secrets, open_sinks
 from dotr.streams.connectors.receivers import QUEUED_MESSAGES, MessageQueue
+from dotr.streams.formats.reading import Reader
 from dotr.streams.formats.typed_cells import drain_left_out
 from dotr.streams.lateness import Lateness
 from dotr.streams.merge.bounded import merged
 from dotr.streams.merge.feeds import AppearingFiles, Feed, FilesFeed, OneFile, StandardInput
 from dotr.streams.merge.file_marks import FoundFile, changes
 from dotr.streams.merge.folders import GrowingInput
-from dotr.streams.merge.live import Channel, LiveElements, live_instants
+from dotr.streams.merge.live import Channel, Heartbeats, LiveElements, live_instants
 from dotr.streams.merge.paces import EventClock, NoRateLimit, PacedFeed, RateLimit
 from dotr.streams.merge.tails import NoFileYet, TailedFolder, TailFeed
 from dotr.streams.records import Format, InputFailed, InputFile, ReceivingFailed, Record, SourcedElement
@@ -156,6 +158,7 @@ class _LocalRun:
         self._channels: list[Channel] = []
         self._open: PipelineChannels | None = None
         self._closed: Micros | None = None
+        self._heartbeat: Micros | None = None
         self._ended = False
         self._head = head
         self._cut = False
@@ -183,6 +186,10 @@ class _LocalRun:
             stop.end_write()
             instants = self.instants_of(self._pipeline, report)
             for number, (now, elements) in enumerate(instants if self._head is None else self._first(instants, self._head)):
+                if not elements:
+                    self.write_moments(engine.advance(now))
+                    self._closed = self._heartbeat = now
+                    continue
                 if terms.wanted:
                     terms.note(elements)
                 graphs = program.on_streams(elements) if has_units else [triples for _, triples in elements]
@@ -308,7 +315,17 @@ class _LocalRun:
 
         self._open = opened = PipelineChannels(pipeline, self._received)
         self._channels = opened.channels
-        return live_instants(opened.channels, self.reject_record, wait=wait, appeared=opened.appeared)
+        beats: Heartbeats | None = None
+        if pipeline.clock_delay is not None:
+            beats = Heartbeats(pipeline.clock_delay, opened.machine, lambda: self.engine.due, self._warn_ahead)
+        return live_instants(opened.channels, self.reject_record, wait=wait, appeared=opened.appeared, heartbeats=beats)
+
+    def _warn_ahead(self, file: InputFile, record: Record) -> None:
+        """Log the first element that is far ahead of the machine's time."""
+        at = format_time(record.time or 0, self._clock)
+        message = f"{file.path}:{record.line}: the time {at} is more than a day ahead of the machine's"
+        hint = "It is taken, and its instant waits. Is the sender's clock right, or time.unit, or time_zone?"
+        LOG.warning("%s", Diagnostic("I137", message, None, hint, Severity.WARNING))
 
     def flush(self) -> None:
         """Flush all files, before the run waits."""
@@ -511,6 +528,12 @@ def first_has_dates(queues: Sequence[MessageQueue]) -> bool | None:
     return next((dates for queue in queues if (dates := queue.first_has_dates()) is not None), None)
 
 
+def _first_time(file: InputFile) -> Micros | None:
+    """The time of the first record of a file that has one."""
+    with Reader(file, elements=False) as reader:
+        return next((at for record in reader.records() if (at := record.judged_time) is not None), None)
+
+
 class PipelineChannels:
     """One channel for each existing file, then one for each growing input, then one for each
     partition of a topic; files and partitions of an input share its rate limit. `received` are the
@@ -521,22 +544,40 @@ class PipelineChannels:
     def __init__(self, pipeline: Pipeline, received: Sequence[MessageQueue] = ()) -> None:
         self._rates: dict[str, RateLimit | NoRateLimit] = {name: RateLimit(rate) for name, rate in pipeline.rates.items()}
         self._clocks = {name: EventClock(pace) for name, pace in pipeline.paces.items()}
+        self.machine: Callable[[], Micros | None] = lambda: time.time_ns() // 1_000
+        if pipeline.clock_delay is not None and self._clocks:
+            self.machine = self._share_clock(pipeline.inputs)
         self.channels = [self._channel(file, FilesFeed(OneFile(file))) for file in pipeline.inputs]
         self.watched: dict[str, AppearingFiles] = {}
         queues = iter(received)
         self._received = {queue.name: queue for queue in received}
         self._tails = [(each, TailedFolder(each, tell=LOG.warning)) for each in pipeline.growing if each.tail]
-        self.channels += [self._channel(each.like, NoFileYet(folder), each) for each, folder in self._tails]
+        self.channels += [self._channel(each.like, NoFileYet(folder), each, folder.is_drained) for each, folder in self._tails]
         for each in pipeline.growing:
-            if each.tail:
-                continue
-            self.channels.append(self._channel(each.like, next(queues) if each.source is not None else self._feed(pipeline, each), each))
+            if each.source is not None:
+                queue = next(queues)
+                self.channels.append(self._channel(each.like, queue, each, queue.is_drained))
+            elif each.standard:
+                piped = StandardInput(each.like)
+                self.channels.append(self._channel(each.like, piped, each, piped.is_drained))
+            elif not each.tail:
+                files = self._appearing(pipeline, each)
+                self.channels.append(self._channel(each.like, FilesFeed(files), each, files.is_drained))
         self._topics = {
             each.topics.name: TopicChannels(each, self._rate(each.topics.name), self._clocks.get(each.topics.name))
             for each in pipeline.topics
         }
         for topics in self._topics.values():
             self.channels += topics.channels
+
+    def _share_clock(self, files: Sequence[InputFile]) -> Callable[[], Micros | None]:
+        """Give all inputs one clock, which begins at the first time in their files; returns the
+        time of that clock. Without a file it begins with the first record that comes."""
+        shared = next(iter(self._clocks.values()))
+        self._clocks = dict.fromkeys(self._clocks, shared)
+        if (first := min((at for file in files if (at := _first_time(file)) is not None), default=None)) is not None:
+            shared.reached(first, time.monotonic())
+        return lambda: shared.time(time.monotonic())
 
     def appeared(self) -> Iterator[Channel]:
         """The channels of the partitions, and of the series of files, that have appeared since the
@@ -545,7 +586,7 @@ class PipelineChannels:
             yield from topics.appeared()
         for each, folder in self._tails:
             for series in folder.appeared():
-                yield self._channel(each.like, TailFeed(series, folder.like), each)
+                yield self._channel(each.like, TailFeed(series, folder.like), each, folder.is_drained)
 
     def connections(self) -> dict[str, bool]:
         """The connections by name of input: True if the broker answers, or the server listens."""
@@ -562,19 +603,19 @@ class PipelineChannels:
     def _rate(self, name: str) -> RateLimit | NoRateLimit:
         return self._rates.setdefault(name, NoRateLimit())
 
-    def _feed(self, pipeline: Pipeline, growing: GrowingInput) -> Feed:
-        if growing.standard:
-            return StandardInput(growing.like)
+    def _appearing(self, pipeline: Pipeline, growing: GrowingInput) -> AppearingFiles:
         known = [FoundFile(file.path, file.mark) for file in pipeline.inputs if file.input == growing.like.input]
         files = self.watched[growing.like.input] = AppearingFiles(growing, known)
-        return FilesFeed(files)
+        return files
 
-    def _channel(self, file: InputFile, feed: Feed, growing: GrowingInput | None = None) -> Channel:
+    def _channel(
+        self, file: InputFile, feed: Feed, growing: GrowingInput | None = None, is_drained: Callable[[], bool] | None = None
+    ) -> Channel:
         lateness = Lateness.of(file)
         idle = None if growing is None else growing.idle
         clock = self._clocks.get(file.input)
         paced = feed if clock is None else PacedFeed(feed, clock)
-        channel = Channel(paced, lateness, idle, self._rate(file.input), growing is not None, name=file.input)
+        channel = Channel(paced, lateness, idle, self._rate(file.input), growing is not None, name=file.input, is_drained=is_drained)
         if growing is not None and growing.source is not None:
             channel.ahead = QUEUED_MESSAGES
         return channel

@@ -158,6 +158,10 @@ class MessageQueue:
             raise self._receiver.failure
         return FeedRecords(0, self._file, records) if records else None
 
+    def is_drained(self) -> bool:
+        """True if, after an empty read, nothing waits in the receiver's socket either."""
+        return (self._receiver is None or self._receiver.is_drained()) and not self._waiting
+
     def _next(self) -> Message | None:
         if not self._waiting:
             return None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import select
 import zlib
 from collections.abc import Iterator
 from functools import lru_cache, partial
@@ -171,9 +172,14 @@ class StandardBytes(io.RawIOBase):
 
     def __init__(self) -> None:
         self.buffered = b""
+        self._waits = False
 
     def readable(self) -> bool:
         return True
+
+    def is_drained(self) -> bool:
+        """True if a thread waits for bytes, and the pipe has none."""
+        return self._waits and not select.select([0], [], [], 0)[0]
 
     def read_ahead(self) -> bool:
         """Read ahead into the buffer; False at the end of the input."""
@@ -182,7 +188,9 @@ class StandardBytes(io.RawIOBase):
         return bool(data)
 
     def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
+        self._waits = not self.buffered
         data = self.buffered[: len(buffer)] if self.buffered else os.read(0, len(buffer))
+        self._waits = False
         self.buffered = self.buffered[len(data) :] if self.buffered else b""
         buffer[: len(data)] = data
         return len(data)

@@ -17,7 +17,7 @@ from queue import Empty, Queue
 from typing import BinaryIO, Final, NamedTuple, Protocol
 
 from dotr.errors.diagnostics import Refused, refuse
-from dotr.streams.formats.lines import STANDARD_INPUT, damaged
+from dotr.streams.formats.lines import STANDARD_INPUT, damaged, standard_bytes
 from dotr.streams.formats.reading import Reader
 from dotr.streams.formats.segments import DAMAGED_HINT, MAGIC, SegmentReader, Segments
 from dotr.streams.lateness import EVERY_TIME, TimeFilter
@@ -109,6 +109,10 @@ class AppearingFiles:
             file = FoundFile.at(file.path)
             self._folder.watch(file)
         return self._like.found(file)
+
+    def is_drained(self) -> bool:
+        """True if the latest look at the folder has listed it, and no file is new."""
+        return self._folder.is_drained
 
     def changes(self) -> list[InputFile]:
         """The changes of the files since the last listing."""
@@ -240,6 +244,10 @@ class StandardInput:
         except Empty:
             pass
         return FeedRecords(0, self._file, records) if records else None
+
+    def is_drained(self) -> bool:
+        """True if, after an empty read, the pipe is empty too, and no record is on its way."""
+        return standard_bytes().is_drained() and self._queue.empty()
 
     def close(self) -> None:
         """Does nothing: the thread may be blocked in a read, and ends with the process."""

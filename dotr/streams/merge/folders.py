@@ -66,7 +66,8 @@ class GrowingInput:
 class Folder:
     """Listing of the new complete files of a folder, and of the changes of those found before.
 
-    `settle` as in `GrowingInput`; `known` are the files and changes found before.
+    `settle` as in `GrowingInput`; `known` are the files and changes found before. `is_drained`: the
+    latest call of `new_files` has listed the folder, and no file is new, complete or not.
     """
 
     def __init__(self, pattern: str, settle: Micros, known: Iterable[FoundFile], clock: Callable[[], float] = time.monotonic) -> None:
@@ -76,6 +77,7 @@ class Folder:
         self._clock = clock
         self._versions: dict[str, tuple[tuple[int, int], float]] = {}
         self._next = -1.0
+        self.is_drained = False
         for file in known:
             self.watch(file)
 
@@ -91,6 +93,7 @@ class Folder:
     def new_files(self) -> list[FoundFile]:
         """The changes of known files, then the new complete files, ordered by name."""
         started = self._clock()
+        self.is_drained = False
         if started < self._next:
             return []
         complete: list[str] = []
@@ -105,6 +108,7 @@ class Folder:
         found = [*self.changes(), *map(FoundFile.at, complete)]
         for file in found:
             self.watch(file)
+        self.is_drained = not found and not any(map(os.path.isfile, candidates))
         now = self._clock()
         self._next = now + max(_LISTING_SECONDS, _SHARE * (now - started))
         return found

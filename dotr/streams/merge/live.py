@@ -6,6 +6,8 @@ have passed them. An input is idle after its declared duration without a record,
 first empty read; its next record makes it active again. Elements of an idle input for an instant
 already closed are dead letters. Where all inputs are idle, the buffered instants close, but no
 later ones.
+With the pipeline's clock, instants also close up to the last heartbeat (`Heartbeats`), which is
+emitted among them.
 Invariant: instants are emitted in time order; an element is emitted, buffered, or a dead letter.
 Cost: a push and a pop of a heap per instant. Memory: the elements between the slowest input and the
 read-ahead of the others.
@@ -35,6 +37,15 @@ _AHEAD: Final = 100_000
 
 _WAIT_SECONDS: Final = 0.01
 
+_LOOK: Final = 100_000
+"""Least time (µs) between two looks at a source that count for heartbeats."""
+
+_LEAST_DISTANCE: Final = 1_000_000
+"""Distance (µs) of heartbeats at which nothing is due, at least."""
+
+_FAR: Final = 86_400_000_000
+"""How far (µs) a time is ahead of the machine's, if a warning tells it."""
+
 
 @dataclass
 class Channel:
@@ -48,7 +59,10 @@ class Channel:
     - `waiting`: number of buffered elements, whose instants are open.
     - `ahead`: limit of `waiting` while other inputs are behind.
     - `is_behind`: returns True while the source may have records that an empty read did not find.
+    - `is_drained`: called after an empty read, it returns True if the read has looked at the source
+      itself (a folder, a pipe, a socket), and nothing was left there; asked for heartbeats alone.
     - `name`: the name of the input.
+    - `drained`: the machine's time (µs since 1970) before the last read that left nothing unread.
     """
 
     feed: Feed
@@ -60,7 +74,9 @@ class Channel:
     waiting: int = 0
     ahead: int = _AHEAD
     is_behind: Callable[[], bool] | None = None
+    is_drained: Callable[[], bool] | None = None
     name: str = ""
+    drained: Micros = -LAST_MICRO
 
     def is_idle(self, now: float) -> bool:
         """True if no record has arrived for the declared duration; `now` in s."""
@@ -91,6 +107,15 @@ class Channel:
             self.quiet = now
         return chunk
 
+    def look(self, machine: Micros) -> None:
+        """Note that an empty read has left nothing unread, if so; `machine` is the machine's time
+        (µs since 1970) before the read."""
+        if self.feed.ended or machine <= self.drained or (self.is_drained is not None and machine < self.drained + _LOOK):
+            return
+        is_held = isinstance(self.feed, PacedFeed) and self.feed.holding  # by its time, which the machine has not reached
+        if is_held or (not self._may_have_more() and (self.is_drained is None or self.is_drained())):
+            self.drained = machine
+
     def _may_have_more(self) -> bool:
         """True if an empty read does not mean silence: the pace holds a record back, or the broker
         may have further ones."""
@@ -109,6 +134,61 @@ def combined_watermark(channels: Sequence[Channel], now: float, last: Micros) ->
     if not open_ones:
         return LAST_MICRO
     return min([channel.lateness.passed for channel in open_ones if not channel.is_idle(now)], default=last)
+
+
+@dataclass
+class Heartbeats:
+    """Heartbeats of the pipeline's clock: a heartbeat h (µs since 1970) says that no element of that
+    time or an earlier one is admitted any more, from any input.
+
+    h = min over the open inputs of max(what its own order has passed, e - delay), where e is the
+    machine's time before the last read that left nothing unread (`Channel.drained`). A heartbeat
+    comes where the clock alone closes an instant, where something is due, and at least every
+    max(1 s, a tenth of the delay); the first one, once every input was read to where nothing is left.
+
+    - `delay`: how far (µs) the pipeline's time is behind the machine's.
+    - `machine`: returns the machine's time (µs since 1970); None while a paced one has not begun.
+    - `due`: returns the next time at which something is due; None: nothing is.
+    - `warn_ahead`: receives the file and the record with the first time that is more than a day
+      ahead of the machine's.
+    - `last`: the last heartbeat.
+
+    >>> from dotr.streams.merge.feeds import FilesFeed, OneFile
+    >>> from dotr.streams.records import Format
+    >>> a, b = (Channel(FilesFeed(OneFile(InputFile(name, "", Format.NDJSON))), Lateness(0)) for name in "ab")
+    >>> a.drained = b.drained = 12_000_000
+    >>> b.lateness.greatest = 2_500_000
+    >>> Heartbeats(10_000_000).bound([a, b]), Heartbeats(10_000_000).bound([b])
+    (2000000, 2499999)
+    """
+
+    delay: Micros
+    machine: Callable[[], Micros | None] = lambda: time.time_ns() // 1_000
+    due: Callable[[], Micros | None] = lambda: None
+    warn_ahead: Callable[[InputFile, Record], object] = lambda file, record: None
+    last: Micros = -LAST_MICRO
+    has_warned: bool = False
+
+    def bound(self, channels: Iterable[Channel]) -> Micros:
+        """The time up to which the inputs allow a heartbeat."""
+        bounds = [max(each.lateness.passed, each.drained - self.delay) for each in channels if not each.feed.ended]
+        return min(bounds, default=-LAST_MICRO)
+
+    def is_wanted(self, at: Micros, first_open: Micros | None, channels: Iterable[Channel]) -> bool:
+        """True if a heartbeat is to come at a time; `first_open`: the first instant that is open."""
+        if at <= self.last:
+            return False
+        if (first_open is not None and first_open <= at) or ((due := self.due()) is not None and due <= at):
+            return True
+        if self.last == -LAST_MICRO:
+            return all(each.drained > -LAST_MICRO for each in channels if not each.feed.ended)
+        return at - self.last >= max(_LEAST_DISTANCE, self.delay // 10)
+
+    def beat(self, at: Micros, channels: Iterable[Channel]) -> None:
+        """Note a heartbeat, up to which the inputs admit no further element."""
+        self.last = at
+        for each in channels:
+            each.lateness.heartbeat = at
 
 
 _BufferedRecord: TypeAlias = tuple[int, InputFile, Record]
@@ -140,8 +220,10 @@ def live_instants(
     clock: Callable[[], float] = time.monotonic,
     wait: Callable[[float], None] = time.sleep,
     appeared: Callable[[], Iterable[Channel]] | None = None,
+    heartbeats: Heartbeats | None = None,
 ) -> Iterator[tuple[Micros, LiveElements]]:
-    """Instants of the channels in time order: each time (µs since 1970) with its elements.
+    """Instants of the channels in time order: each time (µs since 1970) with its elements; a
+    heartbeat is a time without elements.
 
     `on_reject` receives the dead letters of rejected records. The iteration ends when all inputs
     have ended. `appeared` returns the channels that are new since its last call; they are appended
@@ -165,11 +247,16 @@ def live_instants(
             buffered[at].append((number, file, record))
 
     while True:
+        machine = None if heartbeats is None else heartbeats.machine()
         if appeared is not None:
-            channels += appeared()
+            for channel in appeared():
+                channel.lateness.heartbeat = -LAST_MICRO if heartbeats is None else heartbeats.last
+                channels.append(channel)
         now = clock()
         read = False
         watermark = combined_watermark(channels, now, LAST_MICRO)
+        if heartbeats is not None:  # a file that holds the clock back is read on, whatever else is silent
+            watermark = max(watermark, heartbeats.bound(channels))
         for number, channel in enumerate(channels):
             behind = channel.lateness.passed <= watermark or (channel.growing and channel.waiting < channel.ahead)
             if channel.feed.ended or not behind:
@@ -177,6 +264,8 @@ def live_instants(
             chunk = channel.read(_CHUNK, now)
             if chunk is None:
                 read = read or channel.feed.ended
+                if machine is not None:
+                    channel.look(machine)
                 continue
             read = True
             file, lateness = chunk.file, channel.lateness
@@ -204,6 +293,16 @@ def live_instants(
                         instant.append((number, file, record))
             channel.waiting += admitted
         until = combined_watermark(channels, now, last)
+        beat: Micros | None = None
+        if heartbeats is not None and machine is not None:
+            bound = heartbeats.bound(channels)
+            held = [channel.lateness.held[0].time for channel in channels if isinstance(channel.lateness, Apart) and channel.lateness.held]
+            if bound > max(until, closed) and heartbeats.is_wanted(bound, min([*times[:1], *held], default=None), channels):
+                until = beat = bound
+                heartbeats.beat(beat, channels)
+            if last > machine + _FAR and not heartbeats.has_warned and last in buffered:
+                heartbeats.has_warned = True
+                heartbeats.warn_ahead(*buffered[last][0][1:])
         for number, channel in enumerate(channels):
             if isinstance(channel.lateness, Apart) and channel.lateness.held:
                 add(number, channel.lateness.released(until))
@@ -214,6 +313,9 @@ def live_instants(
             for number, _, _ in instant:
                 channels[number].waiting -= 1
             yield closed, LiveElements(instant)
+        if beat is not None:
+            closed = beat
+            yield beat, LiveElements([])
         if all(channel.feed.ended for channel in channels):
             return
         if not read:

@@ -34,6 +34,11 @@ class EventClock:
         self._pace = pace
         self._start: tuple[Micros, float] | None = None
 
+    def time(self, now: float) -> Micros | None:
+        """The event time (µs since 1970) that the clock has reached at `now` (s); None before the
+        first call of `reached`."""
+        return None if self._start is None else self._start[0] + int((now - self._start[1]) * 1_000_000 * self._pace)
+
     def reached(self, moment: Micros, now: float) -> bool:
         """True if the clock, at `now` (s), has reached an event time (µs since 1970)."""
         if self._start is None:

@@ -373,6 +373,7 @@ class TailedFolder:
         self._clock = clock
         self._tell = tell
         self._next = -1.0
+        self._is_fresh = False
         self._past: deque[tuple[FileSeries, TailedFile]] = deque(maxlen=_PAST)
         self._held: dict[str, tuple[tuple[int, int, int], float, TailedFile | None]] = {}
         self._open: dict[int, TailedFile] = {}
@@ -383,6 +384,11 @@ class TailedFolder:
         """True if all files are found, and no scan follows."""
         return not self.watching and self.scans > 0
 
+    def is_drained(self) -> bool:
+        """True if the latest call of `appeared` has scanned the folder, so that an empty read of a
+        series has left nothing in its files. A half line is nothing yet."""
+        return self._is_fresh
+
     def restore(self, name: str, states: Iterable[list[Any]]) -> FileSeries:
         """Add a series that an earlier run has read."""
         series = self.series[name] = FileSeries(name, self, [TailedFile.of_json(self.like, *state) for state in states])
@@ -392,8 +398,10 @@ class TailedFolder:
     def appeared(self) -> list[FileSeries]:
         """Scan the folder, if that is due; the series that are new since the last call."""
         started = self._clock()
+        self._is_fresh = False
         if started < self._next or (self.scans and not self.watching):
             return []
+        self._is_fresh = True
         self.scanned, before = started, len(self.series)
         self._scan()
         self.scans += 1

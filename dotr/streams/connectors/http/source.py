@@ -16,6 +16,7 @@ import socket
 import threading
 import zlib
 from collections.abc import Callable, Sequence
+from concurrent.futures import CancelledError
 from dataclasses import dataclass
 from functools import partial
 from hashlib import sha256
@@ -43,6 +44,10 @@ _IDLE_SECONDS: Final = 30.0
 _BODY_SECONDS: Final = 300.0
 _STORED_SECONDS: Final = 60.0
 _STOP_SECONDS: Final = 2.0
+_LOOK_SECONDS: Final = 0.02
+_TURNS: Final = 8
+"""Turns of the event loop within which a request that waits in a new connection is begun: five."""
+
 _BACKLOG: Final = 128
 _RETRY_AFTER: Final = "1"
 _FAULT: Final = 500
@@ -96,12 +101,25 @@ class HttpReceiver:
         self._loop = asyncio.new_event_loop()
         self._stop = asyncio.Event()
         self._thread: threading.Thread | None = None
+        self._handler: _RequestHandler | None = None
         self.connected = False
+
+    def is_drained(self) -> bool:
+        """True if no request comes while the event loop turns a few times: it then reads what waits in
+        its sockets, also in new connections. A client that is silent amid a body does not count."""
+        if not self.connected or self._handler is None:
+            return True
+        turning = asyncio.run_coroutine_threadsafe(self._handler.is_idle(), self._loop)
+        try:
+            return turning.result(_LOOK_SECONDS)
+        except (TimeoutError, CancelledError):
+            turning.cancel()
+            return False
 
     def start(self, inbox: Inbox) -> None:
         """Listen; raises `Refused` where the address is taken (C228) or the tokens are missing."""
         try:
-            handler = _RequestHandler(self._source, _digests(self._source), inbox)
+            self._handler = handler = _RequestHandler(self._source, _digests(self._source), inbox)
             listening = _bound(self._source)
         except BaseException:
             self._loop.close()
@@ -246,13 +264,24 @@ class _RequestHandler:
         self._digests = digests
         self._inbox = inbox
         self._reading = 0
+        self._steps = 0
+
+    async def is_idle(self) -> bool:
+        """True if no request goes on while the event loop turns."""
+        before = self._steps
+        for _ in range(_TURNS):
+            await asyncio.sleep(0)
+        return self._steps == before
 
     async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
         """The response to a request: 202 once the inbox has stored its messages."""
+        self._steps += 1
         try:
             count = await self._accept(request)
         except _ErrorResponse as error:
             return _response(error.status, {"error": str(error)}, error.headers)
+        finally:
+            self._steps += 1
         return _response(202, {"messages": count}, {})
 
     async def _accept(self, request: web.BaseRequest) -> int:
@@ -321,6 +350,7 @@ class _RequestHandler:
                 while True:
                     async with asyncio.timeout(_IDLE_SECONDS):
                         piece = await request.content.readany()
+                    self._steps += 1
                     if not piece:
                         return body.end()
                     body.add(piece)

@@ -84,6 +84,7 @@ class TopicChannels:
             self._pace,
             name=topics.name,
             is_behind=feed.is_behind,
+            is_drained=feed.is_drained,
             ahead=max(1, _AHEAD // self._count),
         )
 

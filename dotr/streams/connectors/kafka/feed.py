@@ -159,6 +159,10 @@ class KafkaFeed:
         """True if the broker may hold records that were not fetched: the feed is then not idle."""
         return self._reader.events.is_connected and not self._queue.is_at_end
 
+    def is_drained(self) -> bool:
+        """True if nothing was left after an empty read, or no broker can be reached."""
+        return self._reader.is_settled and not self.is_behind()
+
     def read(self, most: int) -> FeedRecords | None:
         """At most `most` records with elements, or the records of as many messages in a scan; None
         where none has arrived."""

@@ -10,6 +10,7 @@ never rewinds by itself.
 
 from __future__ import annotations
 
+import time
 from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
@@ -27,6 +28,9 @@ MOST_WAITING: Final = 10_000
 _CHUNK: Final = 2_000
 _LEAST: Final = 200
 _SECONDS: Final = 5.0
+_PAUSE_SECONDS: Final = 1.0
+_CLOCK: Final = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
+"""A clock that goes on while the machine sleeps."""
 
 OnLoss = Callable[[Partition, LostRange], None]
 """Callback for a range that the broker has deleted. Reading resumes behind the range when it
@@ -76,6 +80,7 @@ class TopicReader:
         self._queues: dict[tuple[str, int], PartitionQueue] = {}
         self._numbered: dict[int, PartitionQueue] | None = None
         self._limit = most
+        self._fetched_at = self._settled_at = 0.0
         self._eof = kafka().KafkaError._PARTITION_EOF
         self._reset = kafka().KafkaError._AUTO_OFFSET_RESET
 
@@ -134,10 +139,20 @@ class TopicReader:
             self._consumer.resume([self._topic_partition(queue)])
         return taken
 
+    @property
+    def is_settled(self) -> bool:
+        """False shortly after a pause of this process: what was sent meanwhile is still on its way,
+        though the ends of partitions were reached before the pause."""
+        return self._fetched_at >= self._settled_at
+
     def fetch(self, seconds: float = 0.0) -> bool:
         """Move the messages that the client has fetched into the queues, after waiting `seconds` at
         most for a first one. False where there was none."""
         self.events.check()
+        now = time.clock_gettime(_CLOCK)
+        if now - self._fetched_at > _PAUSE_SECONDS:
+            self._settled_at = now + _PAUSE_SECONDS
+        self._fetched_at = now
         found = self._consumer.consume(_CHUNK, 0)
         if not found and seconds:
             first = self._consumer.poll(seconds)

@@ -148,6 +148,8 @@ class MqttConnection:
         self._stopped = threading.Event()
         self._is_loss_logged = False
         self._problem = ""
+        self._client: Client | None = None
+        self._is_reading = False
         self._confirmed_at: float | None = None
         self._waker, self._woken = socketpair()
         self._waker.setblocking(False)
@@ -188,6 +190,15 @@ class MqttConnection:
             self._thread.join()
         self._waker.close()
         self._woken.close()
+
+    def is_silent(self) -> bool:
+        """True if no bytes wait in the socket, and none are being read; for other threads."""
+        connection = None if self._client is None else self._client.socket()
+        if connection is None or connection.fileno() < 0:
+            return False
+        poll = select.poll()
+        poll.register(connection.fileno(), select.POLLIN)
+        return not poll.poll(0) and not self._is_reading  # in this order: bytes are read while the flag is set
 
     def resume(self) -> None:
         """Notify the thread that `has_capacity` may be True again."""
@@ -235,7 +246,8 @@ class MqttConnection:
 
     def _connect_once(self) -> None:
         """Connect, and transfer packets until the connection is lost."""
-        client = self._new_client()
+        self._client = client = self._new_client()
+        self._is_reading = False
         try:
             properties = self._connect_properties()
             client.connect(
@@ -338,7 +350,9 @@ class MqttConnection:
             ready_events = ready.get(number, 0)
             if pending or (may_read and ready_events & ~select.POLLOUT):
                 paused_read = now
+                self._is_reading = True
                 client.loop_read()
+                self._is_reading = False
             elif ready_events & (select.POLLHUP | select.POLLERR):
                 return
             if client.want_write():

@@ -121,6 +121,10 @@ class MqttReceiver:
         failure = self._connection.failure
         return None if failure is None else ReceivingFailed(str(failure))
 
+    def is_drained(self) -> bool:
+        """True if no message waits in the socket or to be offered, or there is no connection."""
+        return not self.connected or (self._connection.is_silent() and not self._arrived)
+
     def start(self, inbox: Inbox) -> None:
         """Connect and subscribe; raises `Refused` (S128) for a permanent error.
 
