@@ -183,6 +183,12 @@ class Sink:
         self._on_written(number, counted, sizes)
         self._progress(self.totals)
 
+    def report_ahead(self, ahead: tuple[str, str, int, Micros]) -> None:
+        """Log an element that is far ahead of the machine's time: its input, file, line and time."""
+        name, file, line, time = ahead
+        letter = self._display(DeadLetter(Reason.CLOCK, name, file, line, time, "", ""))
+        self._warnings.report_ahead(letter.file, letter.line, time, self._clock)
+
     def check_abandoned(self) -> None:
         """Raise `BatchAbandoned` where the run is stopped without waiting for the batch."""
         if self.abandoned:

@@ -4,7 +4,7 @@ with semantics.md, section 6."""
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -131,14 +131,13 @@ def on_spark(inputs: list[Input], script: list[Step], size: int, tasks: int, *, 
 
 
 @st.composite
-def worlds_with_heartbeats(draw: Callable[[st.SearchStrategy[object]], object]) -> tuple[list[Input], list[Step]]:
+def worlds_with_heartbeats(draw: st.DrawFn) -> tuple[list[Input], list[Step]]:
     """Worlds as those of `worlds`, with ascending heartbeats among the steps."""
-    inputs, script = draw(worlds())  # type: ignore[misc]
-    beats: list[int] = sorted(draw(st.sets(st.integers(0, 14), max_size=4)))  # type: ignore[call-overload]
-    for time, place in zip(
-        beats, sorted(draw(st.lists(st.integers(0, len(script)), min_size=len(beats), max_size=len(beats)))), strict=True
-    ):  # type: ignore[call-overload]
-        script.insert(place + beats.index(time), Beats(time))
+    inputs, script = draw(worlds())
+    beats = sorted(draw(st.sets(st.integers(0, 14), max_size=4)))
+    places = sorted(draw(st.lists(st.integers(0, len(script)), min_size=len(beats), max_size=len(beats))))
+    for number, (time, place) in enumerate(zip(beats, places, strict=True)):
+        script.insert(place + number, Beats(time))
     return inputs, script
 
 

@@ -111,6 +111,7 @@ class PlannedTopics:
             name=name,
             partition=feed,
             apart=like.apart,
+            is_drained=feed.is_drained,
         )
 
     def _series(
@@ -141,6 +142,7 @@ class PlannedTopics:
             bounded=False,
             name=name,
             apart=like.apart,
+            is_drained=tail.folder.is_drained,
         )
 
     def watch(self) -> None:

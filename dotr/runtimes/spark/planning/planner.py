@@ -32,9 +32,9 @@ from dotr.model.time import LAST_MICRO, Micros
 from dotr.runtimes.spark.exchange.positions import BEGINNING, END, ORDINARY_BYTES, Cut, Floor, InputPosition, Offset
 from dotr.streams.lateness import Apart, Lateness
 from dotr.streams.merge.feeds import Feed, FilesFeed, InputPoint, OneFile
-from dotr.streams.merge.live import Channel, Heartbeats, combined_watermark
+from dotr.streams.merge.live import FAR, Channel, Heartbeats, combined_watermark
 from dotr.streams.merge.paces import NoRateLimit, RateLimit
-from dotr.streams.records import InputFile
+from dotr.streams.records import InputFile, Record
 
 if TYPE_CHECKING:
     from dotr.streams.connectors.kafka.feed import KafkaFeed
@@ -57,7 +57,10 @@ class ScannedInput:
     input is a single file. `has_rejected`: a record was rejected since the last cut. `shifts`: by
     how much the last element before the message of a pending one was set apart. `divided`: the
     offsets of messages that have several records. `behind`: the floors of records that were behind
-    the clock since the last batch, which that of the end of the batch needs too.
+    the clock since the last batch, which that of the end of the batch needs too. `closed_before`:
+    the time (µs) closed before the plan began, up to which records that were read are read again, and
+    the floors of the offset decide. `ahead`: the first
+    record that is far ahead of the machine's time.
     """
 
     channel: Channel
@@ -70,6 +73,8 @@ class ScannedInput:
     shifts: dict[Micros, Micros] = field(default_factory=dict)
     divided: set[int] = field(default_factory=set)
     behind: list[Floor] = field(default_factory=list)
+    closed_before: Micros = BEGINNING
+    ahead: tuple[InputFile, Record] | None = None
 
     @staticmethod
     def starting_at(
@@ -84,13 +89,16 @@ class ScannedInput:
         name: str = "",
         partition: KafkaFeed | None = None,
         apart: bool = False,
+        is_drained: Callable[[], bool] | None = None,
+        spooled: Callable[[], Micros] | None = None,
     ) -> ScannedInput:
         """An input that is read from a position on; `partition` is the feed of a topic's partition
         itself, where `feed` limits its pace.
         """
         lateness = Apart(position.greatest, position.shift) if apart else Lateness(delay, position.greatest, single=single)
         is_behind = None if partition is None else partition.is_behind
-        channel = Channel(feed, lateness, idle, pace, not bounded, name=name, is_behind=is_behind)
+        channel = Channel(feed, lateness, idle, pace, not bounded, None, 0, is_behind=is_behind, name=name)
+        channel.is_drained, channel.spooled = is_drained, spooled
         return ScannedInput(channel, bounded, floors=position.floors, partition=partition)
 
     def scan_to(self, goal: Micros, max_records: int, closed: Micros) -> None:
@@ -135,7 +143,7 @@ class ScannedInput:
                 self._drop(time)
             if time is None or (reason := verdict(time, closed)) is not None:
                 self.has_rejected = True
-                if time is not None and reason is Reason.CLOCK:
+                if time is not None and time > self.closed_before and reason is Reason.CLOCK:
                     self._note_behind(Floor(chunk.number, offset, lateness.heartbeat, by_clock=True))
             else:
                 if apart:
@@ -146,6 +154,8 @@ class ScannedInput:
                 if length > ORDINARY_BYTES:
                     self.long_times += [time] * (length // ORDINARY_BYTES)
         self.channel.waiting = len(self.pending)
+        if machine is not None and self.ahead is None and lateness.greatest > machine + FAR:
+            self.ahead = next(((chunk.file, each) for each in chunk.records if (each.judged_time or 0) > machine + FAR), None)
         return True
 
     def _note_behind(self, floor: Floor) -> None:
@@ -221,8 +231,9 @@ class ScannedPlan:
         self.inputs = inputs
         self.heartbeats = heartbeats
         if heartbeats is not None:
-            floors = [floor.until for position in start.positions for floor in position.floors if floor.by_clock]
-            heartbeats.beat(max([start.time, *floors] if start.is_heartbeat else floors, default=BEGINNING), self._channels)
+            heartbeats.beat(start.time if start.is_heartbeat else BEGINNING, self._channels)
+            for each in inputs:
+                each.closed_before = start.time
         self.offset = start
         self._size = size
         self._tasks = tasks
@@ -246,16 +257,16 @@ class ScannedPlan:
         """The number of pending elements."""
         return sum(len(each.pending) for each in self.inputs)
 
-    def scan(self, *, full: bool = False) -> bool:
+    def scan(self, *, full: bool = False, machine: Micros | None = None) -> bool:
         """Scan the inputs that others wait for, and the growing ones; False where nothing is
         available now. `full`: enough elements are pending, so that only the inputs that others wait
         for are scanned, and only while no pending element can close. Without these the pending
-        elements might never close.
+        elements might never close. `machine`: the machine's time (µs), with a clock.
         """
-        now, closed, machine = self._clock(), self.offset.time, None
+        now, closed = self._clock(), self.offset.time
         slowest = combined_watermark(self._channels, now, LAST_MICRO)
         if self.heartbeats is not None:
-            bound, machine = self.heartbeats.bound(self._channels), self.heartbeats.machine()
+            bound = self.heartbeats.bound(self._channels)
             first = min((each.pending[0][0] for each in self.inputs if each.pending), default=None)
             if self.heartbeats.is_wanted(bound, first, self._channels):
                 self.heartbeats.beat(bound, self._channels)
@@ -269,6 +280,10 @@ class ScannedPlan:
             behind = channel.lateness.passed <= slowest or (not full and channel.growing and channel.waiting < max(_CHUNK, 2 * self._size))
             if behind and not channel.feed.ended:
                 read = each.scan(_CHUNK, now, closed, machine) or read
+        if self.heartbeats is not None and not self.heartbeats.has_warned:
+            for ahead in [each.ahead for each in self.inputs if each.ahead is not None][:1]:
+                self.heartbeats.has_warned = True
+                self.heartbeats.warn_ahead(*ahead)
         if read:
             self._unchanged_bound = None
         return read
