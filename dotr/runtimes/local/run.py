@@ -457,7 +457,10 @@ class _LocalRun:
         connections = {} if self._open is None else self._open.connections()
         self._report_progress(
             RunProgress(
-                self._closed, progress_by_input(files, self._closed, connections), stored_events(self._labels, self.engine.event_counts)
+                self._closed,
+                progress_by_input(files, self._closed, connections),
+                stored_events(self._labels, self.engine.event_counts),
+                heartbeat=self._heartbeat,
             )
         )
 
