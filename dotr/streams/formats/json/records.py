@@ -14,7 +14,7 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import closing
 from functools import partial
 from typing import Any, BinaryIO, Final
@@ -26,7 +26,7 @@ from dotr.model.time import LAST_MICRO, Micros
 from dotr.streams.formats.content import open_text
 from dotr.streams.formats.json.cuts import JsonCut, document_cuts, has_object_per_line, line_cuts
 from dotr.streams.formats.json.map import JsonConstant, compile_map_of
-from dotr.streams.formats.json.paths import ItemFinder, ItemGroup, JsonPath, Outer, parse_lists, parse_path
+from dotr.streams.formats.json.paths import ItemFinder, ItemGroup, JsonPath, Outer, parse_lists, parse_path, path_text
 from dotr.streams.formats.lines import DAMAGED, STANDARD_INPUT, damage, damaged, line_start
 from dotr.streams.formats.map_terms import JsonNumber, columns_of
 from dotr.streams.formats.maps import (
@@ -93,20 +93,23 @@ def _time_path(cell: str, each: Sequence[JsonPath] = ()) -> JsonPath:
 
 
 def member_paths(spec: InputFile) -> list[str]:
-    """The paths of the members beside the time, in the first object of a file; none with `each`."""
+    """The paths of what stands beside the time in the first record of a file: members of its object,
+    items of its list, or the other lists of `each`."""
     assert spec.map is not None
-    if spec.map.each:
-        return []
-    with closing(open_text(spec, START)) as lines:
-        first = next(_found(lines, spec, START, False, EVERY_TIME, None), None)
+    lists = parse_lists(spec.map.each) if spec.map.each else ()
+    if len(lists) > 1:
+        return [f"^.{path.text}" for path in lists]
+    time = _time_path(str(spec.map.time), lists)
+    with closing(open_text(spec, START)) as file:
+        first = next(_found(file, spec, START, False, EVERY_TIME, None), None)
     try:
-        value: Any = None if first is None else DECODER.decode(first.raw.decode().removeprefix(_BOM))
+        value: Any = None if first is None or time.from_message else DECODER.decode(first.raw.decode().removeprefix(_BOM))
     except ValueError:
         return []
-    for step in _time_path(str(spec.map.time)).steps[:-1]:
+    for step in time.steps[:-1]:
         value = _at(value, step)
-    before = str(spec.map.time).rpartition(".")[0]
-    return [f"{before}.{name}" if before else name for name in value if name.isidentifier()] if isinstance(value, dict) else []
+    names: Iterable[str | int] = value if isinstance(value, dict) else range(len(value) if isinstance(value, list) else 0)
+    return [path_text((*time.steps[:-1], name)) for name in names]
 
 
 def records(lines: BinaryIO, spec: InputFile, position: Position, elements: bool, time_filter: TimeFilter = EVERY_TIME) -> Iterator[Record]:
