@@ -12,7 +12,6 @@ about 1 µs a row beyond reading a whole file.
 
 from __future__ import annotations
 
-import glob
 import os
 import time
 from collections import deque
@@ -21,7 +20,6 @@ from contextlib import suppress
 from dataclasses import replace
 from io import BytesIO
 from itertools import islice
-from stat import S_ISREG
 from typing import Any, Final, NamedTuple
 from zlib import crc32
 
@@ -32,7 +30,7 @@ from dotr.streams.formats.reading import records_of
 from dotr.streams.lateness import TimeFilter
 from dotr.streams.merge.feeds import BEGIN, FeedRecords, InputPoint
 from dotr.streams.merge.file_marks import COMPARED, FileMark, digest_of
-from dotr.streams.merge.folders import GrowingInput
+from dotr.streams.merge.folders import CompressedFiles, GrowingInput, regular_files
 from dotr.streams.records import Format, InputFile, Position, Record
 
 BLOCK: Final = 1 << 16
@@ -371,12 +369,11 @@ class TailedFolder:
         self.scanned = 0.0
         self._pattern = growing.pattern
         self._clock = clock
-        self._tell = tell
+        self._compressed = CompressedFiles(growing, tell)
         self._next = -1.0
         self._past: deque[tuple[FileSeries, TailedFile]] = deque(maxlen=_PAST)
         self._held: dict[str, tuple[tuple[int, int, int], float, TailedFile | None]] = {}
         self._open: dict[int, TailedFile] = {}
-        self._left_out: set[str] = set()
 
     @property
     def is_whole(self) -> bool:
@@ -415,7 +412,8 @@ class TailedFolder:
             file.close()
 
     def _scan(self) -> None:
-        found, known = self._listed(), bool(self.series)
+        found, known = dict(regular_files(self._pattern)), bool(self.series)
+        found = {path: status for path, status in found.items() if not self._compressed.leaves_out(path)}
         names: dict[int, list[str]] = {}
         for path, status in found.items():
             names.setdefault(status.st_ino, []).append(path)
@@ -450,23 +448,6 @@ class TailedFolder:
             elif path in self._held and path not in taken:
                 held[path] = self._held[path]
         self._held = held
-
-    def _listed(self) -> dict[str, os.stat_result]:
-        """The regular files that match the pattern, by name."""
-        found = {}
-        for path in sorted(glob.glob(self._pattern, recursive=True)):
-            if path.endswith(".gz"):
-                if path not in self._left_out:
-                    self._left_out.add(path)
-                    self._tell(f"input {self.like.input}: {path} is left out: a compressed file does not go on (tail: true)")
-                continue
-            try:
-                status = os.stat(path)
-            except OSError:
-                continue
-            if S_ISREG(status.st_mode):
-                found[path] = status
-        return found
 
     def _place(
         self, file: TailedFile, found: dict[str, os.stat_result], names: dict[int, list[str]], taken: set[str]
