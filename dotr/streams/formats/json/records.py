@@ -12,11 +12,13 @@ Cost: less than twice that of `json.loads`, for an item as for an object on a li
 from __future__ import annotations
 
 import json
+import os
 import re
 import sys
+from bisect import bisect_right
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import closing
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any, BinaryIO, Final
 
 from dotr.errors.diagnostics import Diagnostic, Refused
@@ -48,6 +50,7 @@ from dotr.streams.time_formats import local_zone, note_repeated_hour, time_parse
 from dotr.streams.times import ParseTime, parse_number
 from dotr.syntax.turtle.nesting import TextLimitExceeded, check_json_nesting
 
+_INDEX_BYTES: Final = 1 << 20
 _BOM: Final = "\ufeff"
 _BLANK: Final = re.compile(r"[ \t\n\r\x1e]*")
 """Blanks around an object: also the record separator of RFC 7464."""
@@ -136,12 +139,37 @@ def _found(
     if not spec.map.lines and spec.path != STANDARD_INPUT:
         with closing(open_text(spec, START)) as start:
             is_document = not has_object_per_line(start, spec.record, opening)
+    cuts: Callable[..., Iterator[JsonCut]]
     cuts = partial(document_cuts, opening=opening) if is_document else partial(line_cuts, objects=not is_rooted)
     first = position.offset
+    if spec.map.each and is_document:
+        starts = _message_starts(spec.path)
+        cuts = partial(_noted, cuts, starts)
+        position = starts[bisect_right(starts, first, key=lambda each: each.offset) - 1]
+    elif spec.map.each:
+        position = Position(line_start(lines, first), position.line)
     if first and spec.map.each:  # the position may be inside a message
-        position = START if is_document else Position(line_start(lines, first), position.line)
         lines.seek(position.offset)
     yield from _records(lines, spec, position, first, cuts, elements, time_filter, numbers)
+
+
+def _message_starts(path: str) -> list[Position]:
+    """The starts of messages of a document that this process has found, about a megabyte apart."""
+    status = os.stat(path)
+    return _known_starts(path, status.st_ino, status.st_size, status.st_mtime_ns)
+
+
+@lru_cache(256)
+def _known_starts(path: str, *version: int) -> list[Position]:
+    return [START]
+
+
+def _noted(cuts: Callable[..., Iterator[JsonCut]], starts: list[Position], *arguments: Any) -> Iterator[JsonCut]:
+    """The cuts of a document, whose offsets are added to the `starts` of its messages."""
+    for cut in cuts(*arguments):
+        if cut.offset >= starts[-1].offset + _INDEX_BYTES:
+            starts.append(Position(cut.offset, cut.line))
+        yield cut
 
 
 def _records(
