@@ -13,7 +13,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any, Final, TypeAlias
 
@@ -50,6 +50,7 @@ class Sample:
     - `settings`: the keys of its input, `format` among them.
     - `count`: the number of records; `names`: the names of cells that are not written as such.
     - `sentences`: what was guessed.
+    - `in_all`: every message has such records.
     """
 
     settings: Mapping[str, object]
@@ -57,6 +58,7 @@ class Sample:
     count: int
     names: Mapping[str, str]
     sentences: tuple[str, ...]
+    in_all: bool = True
 
 
 def samples_of(path: str) -> list[Sample]:
@@ -191,8 +193,13 @@ def _json_samples(path: str) -> list[Sample]:
     samples = [_sample({}, messages, f"{path} is JSON: each object is an element.")]
     for each in dict.fromkeys(each for message in messages[:20] for each in _lists(message, "", 4)):
         steps = parse_path(each).steps
-        items = islice((item for message in messages for item in _items(message, steps, "^.", {})), SAMPLE)
-        samples.append(_sample({"each": each}, list(items), f"{path} is JSON: each item of {each} is an element."))
+        items, in_all = list[dict[str, Any]](), True
+        for message in messages:
+            found = list(islice(_items(message, steps, "^.", {}), max(1, SAMPLE - len(items))))
+            items += found
+            in_all = in_all and bool(found)
+        sample = _sample({"each": each}, items[:SAMPLE], f"{path} is JSON: each item of {each} is an element.")
+        samples.append(replace(sample, in_all=in_all))
     for lists in _columns(messages[0], ""):
         around = dict(_scalars(messages[0], "^."))
         rows = [dict(zip([f"^.{each}" for each in lists], row, strict=True)) | around for row in zip(*lists.values(), strict=True)]
