@@ -7,8 +7,9 @@ from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Final
 
+from dotr.evaluation.expressions import first_error
 from dotr.evaluation.expressions.values.times import format_time
-from dotr.explanations.evidence.evaluations import ConditionOutcome, first_error
+from dotr.explanations.evidence.evaluations import ConditionOutcome
 from dotr.explanations.replay.history import RecordedEvent
 from dotr.explanations.text.narrative import Narrative, NarrativePart
 from dotr.model.algebra import Attribute, Call, Const, Exists, Expression, TimeOf, Var
