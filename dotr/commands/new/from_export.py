@@ -44,7 +44,7 @@ _READ: Final = 10 * SAMPLE
 
 _LABEL: Final = "Reading"
 _COUNTERS: Final = ("id", "index", "row", "number", "no", "nr")
-_SCHEMA: Final = ".dotr/config.schema.json"
+SCHEMA: Final = ".dotr/config.schema.json"
 
 
 _LETTERS: Final = (
@@ -142,7 +142,7 @@ def project_from_export(folder: str, export: str, name: str) -> ExportProject:
         "config.yaml": _config(guessed, settings | lateness, prefixes, name),
         f"rules/{rule_name}.dotr": rule,
         f"tests/{rule_name}.yaml": _test(program, elements[:SAMPLE], clock, prefixes, rule_name),
-        _SCHEMA: schema(),
+        SCHEMA: schema(),
     }
     sentences = list(guessed.sentences)
     if behind:
@@ -219,7 +219,7 @@ def _config(guessed: ExportGuess, settings: Mapping[str, object], prefixes: Pref
     lines = "".join(f"    {key}: {_yaml(value)}\n" for key, value in settings.items() if value is not None)
     zone = "" if guessed.time.zoned else "    # time_zone: Europe/Berlin        # of the times, which have none; else they are UTC\n"
     unit = f"time: {{ unit: {guessed.time.unit} }}\n" if guessed.time.unit != "s" else ""
-    return f"""# yaml-language-server: $schema={_SCHEMA}
+    return f"""# yaml-language-server: $schema={SCHEMA}
 # Run it: dotr run config.yaml      Check it: dotr check .      Test it: dotr test tests
 name: {_yaml(name)}
 prefixes: {{ {", ".join(f"{_yaml(prefix)}: {_yaml(iri)}" for prefix, iri in prefixes.items())} }}

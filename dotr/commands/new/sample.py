@@ -194,8 +194,8 @@ def _json_samples(path: str) -> list[Sample]:
     for each in dict.fromkeys(each for message in messages[:20] for each in _lists(message, "", 4)):
         steps = parse_path(each).steps
         items, in_all = list[dict[str, Any]](), True
-        for message in messages:
-            found = list(islice(_items(message, steps, "^.", {}), max(1, SAMPLE - len(items))))
+        for whole in messages:
+            found = list(islice(_items(whole, steps, "^.", {}), max(1, SAMPLE - len(items))))
             items += found
             in_all = in_all and bool(found)
         sample = _sample({"each": each}, items[:SAMPLE], f"{path} is JSON: each item of {each} is an element.")

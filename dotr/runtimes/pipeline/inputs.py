@@ -153,6 +153,9 @@ def files_of(config: Config, section: InputSection, number: int) -> list[str]:
             else "Write a glob such as data/*.ndjson"
         )
         raise refuse("C204", f"watch waits for files to appear, and {path} is no pattern", place, hint)
+    if section.tail and os.path.exists(path) and not os.path.isfile(path):
+        hint = f"For the files in it write {os.path.join(path, '*')}." if os.path.isdir(path) else "A pipe is standard input: path: -"
+        raise refuse("C204", f"tail is of files, and {path} is none", place, hint)
     folder = path[: next((i for i, letter in enumerate(path) if letter in "*?["), len(path))].rpartition("/")[0] or "."
     if not os.path.isdir(folder):
         raise refuse("C301", f"there is no folder {folder} to watch", place, "Make it first.")

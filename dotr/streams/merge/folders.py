@@ -96,8 +96,8 @@ class Folder:
         if started < self._next:
             return []
         before, self._versions = self._versions, {}
-        for path, status in regular_files(self._pattern):
-            if path not in self._known:
+        for path, status in present(self._pattern):
+            if S_ISREG(status.st_mode) and path not in self._known:
                 version, (known, since) = (status.st_size, status.st_mtime_ns), before.get(path, (None, started))
                 self._versions[path] = version, since if version == known else started
         complete = takewhile(lambda path: started - self._versions[path][1] >= self._settle, self._versions)
@@ -119,8 +119,9 @@ class CompressedFiles:
 
     def look(self) -> None:
         """Tell of the files that have appeared."""
-        for path, _ in regular_files(self._pattern):
-            self.leaves_out(path)
+        for path, status in present(self._pattern):
+            if S_ISREG(status.st_mode):
+                self.leaves_out(path)
 
     def leaves_out(self, path: str) -> bool:
         """True for a compressed file, which is told if it is new."""
@@ -132,14 +133,11 @@ class CompressedFiles:
         return True
 
 
-def regular_files(pattern: str) -> Iterator[tuple[str, os.stat_result]]:
-    """The files that match a pattern, in the order of their names; without folders, pipes, and
-    links that lead nowhere."""
+def present(pattern: str) -> Iterator[tuple[str, os.stat_result]]:
+    """What matches a pattern, in the order of the names; without links that lead nowhere."""
     for path in sorted(glob.glob(pattern, recursive=True)):
         with suppress(OSError):
-            status = os.stat(path)
-            if S_ISREG(status.st_mode):
-                yield path, status
+            yield path, os.stat(path)
 
 
 def stable_files(paths: Iterable[str], settle: Micros) -> None:
