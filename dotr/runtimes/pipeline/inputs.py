@@ -20,7 +20,7 @@ from dotr.model.places import Span
 from dotr.model.time import UNITS, Clock, Micros, Unit
 from dotr.runtimes.pipeline.config import Config, glob_files, matching_files
 from dotr.runtimes.pipeline.elements import element_map, graph_settings
-from dotr.runtimes.pipeline.sections import InputSection
+from dotr.runtimes.pipeline.sections import InputSection, Settings
 from dotr.runtimes.pipeline.tables import with_place
 from dotr.streams.connectors.kafka.channels import BoundedTopics, OpenedTopics, TimeProbe
 from dotr.streams.connectors.kafka.section import kafka_input
@@ -62,8 +62,15 @@ def present_files(inputs: Inputs) -> list[InputFile]:
 
 
 def read_inputs(config: Config, problems: list[Diagnostic]) -> Inputs:
-    """Read the input sections of a configuration. Problems are added to `problems`, and inputs with
-    problems are left out."""
+    """Read the input sections of a configuration, or the recording in their place. Problems are
+    added to `problems`, and inputs with problems are left out."""
+    if config.recording:
+        paths: list[str] = []
+        with collect_problems(problems):
+            paths = matching_files(
+                config.recording, None, "Relative paths are relative to the working directory. A run with `record` writes one."
+            )
+        return Inputs(tuple([recording_file(config.settings, path) for path in paths[:1]]))
     files: list[InputFile] = []
     growing: list[GrowingInput] = []
     topics: list[KafkaInput] = []
@@ -229,6 +236,10 @@ def _input(config: Config, section: InputSection, number: int) -> Inputs:
     ahead: Micros | None = None
     with collect_problems(problems):
         ahead = None if section.ahead is None else _length(config, number, "ahead", section.ahead, unit)
+    if section.format == Format.RECORDING.value and not problems:
+        problems += _recording_conflicts(config, section, number, paths)
+        if not problems:
+            return Inputs((recording_file(config.settings, paths[0]),))
     if problems:
         raise Refused(problems)
     like = replace(_file_like(config, number, "", delay, mapped, graphs), ahead=ahead)
@@ -257,6 +268,37 @@ def _input(config: Config, section: InputSection, number: int) -> Inputs:
     if section.watch:
         return Inputs(tuple(files), (GrowingInput(like, config.files.path(section.path, (*at, "path")), settle, idle),))
     return Inputs(tuple(files))
+
+
+def recording_file(settings: Settings, path: str) -> InputFile:
+    """A recording as a file; its lines are longer than the records were, and are not bounded."""
+    unit, limits = UNITS[settings.time.unit], settings.limits
+    return InputFile("recording", path, Format.RECORDING, unit, nesting=limits.nesting, record=_UNBOUNDED)
+
+
+_UNBOUNDED: Final = 1 << 40
+
+
+def is_recorded(files: Sequence[InputFile]) -> bool:
+    """True if the input of a run or a replay is a recording, which stands for all inputs."""
+    return len(files) == 1 and files[0].format is Format.RECORDING
+
+
+def _recording_conflicts(config: Config, section: InputSection, number: int, paths: Sequence[str]) -> Iterator[Diagnostic]:
+    """Problems (C204) of an input that is a recording: it stands for all inputs, in one file."""
+
+    def problem(key: str, message: str, hint: str) -> Diagnostic:
+        return Diagnostic("C204", message, config.files.tree.key_span(("input", number, key)), hint)
+
+    if len(config.settings.input) > 1 or len(paths) != 1:
+        hint = "Leave the other inputs out: the recording has their elements."
+        yield problem("format", "a recording is one file, in place of all inputs", hint)
+    for key in sorted(section.model_fields_set - {"name", "format", "path"}):
+        yield problem(key, f"{key} was decided when the recording was written", "Leave it out.")
+    for key in ("clock", "record"):
+        if config.settings.is_given(key):
+            place = config.files.tree.key_span((key,))
+            yield Diagnostic("C204", f"{key} is of a run, and a recording is read again", place, "Leave it out.")
 
 
 def _check_apart(files: Iterable[InputFile], unit: Unit, place: Span | None = None) -> None:
