@@ -9,12 +9,22 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING
 
-from dotr.commands.common import Commands, PrintMessage, add_config, count_noun, not_negative, positive, print_json, print_notices
+from dotr.commands.common import (
+    Commands,
+    PrintMessage,
+    add_config,
+    add_recording,
+    count_noun,
+    not_negative,
+    positive,
+    print_json,
+    print_notices,
+)
 from dotr.errors.diagnostics import Diagnostic, Refused, refuse
 from dotr.errors.terminal import print_stderr
 
 if TYPE_CHECKING:
-    from dotr.runtimes.monitoring.progress import LatestFigures
+    from dotr.runtimes.monitoring.progress import LatestFigures, RunProgress
     from dotr.runtimes.monitoring.totals import ReportTotals, Totals
     from dotr.runtimes.pipeline.build import Pipeline
     from dotr.runtimes.pipeline.config import Config
@@ -36,6 +46,7 @@ def add_parser(commands: Commands) -> None:
         metavar="N",
         help="the number of the last batch that is in an output whose broker has forgotten it (S122; on Spark)",
     )
+    add_recording(run)
     run.add_argument("--rules", action="store_true", help="end with a line for every rule, not only for those without an event")
 
 
@@ -152,13 +163,15 @@ def _engine(requested: str | None, config: Config, print_message: PrintMessage) 
 
 
 def _run_engine(pipeline: Pipeline, engine: str, figures: LatestFigures, options: argparse.Namespace) -> Totals:
-    from dotr.runtimes.monitoring.display import json_progress, progress_line
+    from dotr.evaluation.expressions.values.times import format_time
+    from dotr.runtimes.monitoring.display import ProgressLine, json_progress, progress_line
     from dotr.runtimes.monitoring.totals import ignore_activity
 
     quiet, as_json = options.quiet, options.progress == "json"
     with ExitStack() as stack:
         reports: list[ReportTotals] = [figures.update_totals]
         report_activity: PrintMessage = ignore_activity
+        line = ProgressLine(pipeline.name, lambda text: None)
         if as_json and not quiet:
             stack.enter_context(json_progress(figures))
         else:
@@ -170,13 +183,18 @@ def _run_engine(pipeline: Pipeline, engine: str, figures: LatestFigures, options
             for each in reports:
                 each(totals)
 
+        def report_progress(progress: RunProgress) -> None:
+            figures.update_progress(progress)
+            if progress.heartbeat is not None and not as_json:
+                line.heartbeat = str(format_time(progress.heartbeat - progress.heartbeat % 1_000_000, figures.clock))
+
         if engine == "spark":
             from dotr.runtimes.spark.run import run_spark
 
-            return run_spark(pipeline, report, figures.update_progress, report_activity, options.last_written)
+            return run_spark(pipeline, report, report_progress, report_activity, options.last_written)
         from dotr.runtimes.local.run import run_local
 
-        return run_local(pipeline, report, figures.update_progress, options.head)
+        return run_local(pipeline, report, report_progress, options.head)
 
 
 def _overall_totals(pipeline: Pipeline) -> Totals:

@@ -251,6 +251,8 @@ class Engine:
         self._clock = clock
         self._longest = program.longest_gap
         self._passed: Micros | None = None
+        self._due: Micros | None = None
+        self._is_due_known = False  # until the next moment, which may change it
         self._ended = False
         self.failed: list[DeadLetter] = []
 
@@ -304,10 +306,14 @@ class Engine:
     def due(self) -> Micros | None:
         """The next time in µs since 1970 at which a tick, a delayed anchor, a report or a point is
         due, if no instant comes before; None: nothing is, or the stream has not begun."""
-        if not self._timed or self._passed is None:
-            return None
-        tick = next_multiple([each.period for each in self.program.stage_one.ticks], self._passed)
-        return min([time for time in (tick, self._next_due()) if time is not None], default=None)
+        if self._is_due_known:
+            return self._due
+        self._due = None
+        if self._timed and self._passed is not None:
+            tick = next_multiple([each.period for each in self.program.stage_one.ticks], self._passed)
+            self._due = min([time for time in (tick, self._next_due()) if time is not None], default=None)
+        self._is_due_known = True
+        return self._due
 
     def begin(self, time: Micros) -> None:
         """Begin the stream at a time in µs, that of the first instant, if it has not begun."""
@@ -317,6 +323,7 @@ class Engine:
 
     def _begin(self, time: Micros) -> None:
         """Pass the time of the first instant to the units."""
+        self._is_due_known = False
         for units in self._units.values():
             units.begin(time)
 
@@ -334,6 +341,7 @@ class Engine:
             self._passed = time
             yield self._moment(time, ticks_at(ticks, time))
         self._passed = max(self._passed, until)  # so that no part of the gap is opened again
+        self._is_due_known = False
 
     def _open_gap(self, gap: Gap) -> Sequence[TickStream]:
         """Open a gap, whose dead letters are in `failed`; returns the ticks that are not
@@ -353,8 +361,9 @@ class Engine:
         if self._passed is None:
             self._passed = time - 1
             self._begin(time)
-        yield from self.moments_until(time - 1)
-        yield from self.moments_until(time)
+        if (due := self.due) is not None and due <= time:
+            yield from self.moments_until(time - 1)
+            yield from self.moments_until(time)
         self._passed = time
 
     def finish(self) -> Iterator[list[Firing]]:
@@ -379,6 +388,7 @@ class Engine:
 
     def _moment(self, time: Micros, facts: Facts, *, ended: bool = False) -> list[Firing]:
         """The firings of all layers at one time, in order of rule name, then attributes."""
+        self._is_due_known = False
         lone = self._lone(facts) if self._lone is not None and not ended else None
         if lone is not None:
             step = self._layers[0].step_fact(self._states[0], time, *lone, emit=self._emit)

@@ -53,6 +53,7 @@ class ProgressLine:
     """Line of a run's progress, passed to `show` at least `interval` seconds apart.
 
     The line is called with the totals so far; `report_activity` is called before the first totals.
+    `heartbeat`: the text of the clock's last heartbeat, set by the run.
     """
 
     def __init__(self, name: str, show: Callable[[str], None], interval: float = 0.0) -> None:
@@ -60,6 +61,7 @@ class ProgressLine:
         self._show = show
         self._interval = interval
         self._activity = ""
+        self.heartbeat = ""
         self._totals = Totals()
         self._started = self._last = time.monotonic()
 
@@ -76,7 +78,7 @@ class ProgressLine:
         now = time.monotonic()
         if now - self._last >= self._interval:
             self._last = now
-            self._show(line(self._name, self._totals, now - self._started, self._activity))
+            self._show(line(self._name, self._totals, now - self._started, self._activity, self.heartbeat))
 
 
 def _print(console: Console, text: str) -> None:
@@ -185,6 +187,7 @@ def json_report(figures: Figures, *, final: bool = False) -> str:
             for counts in [totals.rules.get(name, RuleCounts())]
         ],
         "closed": at(progress.closed),
+        **({} if progress.heartbeat is None else {"heartbeat": at(progress.heartbeat)}),
         "inputs": inputs,
         "state": {
             "events": sum(each.events for each in progress.stored),
@@ -222,11 +225,13 @@ def _handled(handler: logging.Handler, level: int) -> Iterator[None]:
         LOG.propagate = propagated
 
 
-def line(name: str, totals: Totals, seconds: float, activity: str = "") -> str:
+def line(name: str, totals: Totals, seconds: float, activity: str = "", heartbeat: str = "") -> str:
     """Line of progress: the totals and their rate, or the activity before there are any.
 
     >>> line("city", Totals(7416, 432, 22959, 168, {Reason.LATE: 3}), 2.0)
     'city: 7,416 elements (3,708/s), 432 instants, 168 events, 3 late, 2 s'
+    >>> line("city", Totals(1, 1), 2.0, heartbeat="2026-03-01T07:05:00Z")
+    'city: 1 element, 1 instant, 0 events, 0 late, clock at 2026-03-01T07:05:00Z, 2 s'
     >>> line("city", Totals(), 4.0, "starting Spark")
     'city: starting Spark, 4 s'
     """
@@ -239,6 +244,7 @@ def line(name: str, totals: Totals, seconds: float, activity: str = "") -> str:
         count_text(totals.events, "event"),
         dead_letters_line(totals),
         *([f"{totals.inconsistent:,} inconsistent"] if totals.inconsistent else []),
+        *([f"clock at {heartbeat}"] if heartbeat else []),
         f"{seconds:,.0f} s",
     ]
     return f"{name}: {', '.join(parts)}"

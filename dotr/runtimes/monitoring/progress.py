@@ -61,6 +61,7 @@ class RunProgress:
       is.
     - `state_bytes`: bytes of the state as written; None in process.
     - `batch`: the last batch on Spark; None in process.
+    - `heartbeat`: the last heartbeat of the clock (µs since 1970); None: there was none.
     """
 
     closed: Micros | None = None
@@ -68,6 +69,7 @@ class RunProgress:
     stored: Sequence[StoredCount] = ()
     state_bytes: int | None = None
     batch: BatchFigures | None = None
+    heartbeat: Micros | None = None
 
     def lag(self, each: InputProgress) -> Micros | None:
         """Lag of an input in µs: 0 once it has ended, None before its first record.

@@ -91,6 +91,7 @@ class RunCollector(Collector):
             family("dotr_inconsistent_instants_total", "Instants that contradict themselves or the background.", contradictions),
             family("dotr_fallbacks_total", "Faults of dotr's own that a slower evaluation answered.", fallbacks),
             family("dotr_closed_timestamp_seconds", "Event time up to which instants are closed.", _seconds(progress.closed)),
+            family("dotr_heartbeat_timestamp_seconds", "Event time of the clock's last heartbeat.", _seconds(progress.heartbeat)),
             family("dotr_input_watermark_timestamp_seconds", "Event time that an input has passed.", watermarks, "input"),
             family("dotr_input_lag_seconds", "Distance of an input's watermark from the furthest one.", lags, "input"),
             family("dotr_input_ended", "1 where all of an input is read.", ended, "input"),

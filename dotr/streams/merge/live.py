@@ -186,11 +186,11 @@ class Heartbeats:
         """True if a heartbeat is to come at a time; `first_open`: the first instant that is open."""
         if at <= self.last:
             return False
-        if (first_open is not None and first_open <= at) or ((due := self.due()) is not None and due <= at):
+        if first_open is not None and first_open <= at:
             return True
         if self.last == -LAST_MICRO:
             return all(each.drained > -LAST_MICRO for each in channels if not each.feed.ended)
-        return at - self.last >= max(_LEAST_DISTANCE, self.delay // 10)
+        return at - self.last >= max(_LEAST_DISTANCE, self.delay // 10) or ((due := self.due()) is not None and due <= at)
 
     def beat(self, at: Micros, channels: Iterable[Channel]) -> None:
         """Note a heartbeat, up to which the inputs admit no further element."""
