@@ -7,7 +7,6 @@ import gc
 import json
 import time
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from threading import Condition, Thread
 from typing import Final
@@ -39,16 +38,6 @@ _TIMEOUT_SECONDS: Final = 0.1
 """Longest wait for closed instants before the planner returns an empty batch."""
 
 
-def _machine_time() -> Micros:
-    """The machine's time in µs since 1970."""
-    return time.time_ns() // 1_000
-
-
-def _time_of(clock: EventClock) -> Micros | None:
-    """The event time that a clock has reached now."""
-    return clock.time(time.monotonic())
-
-
 class GrowingInputs:
     """The inputs of a job, some of them growing, from an offset on."""
 
@@ -73,12 +62,14 @@ class GrowingInputs:
         journal = Journal(folder, done)
         paces: dict[str, RateLimit | NoRateLimit] = {name: RateLimit(rate) for name, rate in job.rates}
         clocks = {name: EventClock(pace) for name, pace in job.paces}
-        machine: Callable[[], Micros | None] = _machine_time
-        if job.clock_delay is not None and clocks:
+        self.due = DueTime(folder)
+        self.ahead: tuple[str, str, int, Micros] | None = None
+        heartbeats = None if job.clock_delay is None else Heartbeats(job.clock_delay, due=self.due, warn_ahead=self._note_ahead)
+        if heartbeats is not None and clocks:
             shared = EventClock.of_files(job.paces[0][1], files[:singles] if start.time == BEGINNING else ())
             if start.time > BEGINNING:  # where an earlier run has stopped
                 shared.reached(start.time, time.monotonic())
-            clocks, machine = dict.fromkeys(clocks, shared), partial(_time_of, shared)
+            clocks, heartbeats.machine = dict.fromkeys(clocks, shared), lambda: shared.time(time.monotonic())
         scanned = []
         for number, (file, position) in enumerate(zip(files, start.positions[: len(files)], strict=True)):
             idle = None
@@ -130,9 +121,6 @@ class GrowingInputs:
         partitions = range(len(job.inputs), len(start.positions))
         self._paces, self._clocks = paces, clocks
         scanned += [self.topics.scanned(number, start.positions[number], paces, clocks) for number in partitions]
-        self.due = DueTime(folder)
-        self.ahead: tuple[str, str, int, Micros] | None = None
-        heartbeats = None if job.clock_delay is None else Heartbeats(job.clock_delay, machine, self.due, self._note_ahead)
         self.plan = ScannedPlan(scanned, start, job.batch, job.tasks, heartbeats=heartbeats)
 
     def _note_ahead(self, file: InputFile, record: Record) -> None:
