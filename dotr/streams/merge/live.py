@@ -61,8 +61,8 @@ class Channel:
     - `is_behind`: returns True while the source may have records that an empty read did not find.
     - `is_drained`: called after an empty read, it returns True if the read has looked at the source
       itself (a folder, a pipe, a socket), and nothing was left there; asked for heartbeats alone.
-    - `spooled`: of an input that is read from a spool, the machine's time before which its source was
-      left empty.
+    - `spooled`: of an input that is read from a spool, the machine's time up to which its source
+      was left empty.
     - `name`: the name of the input.
     - `drained`: the machine's time (µs since 1970) before the last read that left nothing unread.
     - `is_limited`: the last read was empty because of the rate limit.

@@ -52,7 +52,8 @@ _LOOK_SECONDS: Final = 0.2
 class MessageSpool(Spool):
     """Inbox of an input like `like` on Spark: its segments in a folder of the checkpoint.
 
-    `limit`: bytes of segments, at most; `receiver`: what fills it, once it is made. Raises `RunFailed` where the folder cannot be written.
+    `limit`: bytes of segments, at most; `receiver`: what fills it, once it is made. Raises
+    `RunFailed` where the folder cannot be written.
     """
 
     def __init__(self, like: InputFile, folder: Path, limit: int) -> None:

@@ -58,8 +58,8 @@ class ScannedInput:
     how much the last element before the message of a pending one was set apart. `divided`: the
     offsets of messages that have several records. `behind`: the floors of records that were behind
     the clock since the last batch, which that of the end of the batch needs too. `closed_before`:
-    the time (µs) closed before the plan began, up to which records that were read are read again, and
-    the floors of the offset decide. `ahead`: the first
+    the time (µs) closed before the plan began: up to it the floors of the offset decide, since what
+    was read is read again. `ahead`: the first
     record that is far ahead of the machine's time.
     """
 
