@@ -39,7 +39,6 @@ from dotr.runtimes.pipeline.inputs import is_recorded
 from dotr.streams.connectors.kafka.channels import TopicChannels
 from dotr.streams.connectors.opening import OpenedSinks, check_secrets, open_sinks
 from dotr.streams.connectors.receivers import QUEUED_MESSAGES, MessageQueue
-from dotr.streams.formats.json.recordings import RecordingReader, RecordingWriter
 from dotr.streams.formats.typed_cells import drain_left_out
 from dotr.streams.lateness import Lateness
 from dotr.streams.merge.bounded import merged
@@ -48,6 +47,7 @@ from dotr.streams.merge.file_marks import FoundFile, changes
 from dotr.streams.merge.folders import GrowingInput
 from dotr.streams.merge.live import Channel, Heartbeats, LiveElements, live_instants
 from dotr.streams.merge.paces import EventClock, NoRateLimit, PacedFeed, RateLimit
+from dotr.streams.merge.recordings import RecordingReader, RecordingWriter
 from dotr.streams.merge.tails import NoFileYet, TailedFolder, TailFeed
 from dotr.streams.records import Format, InputFailed, InputFile, ReceivingFailed, Record, SourcedElement
 from dotr.streams.sinks.files import WriteFailed

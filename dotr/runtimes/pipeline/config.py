@@ -34,6 +34,7 @@ from dotr.runtimes.pipeline.sections import (
 )
 from dotr.runtimes.pipeline.tables import row_conflicts, rows_of_table, table_settings, with_place
 from dotr.streams.connectors.registry import TRANSPORTS, Transport
+from dotr.streams.records import Format
 from dotr.streams.times import parse_time
 from dotr.syntax.sections import SectionPlace
 from dotr.syntax.turtle.graphs import parser_message
@@ -310,9 +311,14 @@ class Config:
         return CachePolicy(folder, least, fresh, self.settings.knowledge.shared)
 
     def streams(self) -> tuple[InputStream, ...]:
-        """The inputs with the streams that they feed."""
+        """The inputs with the streams that they feed, also those of a recording."""
         prefixes = self.settings.prefixes
         fed = [(each.name, None if each.stream is None else stream_name(each.stream, prefixes)) for each in self.settings.input]
+        for number, section in enumerate(self.settings.input):
+            if section.format == Format.RECORDING.value:
+                from dotr.streams.merge.recordings import recorded_streams  # few configurations have one
+
+                fed += recorded_streams(self.files.path(section.path, ("input", number, "path"))).items()
         return tuple([InputStream(*each) for each in fed])
 
     def spec(self) -> tuple[ProgramSpec, list[Diagnostic]]:

@@ -16,11 +16,12 @@ from pathlib import Path
 from typing import Final, TypeAlias
 
 from dotr.errors.diagnostics import Diagnostic, Refused, refuse
+from dotr.evaluation.limits import LIMITS
 from dotr.model.places import Span
 from dotr.model.time import UNITS, Clock, Micros, Unit
 from dotr.runtimes.pipeline.config import Config, glob_files, matching_files
 from dotr.runtimes.pipeline.elements import element_map, graph_settings
-from dotr.runtimes.pipeline.sections import InputSection, Settings
+from dotr.runtimes.pipeline.sections import InputSection
 from dotr.runtimes.pipeline.tables import with_place
 from dotr.streams.connectors.kafka.channels import BoundedTopics, OpenedTopics, TimeProbe
 from dotr.streams.connectors.kafka.section import kafka_input
@@ -70,7 +71,7 @@ def read_inputs(config: Config, problems: list[Diagnostic]) -> Inputs:
             paths = matching_files(
                 config.recording, None, "Relative paths are relative to the working directory. A run with `record` writes one."
             )
-        return Inputs(tuple([recording_file(config.settings, path) for path in paths[:1]]))
+        return Inputs(tuple([_own_recording(config, path) for path in paths[:1]]))
     files: list[InputFile] = []
     growing: list[GrowingInput] = []
     topics: list[KafkaInput] = []
@@ -239,7 +240,7 @@ def _input(config: Config, section: InputSection, number: int) -> Inputs:
     if section.format == Format.RECORDING.value and not problems:
         problems += _recording_conflicts(config, section, number, paths)
         if not problems:
-            return Inputs((recording_file(config.settings, paths[0]),))
+            return Inputs((_own_recording(config, paths[0]),))
     if problems:
         raise Refused(problems)
     like = replace(_file_like(config, number, "", delay, mapped, graphs), ahead=ahead)
@@ -270,10 +271,13 @@ def _input(config: Config, section: InputSection, number: int) -> Inputs:
     return Inputs(tuple(files))
 
 
-def recording_file(settings: Settings, path: str) -> InputFile:
+def recording_file(path: str, unit: Unit, nesting: int = LIMITS.nesting) -> InputFile:
     """A recording as a file; its lines are longer than the records were, and are not bounded."""
-    unit, limits = UNITS[settings.time.unit], settings.limits
-    return InputFile("recording", path, Format.RECORDING, unit, nesting=limits.nesting, record=_UNBOUNDED)
+    return InputFile("recording", path, Format.RECORDING, unit, nesting=nesting, record=_UNBOUNDED)
+
+
+def _own_recording(config: Config, path: str) -> InputFile:
+    return recording_file(path, UNITS[config.settings.time.unit], config.settings.limits.nesting)
 
 
 _UNBOUNDED: Final = 1 << 40
@@ -339,6 +343,13 @@ def file_of_input(config: Config, name: str, path: str) -> InputFile | None:
             delay = _length(config, number, "lateness", section.lateness, UNITS[config.settings.time.unit])
             return _file_like(config, number, path, delay, element_map(config, section, number), graph_settings(config, section, number))
     return None
+
+
+def grows(section: InputSection) -> bool:
+    """True if records of an input may come after a run has begun."""
+    if section.kafka is not None:
+        return section.kafka.endingOffsets is None
+    return section.watch or section.goes_on or section.path == STANDARD_INPUT or section.http is not None or section.mqtt is not None
 
 
 def _setting_conflicts(config: Config, section: InputSection, number: int, delay: Micros) -> Iterator[Diagnostic]:

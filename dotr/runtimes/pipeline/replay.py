@@ -22,16 +22,16 @@ from dotr.model.stream import DeadLetter
 from dotr.model.time import LAST_MICRO, Micros
 from dotr.runtimes.monitoring.dead_letter_log import LOG
 from dotr.runtimes.pipeline.config import Config
-from dotr.runtimes.pipeline.inputs import Inputs, is_recorded, present_files, read_inputs, recording_file
+from dotr.runtimes.pipeline.inputs import Inputs, is_recorded, present_files, read_inputs
 from dotr.runtimes.pipeline.outputs import targets_of
 from dotr.streams.connectors.kafka.channels import BoundedTopics
-from dotr.streams.formats.json.recordings import RecordingReader
 from dotr.streams.formats.lines import STANDARD_INPUT
 from dotr.streams.formats.reading import Reader, clock_of
 from dotr.streams.formats.segments import SEGMENT, SPOOL, SPOOL_END, Segments, segment_names, spool_folder
 from dotr.streams.lateness import Apart, Lateness
 from dotr.streams.merge.bounded import RecordSource, instants
 from dotr.streams.merge.folders import GrowingInput
+from dotr.streams.merge.recordings import RecordingReader
 from dotr.streams.records import Format, InputFile, Record, SourcedElement, with_sources
 
 
@@ -89,7 +89,7 @@ def _own_recording(config: Config, inputs: Inputs) -> Inputs | None:
     if settings.record is None or not any(each.standard or each.source for each in inputs.growing):
         return None
     path = config.files.path(settings.record, ("record",))
-    return Inputs((recording_file(settings, path),)) if os.path.isfile(path) else None
+    return read_inputs(replace(config, recording=path), []) if os.path.isfile(path) else None
 
 
 def _replay_of_recording(program: CompiledProgram, file: InputFile, name: str) -> Replay:

@@ -21,7 +21,6 @@ from dotr.streams.formats.csv import rows as csv_rows
 from dotr.streams.formats.csv import text
 from dotr.streams.formats.csv.map import check_header
 from dotr.streams.formats.json import lines as ndjson
-from dotr.streams.formats.json import recordings
 from dotr.streams.formats.json import records as json_records
 from dotr.streams.formats.maps import FILES, check_origins, parsed_map
 from dotr.streams.formats.rdf import jsonld
@@ -45,7 +44,7 @@ _READERS: Final[dict[Format, _Records]] = {
     Format.TURTLE: message_logs.graph_file_records,
     Format.NTRIPLES: message_logs.graph_file_records,
     Format.JSONLD: jsonld.records,
-    Format.RECORDING: recordings.records,
+    Format.RECORDING: ndjson.recorded,
 }
 
 

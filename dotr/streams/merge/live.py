@@ -152,7 +152,7 @@ class Heartbeats:
     h = min over the open inputs of max(what its own order has passed, e - delay), where e is the
     machine's time before the last read that left nothing unread (`Channel.drained`). A heartbeat
     comes where the clock alone closes an instant, where something is due, and at least every
-    max(1 s, a tenth of the delay); the first one, once every input was read to where nothing is left.
+    max(1 s, a tenth of the delay); the first one, once nothing was left in any input.
 
     - `delay`: how far (µs) the pipeline's time is behind the machine's.
     - `machine`: returns the machine's time (µs since 1970); None while a paced one has not begun.

@@ -156,9 +156,7 @@ def test_time_of_a_turtle_message(text: str, time: int | None, why: str) -> None
     assert record.reason is (Reason.UNREADABLE if text else Reason.EMPTY)
 
 
-@pytest.mark.parametrize(
-    "form", [each for each in Format if each not in (Format.PARQUET, Format.RECORDING)]
-)  # Parquet is read from files alone
+@pytest.mark.parametrize("form", [each for each in Format if each not in (Format.PARQUET, Format.RECORDING)])  # files alone
 def test_limits_are_checked_before_parsing(form: Format) -> None:
     element_map = mapped("t", ":s :p {v} .", columns=("t", "v")) if form in (Format.JSON, Format.CSV) else None
     element_map = mapped("$value", ":s :p {$value} .") if form is Format.TEXT else element_map

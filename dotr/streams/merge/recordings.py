@@ -12,26 +12,30 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from json.encoder import encode_basestring
-from typing import Any, BinaryIO, Final
+from typing import Any, Final
 
 from dotr.errors.diagnostics import Diagnostic, Refused, Severity, refuse
 from dotr.evaluation.expressions.values.times import format_time
 from dotr.model.stream import Element
 from dotr.model.time import LAST_MICRO, Clock, Micros
-from dotr.streams.formats.json import lines as ndjson
+from dotr.streams.formats.lines import open_lines
+from dotr.streams.formats.reading import Reader
 from dotr.streams.formats.writing import ntriples
-from dotr.streams.lateness import EVERY_TIME, TimeFilter
-from dotr.streams.records import InputFile, Position, Record, SourcedElement
+from dotr.streams.records import START, InputFile, Record, SourcedElement
 from dotr.streams.sinks.files import FileSink
 
 
-def records(lines: BinaryIO, spec: InputFile, position: Position, elements: bool, time_filter: TimeFilter = EVERY_TIME) -> Iterator[Record]:
-    """The records of a recording; that of a line without a graph has a time and no element."""
-    for record in ndjson.records(lines, spec, position, elements, time_filter):
-        is_mark = record.time is None and record.stamp is not None and "graph" not in json.loads(record.raw)
-        yield record._replace(time=record.stamp, why="") if is_mark else record
+def recorded_streams(path: str) -> dict[str, str]:
+    """The stream that each input of a recording feeds; none where the file cannot be read."""
+    found: dict[str, str] = {}
+    with suppress(Refused, OSError, EOFError, ValueError), open_lines(path, START) as lines:
+        for line in lines:
+            if b'"graph"' in line and isinstance(data := json.loads(line), dict):
+                found[str(data.get("input"))] = str(data.get("stream"))
+    return found
 
 
 class RecordingWriter:
@@ -73,10 +77,6 @@ class RecordingWriter:
         self._sink.flush()
 
 
-class RecordedElement(SourcedElement):
-    """An element of a recording, as an element of the input that brought it."""
-
-
 _HINT: Final = "A recording is written by a run with the key record; its lines are in the order of time."
 
 
@@ -99,8 +99,6 @@ class RecordingReader:
     def instants(self) -> Iterator[tuple[Micros, list[Element]]]:
         """Each time (µs since 1970) with its elements; a heartbeat has none. Raises `Refused`
         (I139) at a line that is no line of a recording."""
-        from dotr.streams.formats.reading import Reader  # which imports this module
-
         self.has_ended, self.passed = False, None
         files: dict[str, InputFile] = {}
         open_instant: list[Element] = []
@@ -133,13 +131,13 @@ class RecordingReader:
                     raise self._refused(wrong)
                 self._tell_once(wrong, self._cut(wrong))
 
-    def _element(self, record: Record, data: dict[str, Any], files: dict[str, InputFile]) -> RecordedElement:
+    def _element(self, record: Record, data: dict[str, Any], files: dict[str, InputFile]) -> SourcedElement:
         """The element of a line, with the input that it names as its own."""
         name = data.get("input")
         if not isinstance(name, str):
             raise self._refused(record, "it names no input")
         assert record.element is not None
-        element = RecordedElement(*record.element)
+        element = SourcedElement(*record.element)
         if name not in files:
             files[name] = replace(self.file, input=name)
         element.file, element.record = files[name], record
