@@ -252,3 +252,29 @@ def test_a_run_with_heartbeats_is_that_of_a_session(recorded: Project, seed: int
     found = [(each["rule"], each["attributes"], each["graph"]) for each in lines(recorded, "out.ndjson")]
     assert found == [(each.rule, dict(each.attributes), each.graph) for each in events]
     assert {"Left", "Tick", "Count", "Seen", "Silent", "Twice"} <= {each.rule for each in events}
+
+
+def test_a_replay_at_a_pace_has_the_clock_of_its_first_time(recorded: Project) -> None:
+    recorded.write("c.yaml", CONFIG.replace("path: a.ndjson", "path: a.ndjson, pace: 100") + "clock: 2 s\nrecord: run.ndjson\n")
+    assert recorded.dotr("run", "c.yaml", "--quiet").code == 0
+    written = lines(recorded, "run.ndjson")
+    beats = [each["time"] for each in written if len(each) == 1]
+    assert beats  # between 9 and 20 an event is due, and no element comes
+    assert any("T00:00:1" in str(each) or "T00:00:07" in str(each) for each in beats)
+    assert {(each["time"], each["rule"]) for each in lines(recorded, "out.ndjson")} >= {(6, "Left"), (14, "Left")}
+    again = ["--recording", "run.ndjson", "--quiet", "--set", "output.0.path=again.ndjson", "--set", "dead_letter=dead2.ndjson"]
+    assert recorded.dotr("run", "c.yaml", *again).code == 0
+    assert recorded.read("again.ndjson") == recorded.read("out.ndjson")
+
+
+def test_check_warns_of_what_waits_for_a_silent_input(recorded: Project) -> None:
+    recorded.write("c.yaml", CONFIG.replace("a.ndjson", '"-"'))
+    told = recorded.dotr("check", "c.yaml").err
+    assert "r.dotr:4:6: I117 warning: Left and 3 more fire as time goes on" in told
+    recorded.write("c.yaml", CONFIG.replace("a.ndjson", '"-"') + "clock: 10 s\n")
+    assert "I117" not in recorded.dotr("check", "c.yaml").err
+    recorded.write("c.yaml", CONFIG)
+    assert "I117" not in recorded.dotr("check", "c.yaml").err
+    recorded.write("l.lars", LARS.replace("IN [4 s]", "IN [0 s]"))
+    recorded.write("c.yaml", CONFIG.replace("a.ndjson", '"-"').replace("r.dotr, q.rspql, ", ""))
+    assert "I117" not in recorded.dotr("check", "c.yaml").err

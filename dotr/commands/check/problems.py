@@ -348,7 +348,8 @@ def _clock_warnings(config: Config, program: CompiledProgram) -> Iterator[Diagno
     if waiting:
         name, span = waiting[0]
         others = f" and {len(waiting) - 1} more" if len(waiting) > 1 else ""
-        message = f"{name}{others} fires as time goes on, and while input {growing[0]} is silent no time goes on"
+        fire = "fire" if others else "fires"
+        message = f"{name}{others} {fire} as time goes on, and while input {growing[0]} is silent no time goes on"
         hint = "Write clock: 10 s in the configuration: the time then follows the machine's; or accept it: report: { accept: [I117] }"
         yield Diagnostic("I117", message, span, hint, Severity.WARNING)
 

@@ -515,9 +515,10 @@ def clock_of_present(inputs: Inputs, unit: Unit, notices: list[Diagnostic], *, u
     date-times."""
     found = [has_date_times(file, notices) for file in inputs.files]
     found += [_tailed_files_have_dates(each, notices) for each in inputs.growing if each.tail]
-    if all(each is None for each in found):
-        return Clock(unit, dated=not unit_given)
-    return Clock(unit, dated=any(found))
+    dated = not unit_given if all(each is None for each in found) else any(found)
+    if not dated:
+        _check_apart([*(each.like for each in inputs.growing), *(each.like for each in inputs.topics)], unit)
+    return Clock(unit, dated)
 
 
 def _awaited_clock(

@@ -65,7 +65,7 @@ class Channel:
       was left empty.
     - `name`: the name of the input.
     - `drained`: the machine's time (µs since 1970) before the last read that left nothing unread.
-    - `is_limited`: the last read was empty because of the rate limit.
+    - `is_limited`: the rate limit has permitted no record at the last read.
     """
 
     feed: Feed
@@ -116,9 +116,8 @@ class Channel:
     def look(self, machine: Micros) -> None:
         """Note that an empty read has left nothing unread, if so; `machine` is the machine's time
         (µs since 1970) before the read."""
-        if self.feed.ended or self.is_limited or machine <= self.drained:
-            return
-        if machine < self.drained + _LOOK and (self.is_drained is not None or self.spooled is not None):
+        next_look = self.drained + (1 if self.is_drained is None and self.spooled is None else _LOOK)
+        if self.is_limited or self.feed.ended or machine < next_look:
             return
         is_held = isinstance(self.feed, PacedFeed) and self.feed.holding  # by its time, which the machine has not reached
         if is_held or (not self._may_have_more() and (self.is_drained is None or self.is_drained())):
