@@ -25,7 +25,6 @@ from dotr.errors.diagnostics import Refused, refuse
 from dotr.instant.datalog.background.compiled_store import CompiledStore
 from dotr.languages.program_json import ParsedProgram, maps_to_json
 from dotr.model.stream import DeadLetter, Firing
-from dotr.model.time import Micros
 from dotr.runtimes.monitoring.progress import ReportProgress, ignore_progress
 from dotr.runtimes.monitoring.totals import ReportActivity, ReportTotals, RunFailed, Totals, ignore_activity
 from dotr.runtimes.pipeline.build import Pipeline, with_clock
@@ -186,9 +185,8 @@ def _run_on_spark(
             spark_progress.batch_written,
             pipeline.dead_letter_warnings,
             cut_rules(pipeline.program.layout),
-            partial(_write_due, checkpoint.folder) if job.clock_delay is not None else None,
+            partial(write_due, checkpoint.folder) if job.clock_delay is not None else None,
         )
-        write_due(checkpoint.folder, None, known=not pipeline.program.timed)  # of this program nothing is told yet
 
         first = FirstBatchProgress(session, checkpoint, show)
         told = job.clock_delay is None
@@ -218,6 +216,8 @@ def _run_on_spark(
                 if has_listener:
                     poll()
 
+            if job.clock_delay is not None:  # of this program nothing is told yet
+                write_due(checkpoint.folder, None, known=not pipeline.program.timed)
             _write_changes(checkpoint, sink)
             show("starting the query")
             scans = partial(indexing, session, job)
@@ -238,14 +238,6 @@ def _run_on_spark(
         if before is None:
             with suppress(*JVM_ERRORS):
                 session.stop()
-
-
-def _write_due(folder: Path, due: Micros | None) -> None:
-    """Write the least time due for the planner; raises WriteFailed."""
-    try:
-        write_due(folder, due)
-    except OSError as error:
-        raise WriteFailed(f"cannot write {folder}: {(error.strerror or str(error)).lower()}") from None
 
 
 def _write_changes(checkpoint: Checkpoint, sink: Sink) -> None:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import os
 import random
+import time as clock
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from hypothesis import assume, given, note
@@ -20,15 +23,20 @@ from dotr.languages.programs import compile_program
 from dotr.model.places import Document
 from dotr.model.stream import DeadLetter, Element, FedGraph, Firing
 from dotr.model.terms import Triple
-from dotr.model.time import LAST_MICRO, Clock, Micros
+from dotr.model.time import LAST_MICRO, Clock, Micros, Unit
+from dotr.runtimes.spark.checkpoint.figures import read_clock, read_connections, read_due, read_watermarks, write_due
+from dotr.runtimes.spark.exchange.job import Job
 from dotr.runtimes.spark.exchange.positions import BEGINNING, START, Cut, Offset
+from dotr.runtimes.spark.planning.live_planner import Scanner
 from dotr.runtimes.spark.planning.planner import ScannedInput, ScannedPlan
 from dotr.streams.merge.live import Heartbeats
 from dotr.streams.merge.paces import NoRateLimit
+from dotr.streams.records import Format, InputFile
 from dotr.syntax.turtle.graphs import read_graph
 from tests.oracle.arrivals import Input
 from tests.runtimes.spark.test_live_batches import read
 from tests.support.layered_batches import LayeredRun
+from tests.support.patience import PATIENCE
 from tests.support.properties import examples
 from tests.support.running import by_time
 from tests.support.scripts import World
@@ -270,3 +278,44 @@ def test_hour_with_nothing_due_makes_no_batch() -> None:
     assert made == [(1, -1, True), (3_652, 3_650, True)], "the first heartbeat, and that at which something is due"
     assert heartbeats.last > 3_690 * SECOND
     assert Offset.of_json(plan.offset.to_json()) == plan.offset
+
+
+def test_planner_reads_what_is_due_after_each_batch(tmp_path: Path) -> None:
+    """Of growing inputs as a run plans them: where nothing is told, the next heartbeat is a batch; then that at which something is due. An
+    element far ahead is told once, with its place."""
+    (tmp_path / "in").mkdir()
+    like = InputFile("in", "", Format.NDJSON, unit=Unit.MICROSECOND)
+    growing = json.dumps([f"{tmp_path}/in/*", 0, None, True])
+    job = Job("{}", (like.to_json(),), (0,), "us", False, 1, 1, 1, 10, 1, f"{tmp_path}/query", growing=(growing,), clock_delay=100_000)
+    scanner = Scanner(job, Offset.start(1))
+
+    def batch() -> Offset:
+        deadline = clock.monotonic() + PATIENCE
+        while not scanner.batch():
+            assert clock.monotonic() < deadline
+        return scanner.offset
+
+    try:
+        first = batch()
+        assert first.is_heartbeat
+        write_due(tmp_path, None)
+        assert not any(scanner.batch() for _ in range(5)), "nothing is due"
+        scanner.stop()
+        scanner = Scanner(job, first)
+        due = clock.time_ns() // 1_000 + SECOND
+        write_due(tmp_path, due)
+        assert batch().time >= due
+        far = due + 2 * 86_400 * SECOND
+        (tmp_path / "in/a.ndjson").write_text(f'{{"time": {far}, "graph": ""}}\n')
+        deadline = clock.monotonic() + PATIENCE
+        while (found := read_clock(tmp_path)).ahead is None:
+            assert clock.monotonic() < deadline
+    finally:
+        scanner.stop()
+    assert found.ahead == ("in", str(tmp_path / "in/a.ndjson"), 1, far)
+    assert found.heartbeat is not None
+    assert found.heartbeat >= due
+    assert read_connections(tmp_path) == {}
+    assert [name for name, _, _ in read_watermarks(tmp_path)] == ["in"]
+    (tmp_path / "due.json").write_text("no number")
+    assert read_due(tmp_path) == BEGINNING

@@ -21,6 +21,7 @@ from dotr.model.time import Micros
 from dotr.runtimes.monitoring.totals import Totals
 from dotr.runtimes.spark.exchange.positions import BEGINNING
 from dotr.runtimes.spark.exchange.rows import BucketSize, decode_totals, encode_totals
+from dotr.streams.sinks.files import WriteFailed
 
 NAME: Final = "progress.json"
 
@@ -126,11 +127,14 @@ DUE: Final = "due.json"
 
 def write_due(folder: Path, due: Micros | None, *, known: bool = True) -> None:
     """Write the least time due (µs) after a batch, None for never; or, unless `known`, that it is not.
-    Raises OSError."""
-    if known:
-        replace_file(folder / DUE, [json.dumps(due).encode()])
-    else:
-        (folder / DUE).unlink(missing_ok=True)
+    Raises WriteFailed."""
+    try:
+        if known:
+            replace_file(folder / DUE, [json.dumps(due).encode()])
+        else:
+            (folder / DUE).unlink(missing_ok=True)
+    except OSError as error:
+        raise WriteFailed(f"cannot write {folder}: {(error.strerror or str(error)).lower()}") from None
 
 
 def read_due(folder: Path) -> Micros | None:

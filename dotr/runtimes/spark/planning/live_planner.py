@@ -62,9 +62,8 @@ class GrowingInputs:
         journal = Journal(folder, done)
         paces: dict[str, RateLimit | NoRateLimit] = {name: RateLimit(rate) for name, rate in job.rates}
         clocks = {name: EventClock(pace) for name, pace in job.paces}
-        self.due = DueTime(folder)
         self.ahead: tuple[str, str, int, Micros] | None = None
-        heartbeats = None if job.clock_delay is None else Heartbeats(job.clock_delay, due=self.due, warn_ahead=self._note_ahead)
+        heartbeats = None if job.clock_delay is None else Heartbeats(job.clock_delay, warn_ahead=self._note_ahead)
         if heartbeats is not None and clocks:
             shared = EventClock.of_files(job.paces[0][1], files[:singles] if start.time == BEGINNING else ())
             if start.time > BEGINNING:  # where an earlier run has stopped
@@ -162,28 +161,6 @@ class GrowingInputs:
         self.topics.close()
 
 
-class DueTime:
-    """The least time at which the state acts without arrivals, as the driver has written it after
-    the last batch; None where there is none, and while a batch is under way."""
-
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-        self._is_read = False
-        self._due: Micros | None = None
-
-    def __call__(self) -> Micros | None:
-        return self._due
-
-    def read(self) -> None:
-        """Read the time after a batch."""
-        if not self._is_read:
-            self._due, self._is_read = read_due(self._folder), True
-
-    def begin_batch(self) -> None:
-        """Forget the time, which the batch under way changes."""
-        self._due, self._is_read = None, False
-
-
 class Scanner:
     """Scans the inputs of a job in a thread, and returns batches as instants close."""
 
@@ -197,6 +174,9 @@ class Scanner:
         self._folder = Path(job.run).parent
         self._failure: BaseException | None = None
         self._topics_planned = bool(job.topics)
+        self._due: tuple[Micros | None] | None = None  # None: it is not read yet, or a batch is under way that changes it
+        if self._plan.heartbeats is not None:
+            self._plan.heartbeats.due = lambda: None if self._due is None else self._due[0]
         Thread(target=self._scan, daemon=True).start()
 
     @property
@@ -253,10 +233,11 @@ class Scanner:
     def _cuts(self) -> list[Cut]:
         if self._failure is not None:
             raise self._failure
-        self.inputs.due.read()
+        if self._due is None and self._plan.heartbeats is not None:
+            self._due = (read_due(self._folder),)
         cuts = self._plan.cuts()
         if cuts:
-            self.inputs.due.begin_batch()
+            self._due = None
         return cuts
 
     def stop(self) -> None:

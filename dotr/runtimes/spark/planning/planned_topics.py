@@ -78,10 +78,9 @@ class PlannedTopics:
             return offset
         known = [partition for _, partition in self._journal.entries]
         new = known[len(offset.positions) - self._first : None if count is None else count - self._first]
-        return replace(offset, positions=(*offset.positions, *[self._first_position(each, offset.time) for each in new]))
-
-    def _first_position(self, partition: Partition, closed: Micros) -> InputPosition:
-        return _first_position(partition, closed, by_clock=self._by_clock)
+        return replace(
+            offset, positions=(*offset.positions, *[_first_position(each, offset.time, by_clock=self._by_clock) for each in new])
+        )
 
     def scanned(
         self,
@@ -163,7 +162,7 @@ class PlannedTopics:
                 number = self._first + len(self._journal.entries)
                 self._journal.add(name, partitions)
                 for further, each in enumerate(partitions):
-                    yield number + further, self._first_position(each, closed)
+                    yield number + further, _first_position(each, closed, by_clock=self._by_clock)
 
     def partition(self, number: int) -> RangePartition | None:
         """The partition with the number of an input; None for files."""
