@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cache
 from typing import Final, assert_never
 
@@ -295,6 +295,9 @@ def step_names(clauses: Sequence[Clause], *, has_condition: bool) -> list[str]:
 # Terms in Turtle, with prefixed names, and blank nodes named after variables.
 
 
+_NO_TERMS: Final[Mapping[Variable, Term]] = {}
+
+
 class TermWriter:
     """Writer of the terms of one explanation.
 
@@ -304,6 +307,7 @@ class TermWriter:
     Args:
         prefixes: namespace IRI by prefix, without its colon; well-known prefixes such as `xsd` and
             `rdfs` are added.
+        terms: the terms of variables that patterns show in place of the variables.
 
     >>> writer = TermWriter({"": "http://e/"})
     >>> writer.name_blank("_:0", "r")
@@ -312,8 +316,9 @@ class TermWriter:
     ['_:r', '_:r2', '_:b', ':lab']
     """
 
-    def __init__(self, prefixes: Prefixes) -> None:
+    def __init__(self, prefixes: Prefixes, terms: Mapping[Variable, Term] = _NO_TERMS) -> None:
         self.prefixes: Prefixes = {**WELL_KNOWN, **prefixes}
+        self.terms = terms
         self._names: dict[Term, Term] = {}
         self._taken: set[Term] = set()
 

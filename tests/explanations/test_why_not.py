@@ -497,3 +497,75 @@ def test_value_that_is_no_delay_is_no_anchor(project: Project) -> None:
         "Cooled: 0 anchors (of 1 Temp)",
         "  Temp at 0, room :lab, v 61, stands at 0: Temp.?v is no delay of at most 1 min (61)",
     ]
+
+
+PUMPS = """
+query Flow = [ SELECT ?pump ?bar WHERE { ?r :at ?pump ; :bar ?bar . ?pump :mode :on ; :hall ?hall } ]
+rule High define High = [ dotr_id a :High ; :pump ?p ] from Flow with High.?p = Flow.?pump
+rule Later define Later = [ dotr_id a :Later ; :pump ?q ] from High delayed by 5 s with Later.?q = High.?p
+rule Scaled define Scaled = [ dotr_id a :Scaled ]
+from Twice = [ SELECT ?pump (?bar * 2 AS ?double) WHERE { ?r :at ?pump ; :bar ?bar } ]
+rule Either define Either = [ dotr_id a :Either ]
+from One = [ SELECT ?pump ?bar WHERE { ?r :at ?pump OPTIONAL { ?r :bar ?bar FILTER(?bar > 5) } } ]
+"""
+
+
+def write_pumps(project: Project) -> None:
+    project.write("hall.ttl", "@prefix : <http://example.org/why#> . :p1 :hall :h1 . :p2 :hall :h2 .")
+    write_project(
+        project,
+        [
+            element(1, "[] :at :p1 ; :bar 3 . :p1 :mode :off ."),
+            element(2, "[] :at :p2 ; :bar 4 . :p2 :mode :on ."),
+            element(3, "[] :at :p1 ; :bar 5.0 . :p1 :mode :off ."),
+            element(4, "[] :at :p3 ; :bar 7 . :p3 :mode :on ."),
+        ],
+        PUMPS,
+    )
+    project.change("why.yaml", "rules:", "knowledge: { graphs: [hall.ttl] }\nrules:")
+
+
+def test_requested_term_with_the_triple_that_is_there_instead(project: Project) -> None:
+    write_pumps(project)
+    expected = [
+        "    at 3: ?r :at :p1 ; :bar ?bar . :p1 :hall ?hall holds 1 time; with :p1 :mode :on, never: :p1 :mode :off is there instead"
+    ]
+    assert why_not(project, "High", "--where", "pump=:p1") == [
+        "High: 0 anchors (Flow has no fact with ?pump = :p1 at 4 instants)",
+        *expected,
+    ]
+    assert why_not(project, "High", "--where", "p=:p1")[1:] == expected  # the name of the event's attribute
+    assert why_not(project, "High", "--where", "pump=:p1", "--at", "1")[1] == expected[0].replace("at 3", "at 1")
+
+
+def test_requested_term_that_the_background_lacks_or_nothing_has(project: Project) -> None:
+    write_pumps(project)
+    assert why_not(project, "High", "--where", "pump=:p3")[1:] == [
+        "    at 4: ?r :at :p3 ; :bar ?bar . :p3 :mode :on holds 1 time; with :p3 :hall ?hall, never"
+    ]
+    answer = why_not(project, "High", "--where", "pump=:p9")
+    assert answer[-1] == "      :p9 occurs nowhere: neither an element nor the background has it."
+    assert not any(":p1" in line or ":p2" in line for line in answer)
+
+
+def test_requested_term_of_an_event_is_that_of_the_query_behind_it(project: Project) -> None:
+    write_pumps(project)
+    assert why_not(project, "Later", "--where", "p=:p1")[-2:] == [
+        "    at 3: ?r :at :p1 ; :bar ?bar . :p1 :hall ?hall holds 1 time; with :p1 :mode :on, never: :p1 :mode :off is there instead",
+        "  There is no event High with p :p1 here: dotr why-not why.yaml --rule High --where pump=:p1",
+    ]
+
+
+def test_requested_number_equals_those_of_the_data(project: Project) -> None:
+    write_pumps(project)
+    assert why_not(project, "High", "--where", "bar=5")[-1].startswith("    at 3: ?r :at ?pump ; :bar 5.0 .")
+
+
+def test_requested_term_that_a_query_computes_or_leaves_unbound(project: Project) -> None:
+    write_pumps(project)
+    assert why_not(project, "Scaled", "--where", "pump=:p2", "--where", "double=9")[1:] == [
+        "    at 2: ?r :at :p2 ; :bar ?bar holds 1 time, never with ?double = 9: ?double is 8"
+    ]
+    assert why_not(project, "Either", "--where", "bar=4")[1:] == [
+        "    at 2: ?r :at ?pump . ?r :bar 4 holds 1 time; FILTER(?bar > 5) is false (4)   why.dotr:24:84"
+    ]

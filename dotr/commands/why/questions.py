@@ -13,7 +13,7 @@ from dotr.engine.replay import Replay
 from dotr.errors.diagnostics import Diagnostic, Refused, did_you_mean, refuse
 from dotr.explanations.why_not.rule import Question
 from dotr.explanations.why_not.unit_why_not import question_attributes
-from dotr.model.algebra import Select
+from dotr.model.algebra import Attribute, Select
 from dotr.model.places import Document, Span
 from dotr.model.rules import Rule
 from dotr.model.terms import WELL_KNOWN, Prefixes, Term, Triple, Variable
@@ -153,9 +153,21 @@ def question_of(
         every: explain every anchor that did not fire.
     """
     named = rule_named(replay, rule)
+    where = [_of_anchor(named, each) for each in where] if isinstance(named, Rule) else where
     since, until = times_of(replay, at=at, first=first, last=last)
     label = named.anchor.label if isinstance(named, Rule) else rule
     return Question(since, until, conditions_of(replay, where, question_attributes(replay, rule), label), every)
+
+
+def _of_anchor(rule: Rule, text: str) -> str:
+    """A text such as `m=:press1` about the anchor; `m` may be an attribute of the event that `with`
+    copies from it."""
+    name, equals, term = text.partition("=")
+    copied = next((each.expression for each in rule.assignments if each.variable == name.strip().removeprefix("?")), None)
+    anchor = rule.anchor
+    if name.strip().removeprefix("?") in anchor.source.attributes or not isinstance(copied, Attribute) or copied.label != anchor.label:
+        return text
+    return f"{copied.name}{equals}{term}"
 
 
 def _term(text: str, prefixes: Prefixes, nesting: int) -> Term:

@@ -16,7 +16,7 @@ from typing import Final, assert_never
 from dotr.evaluation.limits import LimitExceeded
 from dotr.evaluation.triples.index import TripleIndex
 from dotr.explanations.evidence.rule_matches import instance
-from dotr.explanations.missing.partial_joins import ClosedGraph, PatternSolver, join_greedily
+from dotr.explanations.missing.partial_joins import ClosedGraph, PatternSolver, join_greedily, substituted
 from dotr.explanations.missing.vocabulary import StreamVocabulary
 from dotr.explanations.text.narrative import Narrative, NarrativePart
 from dotr.explanations.text.pattern_text import atom_text, body_item_text, failed_condition_text, name_bound_blanks
@@ -76,7 +76,8 @@ class UnfulfilledRules:
         closed: the instant.
         given: the triples of the instant's elements.
         vocabulary: the predicates and classes of all elements.
-        writer: the writer of the explanation.
+        writer: the writer of the explanation. With terms of variables, which are asked about, no
+            triples of other subjects are shown.
     """
 
     def __init__(
@@ -268,9 +269,13 @@ class UnfulfilledRules:
         return list(dict.fromkeys(o for _, _, o in islice(self._closed.graph().match(subject, predicate, None), _MAX_NAMES + 1)))
 
     def _subjects(self, predicate: Term, value: Term | None) -> list[Term]:
+        if self._writer.terms:
+            return []
         return _few(triple[0] for triple in self._closed.graph().match(None, predicate, value))
 
     def _values(self, predicate: Term) -> list[Term]:
+        if self._writer.terms:
+            return []
         return _few(triple[2] for triple in self._closed.graph().match(None, predicate, None))
 
 
@@ -306,15 +311,6 @@ def head_bindings(head: TriplePattern, pattern: TriplePattern, rows: Sequence[Ma
                 break
         else:
             yield bound
-
-
-def substituted(atom: TriplePattern, bound: Mapping[Variable, Term]) -> TriplePattern:
-    """An atom in which bound variables are replaced by their terms."""
-
-    def slot(each: Slot) -> Slot:
-        return Const(bound[each.name]) if isinstance(each, Var) and each.name in bound else each
-
-    return TriplePattern(slot(atom.subject), slot(atom.predicate), slot(atom.object))
 
 
 def _compiled(expression: Expression) -> CompiledExpression:
