@@ -158,7 +158,7 @@ def test_none_is_no_graph() -> None:
     run = session()
     for graphs in ((None,), ("", None), ({":t": None},), (7,)):
         with pytest.raises(SessionError, match=r"^graphs: (None|7) is no graph\. A graph is Turtle text"):
-            run.advance(7, *graphs)  # type: ignore[arg-type]
+            run.advance(7, *graphs)
     assert run.advance(7, "") == []
 
 
