@@ -164,7 +164,18 @@ def _beyond_library(text: str, form: str) -> tuple[datetime, int]:
         else:
             if not days or (moment.minute, moment.second, moment.microsecond) == (0, 0, 0):
                 return moment, days
+        day_form = date_form(form) or form
+        if (day := _pattern(day_form).search(text)) is not None and not _is_date(day[0], day_form):
+            raise ValueError(f"{_shown(day[0])} is no date ({day_form})")
     raise ValueError(f"{_shown(text)} is not of the form {form}" if text else "it is empty")
+
+
+def _is_date(text: str, form: str) -> bool:
+    try:
+        datetime.strptime(text, form)
+    except ValueError:
+        return False
+    return True
 
 
 def _micros(text: str, moment: datetime, local: tzinfo, zone: str | None, days: int = 0) -> Micros:

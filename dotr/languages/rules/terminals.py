@@ -19,6 +19,7 @@ from dotr.languages.rules.syntax import Word
 from dotr.model.places import Document, Span
 from dotr.model.terms import ESCAPE_HINT, invalid_escape
 from dotr.syntax import scan
+from dotr.syntax.lexemes import quotes_hint
 
 _STATEMENT_START: Final = re.compile(
     rf"(?:^|;)[^\S\n]*({scan.STATEMENT_START}|(?i:prefix)\s+[\w.-]*:|(?i:rule)\s+\w|(?i:query|define)\s+(?:(?i:internal)\s+)?\w+\s*=)",
@@ -79,6 +80,8 @@ class FurthestFailure:
         return Diagnostic(RuleCode.UNEXPECTED, f"expected {expected}, found {word!r}", span, self._hint(word))
 
     def _hint(self, word: str) -> str:
+        if typographic := quotes_hint(self.document.text[self.offset :][:200].lstrip()):
+            return typographic
         before = self.document.text[: self.offset].split()
         if hint := self._hint_by_previous_word(before[-1].lower() if before else "", word) or self._hint_by_context(word):
             return hint
@@ -94,6 +97,10 @@ class FurthestFailure:
     def _hint_by_context(self, word: str) -> str:
         """A hint by the expected terminals and the text around the word; may be empty."""
         text, lower = self.document.text, word.lower()
+        if lower in ("where", "when", "having") and "'if'" in self.expected:
+            return f"The condition of a rule begins with if: write if in place of {word}."
+        if lower in ("then", "sequence", "followed") and "'and'" in self.expected:
+            return _WINDOWS_LOOK_BACK
         if lower in ("next", "after", "before") and not {"'each'", "'from'", "'within'"}.isdisjoint(self.expected):
             return _WINDOWS_LOOK_BACK
         if "'as'" in self.expected and "'within'" in self.expected and word[0].isupper() and lower not in scan.RESERVED:

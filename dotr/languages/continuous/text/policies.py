@@ -23,11 +23,12 @@ from dotr.languages.continuous.model import (
     TriplesExtent,
 )
 from dotr.languages.continuous.text.statements import FromSyntax, StatementSyntax
+from dotr.languages.linking import unbound_warnings
 from dotr.model.algebra import Bgp, MatchPattern, Pattern, WindowBlock
 from dotr.model.places import Span
 from dotr.model.terms import Term
 from dotr.model.time import Micros
-from dotr.model.traverse import AlgebraNode, children
+from dotr.model.traverse import AlgebraNode, children, in_scope, never_bound
 from dotr.syntax.cursor import clipped
 from dotr.temporal.intervals.patterns import plain_groups
 
@@ -75,6 +76,7 @@ def _default(extent: Extent, relation: RelationToStream) -> ReportPolicies:
 def warnings(query: ContinuousQuery, statement: StatementSyntax) -> Iterator[Diagnostic]:
     """The warnings of a query that depend on its text alone."""
     yield from _unread_windows(query)
+    yield from unbound_warnings(never_bound(query.query.pattern), statement.scan.span, in_scope(query.query.pattern))
     for window, syntax in zip(query.windows, statement.windows, strict=True):
         place = syntax.spec.places.get("REPORT")
         if place is not None and window.policies is not None:
