@@ -5,14 +5,15 @@ from __future__ import annotations
 import io
 import os
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import lru_cache, partial
 from stat import S_ISREG
-from typing import TYPE_CHECKING, BinaryIO, Final, NamedTuple
+from typing import TYPE_CHECKING, BinaryIO, Final, NamedTuple, TypeAlias
 
 from dotr.errors.diagnostics import refuse
 from dotr.model.places import Span
-from dotr.streams.records import SHOWN, Position, Record, beginning
+from dotr.model.stream import Reason
+from dotr.streams.records import SHOWN, Position, Record, beginning, limit_reason
 
 if TYPE_CHECKING:
     from zlib import _Decompress
@@ -146,6 +147,34 @@ def damage_reason(error: Exception) -> str:
 def damaged(offset: int, line: int, error: Exception, raw: bytes = b"") -> Record:
     """Record of a file that cannot be read further; `raw` is the readable part of the last line."""
     return Record(offset, offset + len(raw), line, None, None, raw, damage_reason(error))
+
+
+MakeRecord: TypeAlias = Callable[[bytes, int, int, int], Record | None]
+"""Function `record(raw, offset, end, line)`: the record of a line; None where it has none."""
+
+
+def line_records(lines: BinaryIO, position: Position, limit: int, record: MakeRecord) -> Iterator[Record]:
+    """The records of lines from a position on, and of those that are too long, or damaged."""
+    end, line = position.offset, position.line - 1
+    try:
+        for raw in bounded_lines(lines, limit):
+            offset, end = end, end + len(raw)
+            line += 1
+            if raw[-1] != LINE_END:
+                if len(raw) > limit:
+                    end += skip_line(lines)[0]
+                    yield Record(offset, end, line, None, None, beginning(raw, limit), limit_reason(limit), reason=Reason.LIMIT)
+                    continue
+                if broken := damage(lines):
+                    yield damaged(offset, line, broken, raw)
+                    return
+            made = record(raw, offset, end, line)
+            if made is not None:
+                yield made
+        if broken := damage(lines):
+            raise broken
+    except DAMAGED as error:
+        yield damaged(end, line + 1, error)
 
 
 def rest_behind_delimiter(lines: BinaryIO, offset: int, line: int, raw: bytes, end: int, waiting: bytes = b"") -> Record:

@@ -16,7 +16,7 @@ from dotr.model.places import Span
 from dotr.model.stream import Element, Reason
 from dotr.model.time import Micros
 from dotr.streams.formats.csv.map import RowTime, compile_map
-from dotr.streams.formats.lines import BOM, DAMAGED, LINE_END, bounded_lines, damage, damaged, skip_line
+from dotr.streams.formats.lines import BOM, line_records
 from dotr.streams.formats.map_terms import columns_of
 from dotr.streams.formats.maps import (
     NUMBER,
@@ -30,7 +30,7 @@ from dotr.streams.formats.maps import (
     parsed_map,
 )
 from dotr.streams.lateness import EVERY_TIME, TimeFilter
-from dotr.streams.records import InputFile, Message, Position, Record, beginning, limit_reason
+from dotr.streams.records import InputFile, Message, Position, Record
 from dotr.streams.time_formats import time_parser
 from dotr.streams.times import ParseTime
 
@@ -43,27 +43,13 @@ _new: Final = tuple.__new__  # takes a third of the time of a constructor; calle
 def records(lines: BinaryIO, spec: InputFile, position: Position, elements: bool, time_filter: TimeFilter = EVERY_TIME) -> Iterator[Record]:
     """Records of the lines from a position on; `elements`: with the elements of those that pass
     `time_filter`."""
-    offset, line = position
-    limit, values, origin = spec.record, _ValueReader(spec, time_filter), origin_of(spec)
-    end, line, record = offset, line - 1, values.record
-    try:
-        for raw in bounded_lines(lines, limit):
-            offset, end = end, end + len(raw)
-            line += 1
-            if raw[-1] != LINE_END:
-                if len(raw) > limit:
-                    end += skip_line(lines)[0]
-                    yield Record(offset, end, line, None, None, beginning(raw, limit), limit_reason(limit), reason=Reason.LIMIT)
-                    continue
-                if broken := damage(lines):
-                    yield damaged(offset, line, broken, raw)
-                    return
-            yield record(raw if offset else raw.removeprefix(BOM), offset, end, line, elements, origin)
-        time_filter.greatest = values.greatest
-        if broken := damage(lines):
-            raise broken
-    except DAMAGED as error:
-        yield damaged(end, line + 1, error)
+    values, origin = _ValueReader(spec, time_filter), origin_of(spec)
+
+    def record(raw: bytes, offset: int, end: int, line: int) -> Record:
+        return values.record(raw if offset else raw.removeprefix(BOM), offset, end, line, elements, origin)
+
+    yield from line_records(lines, position, spec.record, record)
+    time_filter.greatest = values.greatest
 
 
 def check_cells(file: InputFile, place: Span | None) -> None:

@@ -13,11 +13,12 @@ from collections.abc import Callable, Iterator
 from typing import Any, BinaryIO, Final
 
 from dotr.model.stream import Element, Reason
+from dotr.model.terms import Triple
 from dotr.model.time import Micros, Unit
 from dotr.streams.formats.json.records import reason_text
-from dotr.streams.formats.lines import DAMAGED, LINE_END, bounded_lines, damage, damaged, skip_line
+from dotr.streams.formats.lines import line_records
 from dotr.streams.lateness import EVERY_TIME, TimeFilter
-from dotr.streams.records import InputFile, Message, Position, Record, beginning, limit_reason
+from dotr.streams.records import InputFile, Message, Position, Record
 from dotr.streams.times import parse_date_time, parse_integer
 from dotr.syntax.turtle.graphs import PrefixHeader, read_turtle
 from dotr.syntax.turtle.nesting import OPENING, TextLimitExceeded, check_json_nesting, check_nesting
@@ -29,61 +30,49 @@ _BACKSLASH: Final = ord("\\")
 def records(lines: BinaryIO, spec: InputFile, position: Position, elements: bool, time_filter: TimeFilter = EVERY_TIME) -> Iterator[Record]:
     """Records from a position on; `elements`: with the elements of those that pass
     `time_filter`."""
-    offset, line = position
-    before, unit, nesting, limit = PrefixHeader(dict(spec.prefixes)).prepend_to, spec.unit, spec.nesting, spec.record
+    before, unit, nesting = PrefixHeader(dict(spec.prefixes)).prepend_to, spec.unit, spec.nesting
     decode = _decoder()
     greatest, lowest, until, distance = time_filter.greatest, time_filter.lowest(spec), time_filter.until, time_filter.distance(spec)
-    line -= 1
-    end = offset
-    try:
-        for raw in bounded_lines(lines, limit):
-            offset, end = end, end + len(raw)
-            line += 1
-            time: Micros | None = None
-            if raw[-1] != LINE_END:
-                if len(raw) > limit:
-                    end += skip_line(lines)[0]
-                    yield Record(offset, end, line, None, None, beginning(raw, limit), limit_reason(limit), reason=Reason.LIMIT)
-                    continue
-                if broken := damage(lines):
-                    yield damaged(offset, line, broken, raw)
-                    return
-            try:
-                text = raw.decode()
-                # `translate` does not count escaped brackets, such as \u005b
-                deep = len(raw) > nesting and (
-                    (_BACKSLASH in raw and b"\\u00" in raw) or len(raw) - len(raw.translate(None, OPENING)) > nesting
-                )
-                if deep:
-                    check_json_nesting(text, nesting)
-                data = decode(text, offset)
-                time = _time(data, unit)
-                is_wanted = elements and lowest < time <= until
-                if time > greatest:
-                    greatest = time
-                    if time - distance > lowest:
-                        lowest = time - distance
-                if not is_wanted:
-                    yield Record(offset, end, line, time, None, raw)
-                    continue
-                graph = data.get("graph")
-                if type(graph) is not str:
-                    raise ValueError("it has no graph" if graph is None else "its graph is no text")
-                if deep:
-                    check_nesting(graph, nesting)
-                element = Element(time, read_turtle(before(graph), graph))
-            except TextLimitExceeded as error:
-                yield Record(offset, end, line, None, None, raw, str(error), time, Reason.LIMIT)
-            except (ValueError, RecursionError) as error:
-                if raw.strip():
-                    yield Record(offset, end, line, None, None, raw, reason_text(error), time)
-            else:
-                yield Record(offset, end, line, time, element, raw)
-        time_filter.greatest = greatest
-        if broken := damage(lines):
-            raise broken
-    except DAMAGED as error:
-        yield damaged(end, line + 1, error)
+
+    def record(raw: bytes, offset: int, end: int, line: int) -> Record | None:
+        nonlocal greatest, lowest
+        time: Micros | None = None
+        element: Element | None = None
+        try:
+            text = raw.decode()
+            # `translate` does not count escaped brackets, such as \u005b
+            deep = len(raw) > nesting and (
+                (_BACKSLASH in raw and b"\\u00" in raw) or len(raw) - len(raw.translate(None, OPENING)) > nesting
+            )
+            if deep:
+                check_json_nesting(text, nesting)
+            data = decode(text, offset)
+            time = _time(data, unit)
+            is_wanted = elements and lowest < time <= until
+            if time > greatest:
+                greatest = time
+                if time - distance > lowest:
+                    lowest = time - distance
+            if is_wanted:
+                element = Element(time, _triples(data, before, nesting if deep else 0))
+        except TextLimitExceeded as error:
+            return Record(offset, end, line, None, None, raw, str(error), time, Reason.LIMIT)
+        except (ValueError, RecursionError) as error:
+            return Record(offset, end, line, None, None, raw, reason_text(error), time) if raw.strip() else None
+        return Record(offset, end, line, time, element, raw)
+
+    yield from line_records(lines, position, spec.record, record)
+    time_filter.greatest = greatest
+
+
+def _triples(data: dict[str, Any], before: Callable[[str], str], nesting: int) -> tuple[Triple, ...]:
+    """The triples of an object's graph; `nesting`: their limit, if it has to be checked, else 0."""
+    graph = data.get("graph")
+    if type(graph) is not str:
+        raise ValueError("it has no graph" if graph is None else "its graph is no text")
+    if nesting:
+        check_nesting(graph, nesting)
+    return read_turtle(before(graph), graph)
 
 
 def _decoder() -> Callable[[str, int], Any]:
@@ -136,12 +125,7 @@ def line_decoder(spec: InputFile, time_filter: TimeFilter = EVERY_TIME) -> Calla
                     raise ValueError("it is no JSON object")
             if not (is_wanted(time) and elements):
                 return [Record(place, place + 1, place, time, None, raw)]
-            graph = data.get("graph")
-            if type(graph) is not str:
-                raise ValueError("it has no graph" if graph is None else "its graph is no text")
-            if deep:
-                check_nesting(graph, nesting)
-            element = Element(time, read_turtle(before(graph), graph))
+            element = Element(time, _triples(data, before, nesting if deep else 0))
         except TextLimitExceeded as error:
             return [Record(place, place + 1, place, None, None, raw, str(error), time, Reason.LIMIT)]
         except (ValueError, RecursionError) as error:
