@@ -5,15 +5,15 @@ from __future__ import annotations
 import io
 import os
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import lru_cache, partial
 from stat import S_ISREG
-from typing import TYPE_CHECKING, BinaryIO, Final, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, BinaryIO, Final, NamedTuple, Protocol
 
 from dotr.errors.diagnostics import refuse
 from dotr.model.places import Span
 from dotr.model.stream import Reason
-from dotr.streams.records import SHOWN, Position, Record, beginning, limit_reason
+from dotr.streams.records import SHOWN, Message, Position, Record, beginning, limit_reason
 
 if TYPE_CHECKING:
     from zlib import _Decompress
@@ -149,11 +149,18 @@ def damaged(offset: int, line: int, error: Exception, raw: bytes = b"") -> Recor
     return Record(offset, offset + len(raw), line, None, None, raw, damage_reason(error))
 
 
-MakeRecord: TypeAlias = Callable[[bytes, int, int, int], Record | None]
-"""Function `record(raw, offset, end, line)`: the record of a line; None where it has none."""
+READABLE: Final = Record(0, 0, 0, None, None, b"")[6:]
+"""The further fields of a readable record."""
 
 
-def line_records(lines: BinaryIO, position: Position, limit: int, record: MakeRecord) -> Iterator[Record]:
+class ReadLine(Protocol):
+    """Reader of a line, or of a message of a transport: its record; None where it has none."""
+
+    def __call__(self, raw: bytes, offset: int, end: int, line: int, elements: bool, message: Message | None = None) -> Record | None:
+        """The record of the bytes [offset, end); `line` is its number."""
+
+
+def line_records(lines: BinaryIO, position: Position, limit: int, read: ReadLine, elements: bool) -> Iterator[Record]:
     """The records of lines from a position on, and of those that are too long, or damaged."""
     end, line = position.offset, position.line - 1
     try:
@@ -168,9 +175,8 @@ def line_records(lines: BinaryIO, position: Position, limit: int, record: MakeRe
                 if broken := damage(lines):
                     yield damaged(offset, line, broken, raw)
                     return
-            made = record(raw, offset, end, line)
-            if made is not None:
-                yield made
+            if (record := read(raw, offset, end, line, elements)) is not None:
+                yield record
         if broken := damage(lines):
             raise broken
     except DAMAGED as error:
