@@ -188,6 +188,8 @@ class _CheckedInput:
         for predicate, texts in sorted(sample.texts.items()):
             if texts.numbers * 2 > texts.count:
                 yield self._of_texts(predicate, texts)
+            if texts.count and texts.numerals * 2 > texts.objects:
+                yield self._of_few_texts(predicate, texts)
 
     def _of_lateness(self) -> Diagnostic:
         sample = self.sample
@@ -276,6 +278,26 @@ class _CheckedInput:
         if self.section.format in ("json", "parquet"):
             return self._warning("I108", message, f"Write its cell in the map with a type, as in {{path:decimal}}; {cast}", "map")
         return self._warning("I108", message, f"Write it without quotes in the data; {cast}")
+
+    def _of_few_texts(self, predicate: Term, texts: ObjectTexts) -> Diagnostic:
+        """A warning of texts among the objects of a predicate that are numbers for the most part."""
+        name, verb = term_text(predicate, self.prefixes), "is" if texts.count == 1 else "are"
+        message = f"{texts.count:,} of {texts.objects:,} values of {name} {verb} text ({texts.first})"
+        cell, accept = self._cell_of(predicate), "or accept it: report: { accept: [I118] }"
+        if cell is None:
+            hint = f"A condition with such a value is an error. Test it in a query, FILTER(isNumeric(?value)), correct the data, {accept}"
+            return self._warning("I118", message, hint)
+        hint = f"Write {{{cell}:decimal?}}, which leaves such a text out, or {{{cell}:decimal}}, which rejects its element; {accept}"
+        return self._warning("I118", message, hint, "map")
+
+    def _cell_of(self, predicate: Term) -> str | None:
+        """The cell without a type that the map gives as the object of a predicate."""
+        if self.section.map is None:
+            return None
+        document = Document(f"map of input {self.section.name}", self.section.map)
+        template = parse_template(Span(document, 0, len(self.section.map)), self.config.settings.prefixes, cells=True)
+        found = [each for _, each_predicate, each in template.triples if each_predicate == Const(predicate)]
+        return next((each.column for each in found if isinstance(each, Cell) and each.type is None), None)
 
     def line(self) -> str:
         """A line about the input: its records, their times, and the least lateness without late

@@ -344,7 +344,8 @@ def _reason(column: list[Any]) -> str:
 
 
 def _values(columns: Mapping[str, list[Any]], sample: Sample) -> list[ValueGuess]:
-    """The cells with values, each with a local name of its own and the type that its values need."""
+    """The cells with values, each with a local name of its own and the type of its values. Numbers
+    of JSON and Parquet need none."""
     values: list[ValueGuess] = []
     predicates: dict[str, None] = {}
     comma = sample.settings.get("decimal") == ","
@@ -366,7 +367,7 @@ def _values(columns: Mapping[str, list[Any]], sample: Sample) -> list[ValueGuess
         known = [number for number in numbers if number is not None]
         numeric = 2 * len(known) >= len(found) and bool(known)
         is_json_text = sample.settings["format"] == "json" and any(value.__class__ is str for value in found)
-        typed = numeric and (len(known) < len(found) or is_json_text)
+        typed = numeric and (len(known) < len(found) or is_json_text or sample.settings["format"] == "csv")
         if typed:
             lexical = [str(value) for value, number in zip(found, numbers, strict=True) if number is not None]
             kind = "double" if any("e" in text.lower() for text in lexical) else "decimal"

@@ -21,6 +21,7 @@ from dotr.model.time import UNITS, Clock, Micros, Unit
 from dotr.runtimes.pipeline.config import Config, glob_files, matching_files
 from dotr.runtimes.pipeline.elements import element_map, graph_settings
 from dotr.runtimes.pipeline.sections import InputSection
+from dotr.runtimes.pipeline.tables import with_place
 from dotr.streams.connectors.kafka.channels import BoundedTopics, OpenedTopics, TimeProbe
 from dotr.streams.connectors.kafka.section import kafka_input
 from dotr.streams.connectors.kafka.topics import KafkaInput
@@ -324,17 +325,8 @@ def _tail_conflicts(section: InputSection) -> Iterator[tuple[str, str]]:
 
 def _with_place(problem: Diagnostic, config: Config, number: int) -> Diagnostic:
     """Move the span of a problem in a map or prefix to its place in the configuration."""
-    if problem.code == "I105":
-        return replace(problem, span=config.span("prefixes"))
     section = config.settings.input[number]
-    span, around = problem.span, config.span("input", number, "map")
-    if span is None or section.map is None or span.document.text != section.map:
-        return problem
-    start = around.text.find(section.map)
-    if start >= 0:  # otherwise the YAML folds or escapes the map, and the span in the map itself is shown
-        problem = replace(problem, span=Span(around.document, around.start + start + span.start, around.start + start + span.end))
-    hint = problem.hint.replace("eclare it: PREFIX", "eclare it under `prefixes`:") if problem.code == "T103" else problem.hint
-    return replace(problem, hint=hint)
+    return with_place(problem, section.map, config.span("input", number, "map"), config.span("prefixes"))
 
 
 def _length(config: Config, number: int, key: str, value: str | int, unit: Unit) -> Micros:

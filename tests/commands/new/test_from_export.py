@@ -171,20 +171,20 @@ def test_the_time_is_what_most_have_and_ascends_most_in_the_finest_steps(tmp_pat
 def test_names_are_legal_and_their_own(tmp_path: Path) -> None:
     found = guessed(tmp_path, table("t,Température,温度,rel. hum %,v,v,a{{b}},$x,2nd", "{at}" + ",{n}" * 8))
     assert mapped(found) == {
-        "Température": "Température",
-        "温度": "温度",
-        "relHum": "rel. hum %",
-        "v": "$4",
-        "v2": "$5",
-        "aB": "$6",
-        "x": "$7",
-        "n2nd": "2nd",
+        "Température": "Température:decimal",
+        "温度": "温度:decimal",
+        "relHum": "rel. hum %:decimal",
+        "v": "$4:decimal",
+        "v2": "$5:decimal",
+        "aB": "$6:decimal",
+        "x": "$7:decimal",
+        "n2nd": "2nd:decimal",
     }
 
 
-def test_types_are_written_where_a_cell_does_not_fit(tmp_path: Path) -> None:
+def test_types_are_written_with_a_question_mark_where_a_cell_does_not_fit(tmp_path: Path) -> None:
     csv = table("t,v,w,x,note", "{at},{n},{n}.5,1e{n},{n}").replace(",3,", ",NA,").replace(",4,", ",-,").replace(",1e7,", ",?,")
-    assert mapped(guessed(tmp_path, csv)) == {"v": "v:decimal?", "w": "w", "x": "x:double?", "note": "note"}
+    assert mapped(guessed(tmp_path, csv)) == {"v": "v:decimal?", "w": "w:decimal", "x": "x:double?", "note": "note:decimal"}
     states = [{"t": at, "state": str(n) if n != 7 else "unavailable", "n": str(n), "v": n, "s": "a"} for n, at in enumerate(MINUTES)]
     assert mapped(guessed(tmp_path, states)) == {"state": "state:decimal?", "n": "n:decimal", "v": "v", "s": "s"}
 

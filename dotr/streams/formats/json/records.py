@@ -239,7 +239,7 @@ class ObjectReader:
         ]
         is_plain = len(self._times) == 1 and not self._times[0][0].is_template and not any(path.sent for path in self._times[0][1])
         self._time = self._times[0][1][0] if is_plain and not self._clock else None
-        self._time_text = self._times[0][0].written
+        self._time_text = self._times[0][0].written if self._times else ""
         self._parse: ParseTime = time_parser(spec.map.time_format, spec.map.time_zone)
         self._formatted = spec.map.time_format is not None
         self._zone, self._input, self._path = local_zone(spec.map.time_format, spec.map.time_zone), spec.input, spec.path
@@ -385,6 +385,8 @@ class ObjectReader:
             values = [origin_value(around, path.sent) if path.sent else _value_at(item, outer, path) for path in paths]
             if None not in values:
                 return self._micros(_joined(text, values), text.written)
+        if not self._times:  # a row of a table
+            return 0
         raise ValueError(f"it has no time: {no_time([text for text, _ in self._times])}")
 
     def _micros(self, value: Any, written: str) -> Micros:
