@@ -38,6 +38,10 @@ class TimeFilter:
         self.after = after
         self.until = until
 
+    def of_file(self) -> TimeFilter:
+        """The filter for the records of one file, whose greatest time is stored at its end."""
+        return self if self is EVERY_TIME else TimeFilter(self.greatest, self.after, self.until)
+
     def distance(self, file: InputFile) -> Micros:
         """The distance in µs from the greatest time at which a record is late, or second.
 

@@ -302,12 +302,10 @@ def check_time_format(form: str) -> None:
         read = datetime.strptime(_SAMPLE.strftime(form), form)
     except ValueError as error:
         raise ValueError(f"{form!r} is no form of a time: {error}") from None
-    if read.year != _SAMPLE.year:
-        raise ValueError(f"{form} has no year: a time needs its date, such as %Y-%m-%d")
-    if read.month != _SAMPLE.month:
-        raise ValueError(f"{form} has no month: %m is the month, %M the minute")
-    if read.day != _SAMPLE.day:
-        raise ValueError(f"{form} has no day: a time needs its date, such as %Y-%m-%d")
+    for part in ("year", "month", "day"):
+        if getattr(read, part) != getattr(_SAMPLE, part):
+            way = "%m is the month, %M the minute" if part == "month" else "a time needs its date, such as %Y-%m-%d"
+            raise ValueError(f"{form} has no {part}: {way}")
 
 
 def check_time_zone(zone: str) -> None:

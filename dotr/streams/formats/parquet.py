@@ -23,7 +23,7 @@ from dotr.errors.diagnostics import refuse
 from dotr.model.places import Span
 from dotr.model.stream import Reason
 from dotr.model.terms import XSD
-from dotr.streams.formats.csv.map import check_columns
+from dotr.streams.formats.csv.map import OF_COLUMNS, check_columns
 from dotr.streams.formats.json.map import TypedText
 from dotr.streams.formats.json.paths import parse_path
 from dotr.streams.formats.json.records import ObjectReader
@@ -35,9 +35,6 @@ from dotr.streams.records import START, InputFile, Position, Record, beginning, 
 
 _ROWS: Final = 1_024
 """Rows of a batch."""
-
-OF_COLUMNS: Final = ("$column", "$cell")
-"""The cells of a record of `each: columns`: the name of its column, and what stands there."""
 
 _EPOCH: Final = datetime(1970, 1, 1)
 _UNITS: Final = {"s": (1_000_000, 1), "ms": (1_000, 1), "us": (1, 1), "ns": (1, 1_000)}

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
@@ -44,16 +44,6 @@ _DECIMAL: Final = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)")
 _DOUBLE: Final = re.compile(rf"(?:{_DECIMAL.pattern})(?:[eE][+-]?[0-9]+)?")
 _BOOLEANS: Final = {"true": True, "1": True, "false": False, "0": False}
 _DATED: Final = Clock(dated=True)
-_NOUNS: Final[Mapping[CellType, str]] = {
-    CellType.DECIMAL: "no decimal",
-    CellType.INTEGER: "no integer",
-    CellType.DOUBLE: "no double",
-    CellType.BOOLEAN: "no boolean",
-    CellType.DATE: "no date",
-    CellType.DATE_TIME: "no dateTime",
-    CellType.IRI: "no absolute IRI",
-    CellType.STRING: "no string",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +86,8 @@ def reader_of(cell: Cell, settings: CellSettings) -> ReadCell:
     False
     """
     assert cell.type is not None
-    make, is_string, noun = _maker(cell.type, settings), cell.type is CellType.STRING, _NOUNS[cell.type]
+    make, is_string = _maker(cell.type, settings), cell.type is CellType.STRING
+    noun = "no absolute IRI" if cell.type is CellType.IRI else f"no {cell.type.value}"
 
     @lru_cache(_CACHED)
     def read(text: str | None) -> Term | Literal[False] | None:
@@ -237,6 +228,7 @@ def count_left_out(name: str, column: str) -> None:
 def drain_left_out() -> LeftOut:
     """The counts since the last call.
 
+    >>> _ = drain_left_out()
     >>> count_left_out("readings", "Wert")
     >>> drain_left_out(), drain_left_out()
     ({('readings', 'Wert'): 1}, {})
