@@ -7,13 +7,13 @@ from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Final
 
+from dotr.engine.spec import RulePlaces
 from dotr.evaluation.expressions.values.times import format_time
 from dotr.explanations.evidence.evaluations import ConditionOutcome, first_error
 from dotr.explanations.replay.history import RecordedEvent
 from dotr.explanations.text.narrative import Narrative, NarrativePart
 from dotr.model.algebra import Attribute, Call, Const, Exists, Expression, TimeOf, Var
 from dotr.model.places import Span
-from dotr.model.rule_places import RulePlaces
 from dotr.model.rules import Aggregate, Rule
 from dotr.model.terms import XSD, Label, Term, Variable, literal_parts
 from dotr.model.time import Clock, Micros, Unit
