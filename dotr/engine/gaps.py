@@ -64,7 +64,7 @@ def gap_length(ticks: Iterable[TickStream], layers: Iterable[Layer], most: int) 
         for placed in layer.units:
             periods = engine_unit(placed.unit).periods
             # The union of n series has more than m times only where one of them has more than m // n.
-            lengths += [most // len(periods) * period for period in periods]
+            lengths += [least_length(period, most // len(periods)) for period in periods]
     return min(lengths, default=None)
 
 

@@ -186,6 +186,16 @@ class Calendar:
         return f'{self.unit}{at} in "{self.zone.name}"'
 
     @property
+    def capitals(self) -> str:
+        """The calendar as windows write it.
+
+        >>> calendar_of("day", None, "Europe/Berlin").capitals
+        'DAY AT 00:00 IN "Europe/Berlin"'
+        """
+        words, quote, zone = str(self).partition('"')
+        return words.upper() + quote + zone
+
+    @property
     def step(self) -> Micros:
         """The usual distance of two moments; of months the least."""
         return _HOUR if self.unit == "hour" else {"day": 1, "month": 28}.get(self.unit, 7) * _DAY

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from zoneinfo import ZoneInfo
 
 from dotr.model.calendars import WEEKDAYS, Calendar, Schedule
@@ -46,6 +47,29 @@ def moments(calendar: Calendar, first: Micros, last: Micros) -> Iterator[Micros]
             if day + at <= shown:
                 yield time
             farthest = shown
+
+
+BLOCK = 2 * 24 * 60 * MINUTE
+
+
+@lru_cache(1024)
+def block(calendar: Calendar, number: int) -> tuple[Micros, ...]:
+    """The moments of two days."""
+    return tuple(moments(calendar, number * BLOCK, (number + 1) * BLOCK - 1))
+
+
+def moment_after(calendar: Calendar, time: Micros) -> Micros:
+    number = time // BLOCK
+    while not (found := [each for each in block(calendar, number) if each > time]):
+        number += 1
+    return found[0]
+
+
+def moment_before(calendar: Calendar, time: Micros) -> Micros:
+    number = time // BLOCK
+    while not (found := [each for each in block(calendar, number) if each < time]):
+        number -= 1
+    return found[-1]
 
 
 def is_named(unit: str, day: datetime) -> bool:

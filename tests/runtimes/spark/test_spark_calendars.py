@@ -14,6 +14,13 @@ from tests.model.test_calendars import ODD
 
 pytestmark = pytest.mark.spark
 
+QUERIES = """PREFIX : <http://e/>
+REGISTER RSTREAM Days AS SELECT (COUNT(*) AS ?n)
+FROM NAMED WINDOW <w> ON <in> [LANDMARK STEP 6h RESTARTING EVERY DAY IN "Australia/Lord_Howe"] WHERE { WINDOW <w> { ?x a :X } }
+REGISTER RSTREAM Ends AS CONSTRUCT { ?x a :Ended }
+FROM WINDOW ON <in> [LANDMARK RESTARTING EVERY DAY AT 02:30 IN "Europe/Berlin"] WHERE { ?x a :X }
+"""
+
 
 def program(zones: tuple[str, ...]) -> str:
     """A rule a zone, each with ticks of another kind."""
@@ -23,9 +30,8 @@ def program(zones: tuple[str, ...]) -> str:
         anchor = f'every {kinds[number % len(kinds)]} in "{zone}" as T'
         count = "and ?n = count(*) of X within [0, 12 h] from T"
         local = f'<urn:dotr:function:inZone>(time(T), "{zone}")'
-        rules.append(
-            f"rule R{number} define R{number} = [ [] :n ?n ; :at ?at ] from {anchor} {count} with R{number}.?n = ?n, R{number}.?at = {local}"
-        )
+        made, given = f"R{number} = [ [] :n ?n ; :at ?at ]", f"R{number}.?n = ?n, R{number}.?at = {local}"
+        rules.append(f"rule R{number} define {made} from {anchor} {count} with {given}")
     return "\n".join(rules)
 
 
@@ -34,12 +40,13 @@ def test_calendars_of_many_zones_on_spark(tmp_path: Path) -> None:
     from dotr.runtimes.spark.run import run_spark
 
     (tmp_path / "r.dotr").write_text(program((*ODD, "UTC", "America/Santiago", "Asia/Kolkata")))
+    (tmp_path / "q.rspql").write_text(QUERIES)
     times = [f"2026-{day}T{hour:02}:17:00Z" for day in ("03-28", "03-29", "04-01", "04-05") for hour in range(0, 24, 5)]
     lines = [json.dumps({"time": time, "graph": f"<http://e/x{number}> a <http://e/X> ."}) for number, time in enumerate(times)]
     (tmp_path / "in.ndjson").write_text("\n".join(lines))
     config = {
         "name": "calendars",
-        "rules": ["r.dotr"],
+        "rules": ["r.dotr", "q.rspql"],
         "input": [{"name": "in", "format": "ndjson", "path": "in.ndjson"}],
         "output": [{"path": "local.ndjson"}],
         "spark": {"master": "local[2]", "checkpoint": "checkpoint", "batch": 4},
