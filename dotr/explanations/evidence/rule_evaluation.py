@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final, assert_never
 
 from dotr.engine.spec import RulePlaces
+from dotr.evaluation.expressions import TermOf, term_in
 from dotr.evaluation.expressions.values.times import time_term
 from dotr.evaluation.limits import LIMITS
 from dotr.explanations.evidence.evaluations import (
@@ -28,9 +29,7 @@ from dotr.explanations.evidence.evaluations import (
     FinalCondition,
     FiringKeys,
     HeldBack,
-    TermOf,
     outcome_of,
-    term_in,
 )
 from dotr.explanations.replay.history import History, RecordedEvent, anchor_delay_of
 from dotr.explanations.replay.recording import UnfilteredSource
