@@ -25,7 +25,8 @@ from dotr.errors.fallbacks import FallbackKind, error_line, record_fallback, rer
 from dotr.evaluation.limits import LIMITS
 from dotr.instant.datalog.closure.inconsistencies import NO_INCONSISTENCIES, Inconsistency
 from dotr.instant.instants import merge
-from dotr.instant.stage_one import InstantFacts, TickStream, next_multiple, ticks_at
+from dotr.instant.stage_one import InstantFacts, TickStream, next_tick, ticks_at
+from dotr.model.calendars import Schedule, has_moment, next_moment
 from dotr.model.event_order import AttributeValues
 from dotr.model.stream import DeadLetter, Firing, Reason, output_order
 from dotr.model.terms import Triple
@@ -182,17 +183,17 @@ NextTime: TypeAlias = Callable[[Micros], Micros | None]
 """The first time after another at which something is due (None: never)."""
 
 
-def times_between(after: Micros, before: Micros, next_tick: NextTime, next_due: Callable[[], Micros | None]) -> Iterator[Micros]:
+def times_between(after: Micros, before: Micros, tick_after: NextTime, next_due: Callable[[], Micros | None]) -> Iterator[Micros]:
     """The times in (after, before), both in µs since 1970, at which ticks, delayed anchors or
     reports are due.
 
     The caller steps through each time before it draws the next, since a step changes the due times.
 
-    >>> list(times_between(0, 10, partial(next_multiple, [3, 4]), lambda: None))
+    >>> list(times_between(0, 10, partial(next_tick, [3, 4]), lambda: None))
     [3, 4, 6, 8, 9]
     """
     while True:
-        tick, due = next_tick(after), next_due()
+        tick, due = tick_after(after), next_due()
         time = due if tick is None else tick if due is None else min(tick, due)
         if time is None or time >= before:
             return
@@ -336,8 +337,8 @@ class Engine:
         gap = Gap(self._passed, until + 1 if instant is None else instant)
         is_long = self._longest is not None and gap.before - gap.after > self._longest
         ticks = self._open_gap(gap) if is_long else self.program.stage_one.ticks
-        next_tick = partial(next_multiple, [each.period for each in ticks])
-        for time in times_between(self._passed, until + 1, next_tick, self._next_due):
+        tick_after = partial(next_tick, [each.period for each in ticks])
+        for time in times_between(self._passed, until + 1, tick_after, self._next_due):
             self._passed = time
             yield self._moment(time, ticks_at(ticks, time))
         self._passed = max(self._passed, until)  # so that no part of the gap is opened again
@@ -513,9 +514,9 @@ PortArrivals: TypeAlias = dict[int, list[Arrival]]
 
 
 class PartitionTicks(NamedTuple):
-    """The arrivals of a partition at each multiple of a period in µs."""
+    """The arrivals of a partition at each tick of a period."""
 
-    period: Micros
+    period: Schedule
     ports: PortArrivals
 
 
@@ -565,33 +566,32 @@ def moments(
     last = max([passed, *(each[1] for each in spans)])
     begins = [gap.after for gap in gaps]
 
-    def skipping(period: Micros, time: Micros) -> Gap | None:
+    def skipping(period: Schedule, time: Micros) -> Gap | None:
         number = bisect_left(begins, time) - 1
-        return gaps[number] if number >= 0 and time < gaps[number].before and gaps[number].multiples(period) > most else None
+        return gaps[number] if number >= 0 and time < gaps[number].before and gaps[number].ticks(period) > most else None
 
-    def next_of(period: Micros, after: Micros) -> Micros:
-        tick = next_multiple([period], after)
-        while tick is not None and (gap := skipping(period, tick)) is not None:
-            tick = next_multiple([period], gap.before - 1)
-        assert tick is not None
+    def next_of(period: Schedule, after: Micros) -> Micros:
+        tick = next_moment(period, after)
+        while (gap := skipping(period, tick)) is not None:
+            tick = next_moment(period, gap.before - 1)
         return tick
 
-    def next_tick(after: Micros) -> Micros | None:
+    def tick_after(after: Micros) -> Micros | None:
         tick = min([next_of(each.period, after) for each in ticks], default=None)
         return None if tick is None or tick > last else tick
 
     def moment(time: Micros, arrivals: PortArrivals) -> Moment:
         ended = time > last
-        due = [] if ended else [each for each in ticks if time % each.period == 0 and skipping(each.period, time) is None]
+        due = [] if ended else [each for each in ticks if has_moment(each.period, time) and skipping(each.period, time) is None]
         return Moment(time, {**arrivals, **{port: list(events) for each in due for port, events in each.ports.items()}}, ended)
 
     next_due = partial(stage.next_due, state)
     for time, arrivals in arrived:
-        for between in times_between(passed, time, next_tick, next_due):
+        for between in times_between(passed, time, tick_after, next_due):
             yield moment(between, {})
         yield moment(time, arrivals)
         passed = time
-    for between in times_between(passed, (LAST_MICRO if closed == LAST_MICRO else last) + 1, next_tick, next_due):
+    for between in times_between(passed, (LAST_MICRO if closed == LAST_MICRO else last) + 1, tick_after, next_due):
         yield moment(between, {})
     state.passed = last
     state.expire(last + 1)

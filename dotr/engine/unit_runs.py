@@ -21,6 +21,7 @@ from dotr.evaluation.limits import LimitExceeded, Limits
 from dotr.instant.datalog.background.knowledge import Knowledge
 from dotr.instant.datalog.closure.closed_instant import Contradiction
 from dotr.model.algebra import Select
+from dotr.model.calendars import Schedule
 from dotr.model.datalog import DatalogRule
 from dotr.model.places import Span
 from dotr.model.rules import Rule
@@ -301,7 +302,7 @@ class EngineUnit(StreamUnit):
         """
 
     @property
-    def periods(self) -> Sequence[Micros]:
+    def periods(self) -> Sequence[Schedule]:
         """The period in µs of each series of times at which the unit acts by itself."""
         return ()
 

@@ -30,6 +30,7 @@ from dotr.instant.queries import JoinGroup, QueryPlan, canonical_columns, join_g
 from dotr.instant.queries.plan import StaticAnswers, compute_static
 from dotr.instant.queries.shared_joins import RowsByKey
 from dotr.model.algebra import Select
+from dotr.model.calendars import Schedule, has_moment, next_moment
 from dotr.model.event_order import AttributeValues, sort_by_tie
 from dotr.model.rules import FactSource
 from dotr.model.stream import Instant
@@ -99,25 +100,25 @@ def plan_source(source: FactSource, background: TripleIndex, static: StaticAnswe
 
 
 class TickStream(NamedTuple):
-    """A stream of ticks: its period in µs, and the answers of the background, in the tie order."""
+    """A stream of ticks: its period, and the answers of the background, in the tie order."""
 
     stream: int
-    period: Micros
+    period: Schedule
     rows: Sequence[AttributeValues]
 
 
-def next_multiple(periods: Sequence[Micros], after: Micros) -> Micros | None:
-    """The first time after another that is a multiple of one of the periods.
+def next_tick(periods: Sequence[Schedule], after: Micros) -> Micros | None:
+    """The first time after another at which one of some periods has a tick.
 
-    >>> next_multiple([10, 4], -11), next_multiple([10, 4], 4), next_multiple([], 4)
+    >>> next_tick([10, 4], -11), next_tick([10, 4], 4), next_tick([], 4)
     (-10, 8, None)
     """
-    return min([(after // period + 1) * period for period in periods], default=None)
+    return min([next_moment(period, after) for period in periods], default=None)
 
 
 def ticks_at(ticks: Sequence[TickStream], time: Micros) -> dict[int, Sequence[AttributeValues]]:
     """The ticks of a time, by stream."""
-    return {each.stream: each.rows for each in ticks if time % each.period == 0}
+    return {each.stream: each.rows for each in ticks if has_moment(each.period, time)}
 
 
 class StreamBinding(NamedTuple):
@@ -444,7 +445,7 @@ class StageOne:
         >>> stage.next_tick(-11), stage.next_tick(4), sorted(stage.ticks_at(8)), sorted(stage.ticks_at(20))
         (-10, 8, [1], [0, 1])
         """
-        return next_multiple([each.period for each in self.ticks], after)
+        return next_tick([each.period for each in self.ticks], after)
 
     def ticks_at(self, time: Micros) -> dict[int, Sequence[AttributeValues]]:
         """The ticks of a time, by stream."""

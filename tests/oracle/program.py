@@ -15,6 +15,7 @@ from dotr.model.stream import Element
 from dotr.model.terms import Label, Term, Triple, Variable, blank
 from dotr.model.time import Clock, Micros
 from tests.oracle.algebra import NamesDecide, select
+from tests.oracle.calendars import ticks as ticks_of
 from tests.oracle.closure import close
 from tests.oracle.temporal import Counts, History, Output, Over, fire, in_order
 from tests.oracle.triple_terms import with_names
@@ -70,7 +71,7 @@ def say(world: World, elements: Iterable[Element], most: int | None) -> Result:
     ordered = in_order(world.rules)
     sources = {source for rule in world.rules for source in fact_sources(rule)}
     background = close(world.background, world.datalog, world.entailment)
-    ticks = {source: multiples(source.period, first, last) if held else [] for source in sources if source.period is not None}
+    ticks = {source: ticks_of(source.period, first, last) if held else [] for source in sources if source.period is not None}
     waiting = {*held, *(tick for times in ticks.values() for tick in times)}
     while waiting:
         now = min(waiting)
@@ -101,15 +102,6 @@ def say(world: World, elements: Iterable[Element], most: int | None) -> Result:
 def fact_sources(rule: Rule) -> list[FactSource]:
     sources = [rule.anchor.source, *(clause.role.source for clause in rule.clauses)]
     return [source for source in sources if isinstance(source, FactSource)]
-
-
-def multiples(period: Micros, first: Micros, last: Micros) -> list[Micros]:
-    """The multiples of a period from the first time to the last, both included.
-
-    >>> multiples(10, -10, 25)
-    [-10, 0, 10, 20]
-    """
-    return list(range(-(-first // period) * period, last + 1, period))
 
 
 def instants(elements: Iterable[Element]) -> list[tuple[Micros, frozenset[Triple]]]:

@@ -23,7 +23,7 @@ from dotr.engine.program import CompiledProgram
 from dotr.engine.state.forms import FACTS, FORMS, MEMBERS, NO_FURTHER, FurtherForms, WrittenForm
 from dotr.engine.unit_runs import engine_unit
 from dotr.evaluation.expressions import query_without_lengths
-from dotr.evaluation.expressions.functions import ELAPSED, SECONDS
+from dotr.evaluation.expressions.functions import WITHOUT_SETTINGS
 from dotr.instant.queries.canonical_query import canonical
 from dotr.model.algebra import Call
 from dotr.model.datalog import DatalogRule
@@ -340,11 +340,6 @@ def digest_of(parts: Iterable[object]) -> str:
     return blake2b(json.dumps(list(parts)).encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
 
 
-_WITHOUT_UNIT: Final = {ELAPSED: 2, SECONDS: 1}
-"""Numbers of arguments without the unit of integer times, which state never outlives: with another
-unit only the state of date-times is read, of which no unit tells anything."""
-
-
 def plain_data(value: object, further: FurtherForms = NO_FURTHER) -> object:
     """A rule, or a part of a unit, as plain data under written names: without places and
     documentation, and with variables that a query does not project renamed canonically.
@@ -357,10 +352,16 @@ def plain_data(value: object, further: FurtherForms = NO_FURTHER) -> object:
             return MEMBERS[value] if value in MEMBERS else further.members[value]
         case Span():
             return None
-        case Call(function, arguments) if len(arguments) > _WITHOUT_UNIT.get(function, len(arguments)):
-            return plain_data(Call(function, arguments[: _WITHOUT_UNIT[function]]), further)
+        case Call(function, arguments) if len(arguments) > WITHOUT_SETTINGS.get(function, len(arguments)):
+            return plain_data(Call(function, arguments[: WITHOUT_SETTINGS[function]]), further)
         case FactSource():
-            return [FACTS.name, plain_data(canonical(value.query), further), list(value.attributes), list(value.projected), value.period]
+            return [
+                FACTS.name,
+                plain_data(canonical(value.query), further),
+                list(value.attributes),
+                list(value.projected),
+                plain_data(value.period),
+            ]
         case tuple() | list():
             return [plain_data(each, further) for each in value]
         case frozenset() | set():

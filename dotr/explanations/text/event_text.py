@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Final
 
+from dotr.engine.spec import RulePlaces
 from dotr.evaluation.expressions import first_error
 from dotr.evaluation.expressions.kinds import TermKind, term_kind
 from dotr.evaluation.expressions.values.times import format_time
@@ -15,7 +16,6 @@ from dotr.explanations.replay.history import RecordedEvent
 from dotr.explanations.text.narrative import Narrative, NarrativePart
 from dotr.model.algebra import Attribute, Call, Const, Expression, TimeOf, Var
 from dotr.model.places import Span
-from dotr.model.rule_places import RulePlaces
 from dotr.model.rules import Aggregate, Rule
 from dotr.model.terms import XSD, Label, Term, Variable, literal_parts
 from dotr.model.time import Clock, Micros, Unit

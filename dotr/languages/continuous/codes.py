@@ -38,6 +38,9 @@ class WindowCode(StrEnum):
     REPORT_AND_COMPUTED = "W308"
     NO_NUMBER = "W309"
     NO_TIME = "W310"
+    UNKNOWN_ZONE = "W346"
+    NO_TIME_OF_DAY = "W347"
+    CALENDAR_AND_PERIODIC = "W348"
 
     # Warnings.
     UNREAD_WINDOW = "W401"

@@ -22,6 +22,7 @@ from dotr.instant.datalog.background.knowledge import Knowledge
 from dotr.languages.continuous.keys import query_key, query_spreads
 from dotr.languages.continuous.model import AskForm, ConstructForm, ContinuousQuery, SelectForm, StreamQuery
 from dotr.model.algebra import Select
+from dotr.model.calendars import Schedule
 from dotr.model.places import Span
 from dotr.model.rules import EventSource
 from dotr.model.terms import Label, Prefixes, Term, Variable
@@ -89,11 +90,12 @@ class QueryUnit(StreamQuery, ExplainedUnit):
         return _query_run(self.query, self.streams, context, share)
 
     @property
-    def periods(self) -> Sequence[Micros]:
-        """That of the reports of each window."""
+    def periods(self) -> Sequence[Schedule]:
+        """Those of the reports of each window."""
         from dotr.languages.continuous.windows.reports import report_times
 
-        return [times.step for window in self.query.windows if (times := report_times(window, 0)) is not None]
+        found = [times.schedules for window in self.query.windows if (times := report_times(window, 0)) is not None]
+        return [each for schedules in found for each in schedules]
 
     def warnings(self, knowledge: Knowledge, limits: Limits, static: Collection[Select]) -> Iterator[Diagnostic]:
         """Those of the query (`dotr.languages.continuous.checks`)."""
@@ -214,7 +216,7 @@ class ConstructSolutions(EngineUnit):
         return _query_run(replace(query, form=SelectForm(query.query)), self.whole.streams, context, share, self.label)
 
     @property
-    def periods(self) -> Sequence[Micros]:
+    def periods(self) -> Sequence[Schedule]:
         """Those of the query."""
         return self.whole.periods
 

@@ -16,6 +16,7 @@ import pyparsing as pp
 from dotr.errors.diagnostics import Diagnostic, Refused, did_you_mean
 from dotr.languages.codes import RuleCode
 from dotr.languages.rules.syntax import Word
+from dotr.model.calendars import UNITS_OF_CALENDARS
 from dotr.model.places import Document, Span
 from dotr.model.terms import ESCAPE_HINT, invalid_escape
 from dotr.syntax import scan
@@ -140,6 +141,8 @@ class FurthestFailure:
                 written = _ATTRIBUTE.match(self.document.text, self.offset)
                 value = written[0] if written else f"{labels[-1] if labels else 'L'}.?{word[1:] if word[0] in '?$' else 'v'}"
                 return f"Write a delay of the data with its greatest value: delayed by {value} at most 1 h."
+            case ["a duration", *_] if before == "every" and (hint := did_you_mean(word.lower(), UNITS_OF_CALENDARS)):
+                return hint
             case ["a duration", *_] if word in ("-", "+"):
                 return "A length of time has no sign. Windows look back: within 5 min from …"
             case _ if number and did_you_mean(before, ["every"]):

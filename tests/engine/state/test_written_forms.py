@@ -26,6 +26,7 @@ from dotr.engine.state.forms import FORMS, MEMBERS, OMITTED, Unless, WrittenForm
 from dotr.engine.state.schema import plain_data
 from dotr.languages.programs import compile_program
 from dotr.model.algebra import MatchPattern, WindowBlock
+from dotr.model.calendars import Calendar, Zone
 from dotr.model.datalog import DatalogRule
 from dotr.model.places import Span
 from dotr.model.rules import FactSource, Once, Rule
@@ -219,7 +220,9 @@ def test_stored_checkpoint_covers_every_written_name() -> None:
         CellLiteral,
         WindowBlock,
         MatchPattern,
-    }  # in maps and continuous queries
+        Calendar,
+        Zone,
+    }  # in maps, continuous queries, and ticks by calendars
 
 
 def test_spark_names_equal_those_of_the_stored_folder() -> None:

@@ -64,7 +64,7 @@ from dotr.model.terms import Label, Term
 from dotr.model.time import LAST_MICRO, Micros
 from dotr.model.traverse import walk
 from dotr.model.units import FedGraphs
-from dotr.syntax.rendering import TermWriter, duration_text
+from dotr.syntax.rendering import TermWriter, duration_text, period_text
 from dotr.temporal.intervals.patterns import plain_groups
 
 _MOST_TIED: Final = 3
@@ -269,7 +269,8 @@ class _ReportInquiry:
         if isinstance(extent, RangeExtent | LandmarkExtent) and policies.window_close and first is not None and last is not None:
             closes = closes_of(extent, origin)
             close = closes.at_or_after(first)
-            every = f"it closes at {self._time(close)}, then every {duration_text(extent.step)}"
+            steps = (period_text(each) for each in closes.schedules)
+            every = f"it closes at {self._time(close)}, then every {' and every '.join(steps)}"
             if close > last and not self._replay.ended:
                 return f"{every}; the stream is at {self._time(last)} and may go on"
             if policies.non_empty and isinstance(extent, RangeExtent) and extent.step > extent.width - extent.lag:

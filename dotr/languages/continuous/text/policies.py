@@ -141,8 +141,8 @@ def _lifetime_and_step(extent: Extent) -> tuple[Micros | None, Micros | None]:
     match extent:
         case RangeExtent(width, step, lag):
             return width - lag, step
-        case LandmarkExtent(step, restart, _):
-            return restart, step
+        case LandmarkExtent(step):
+            return extent.longest, step
         case ElementsExtent() | TriplesExtent() | NowExtent():
             return None, None
         case _:
