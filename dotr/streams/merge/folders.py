@@ -107,7 +107,7 @@ class Folder:
         found = [*self.changes(), *map(FoundFile.at, complete)]
         for file in found:
             self.watch(file)
-        self.is_drained = not found and not any(map(os.path.isfile, candidates))
+        self.is_drained = not found and not self._versions
         now = self._clock()
         self._next = now + max(_LISTING_SECONDS, _SHARE * (now - started))
         return found

@@ -111,8 +111,8 @@ def test_other_formats(project: Project, form: str, path: str) -> None:
     if form == "parquet":
         return
     if path.endswith(".gz"):
-        text = gzip.decompress((project.folder / path).read_bytes()).replace(b"tank#b", b"tank#d", 1)
-        (project.folder / path).write_bytes(gzip.compress(text))
+        packed = gzip.decompress((project.folder / path).read_bytes()).replace(b"tank#b", b"tank#d", 1)
+        (project.folder / path).write_bytes(gzip.compress(packed))
     else:
         text = project.read(path)
         project.write(path, text.replace(*((":tank :b", ":tank :d") if form == "trig" else ("tank#b", "tank#d")), 1))
