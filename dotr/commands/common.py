@@ -31,6 +31,12 @@ def add_set(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_recording(parser: argparse.ArgumentParser) -> None:
+    """Add the argument --recording: an option of `read_config`, as those of --set are."""
+    told = "read a recording (key record) in place of all inputs"
+    parser.add_argument("--recording", type="--recording={}".format, action="append", default=[], dest="options", metavar="FILE", help=told)
+
+
 def positive(text: str) -> int:
     """Whole number of at least 1 from an argument; raises `argparse.ArgumentTypeError`.
 

@@ -9,7 +9,17 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING
 
-from dotr.commands.common import Commands, PrintMessage, add_config, count_noun, not_negative, positive, print_json, print_notices
+from dotr.commands.common import (
+    Commands,
+    PrintMessage,
+    add_config,
+    add_recording,
+    count_noun,
+    not_negative,
+    positive,
+    print_json,
+    print_notices,
+)
 from dotr.errors.diagnostics import Diagnostic, Refused, refuse
 from dotr.errors.terminal import print_stderr
 
@@ -36,6 +46,7 @@ def add_parser(commands: Commands) -> None:
         metavar="N",
         help="the number of the last batch that is in an output whose broker has forgotten it (S122; on Spark)",
     )
+    add_recording(run)
     run.add_argument("--rules", action="store_true", help="end with a line for every rule, not only for those without an event")
 
 

@@ -26,11 +26,10 @@ from dotr.model.stream import Element, Fact, FedGraph, InputElement, Instant
 from dotr.model.terms import Label, Triple, Variable
 from dotr.model.time import Clock, Micros
 from dotr.model.units import IntervalEvents, MadeGraphs
-from dotr.temporal.cut_rules import stage_two_of
 from dotr.temporal.layout.layers import Layout, MadeStream, lay_out
 from dotr.temporal.layout.retention import roles
 from dotr.temporal.layout.units import StreamUnit, units_by_label
-from dotr.temporal.stage_two import StageTwo
+from dotr.temporal.stage_two import StageTwo, stage_two_of
 
 if TYPE_CHECKING:
     from dotr.engine.unit_layer import UnitLayer
@@ -220,7 +219,7 @@ class CompiledProgram:
             return [triples for _, triples in elements]
         fed = {each.name: each.fed for each in self.spec.inputs}
         return [
-            FedGraph.on(fed.get(each.input, each.input), each.triples) if isinstance(each, InputElement) else each.triples
+            FedGraph.on(fed.get(each.input, each.recorded or each.input), each.triples) if isinstance(each, InputElement) else each.triples
             for each in elements
         ]
 

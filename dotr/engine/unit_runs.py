@@ -307,6 +307,11 @@ class EngineUnit(StreamUnit):
         return ()
 
     @property
+    def waits(self) -> bool:
+        """True if the unit may make events as time goes on, while nothing comes."""
+        return bool(self.periods)
+
+    @property
     def is_inner(self) -> bool:
         """True if its events are no output, but read by another unit alone."""
         return False

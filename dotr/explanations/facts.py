@@ -251,7 +251,8 @@ class FactsReader:
         self.rejected.clear()
         chunk: list[_Draft] = []
         size = 1
-        for replayed in islice(self.replay.instants(self._count_rejected), head):
+        instants = (each for each in self.replay.instants(self._count_rejected) if each.graphs)  # time alone has no facts
+        for replayed in islice(instants, head):
             if at is not None and replayed.time > at:
                 break
             if at is not None and replayed.time != at:

@@ -29,7 +29,9 @@ class Element(NamedTuple):
 
 
 class InputElement(Element):
-    """An element that knows its input."""
+    """An element that knows its input; `recorded`: the stream that a recording names for it."""
+
+    recorded: str | None = None
 
     @property
     def input(self) -> str:

@@ -33,6 +33,7 @@ class Format(Enum):
     TURTLE = "turtle"
     NTRIPLES = "ntriples"
     JSONLD = "jsonld"
+    RECORDING = "recording"
 
 
 WIDE: Final = frozenset(("utf-16", "utf-16-le", "utf-16-be"))

@@ -24,6 +24,7 @@ from dotr.commands.test.files import TestFile, is_test, read_file
 from dotr.engine.program import CompiledProgram
 from dotr.engine.spec import ProgramSpec, RuleSet
 from dotr.engine.stream_terms import StreamObjects
+from dotr.engine.unit_runs import engine_unit
 from dotr.errors.diagnostics import Diagnostic, Refused, Severity, refuse
 from dotr.instant.datalog.background.knowledge import problems_of
 from dotr.languages.allowances import allowances, allowances_above
@@ -32,9 +33,12 @@ from dotr.languages.declarations import nothing_said
 from dotr.languages.programs import compile_program, rules_alone, warnings_on_conditions, warnings_on_windows, warnings_with_form
 from dotr.languages.registry import RuleLanguage, extension_problem
 from dotr.model.places import Document, Span
+from dotr.model.rules import FactSource
 from dotr.model.terms import Prefixes
+from dotr.model.units import FedGraphs
 from dotr.runtimes.pipeline.build import check_files
 from dotr.runtimes.pipeline.config import Config, matching_files, read_config, read_document
+from dotr.runtimes.pipeline.inputs import grows
 from dotr.runtimes.pipeline.outputs import chosen_events
 from dotr.runtimes.pipeline.sections import SHOW_ATTRIBUTES, Settings
 from dotr.syntax.datalog import parse_datalog
@@ -293,7 +297,7 @@ def _check_program(
         warnings = [each for each in program.warnings if each.code != RuleCode.UNUSED_ASSIGNMENT or not is_shown]
         problems = [*warnings, *program.notices, *with_data]
         if config is not None:
-            problems += allowed.kept(_output_problems(config, program), comments)
+            problems += allowed.kept([*_output_problems(config, program), *_clock_warnings(config, program)], comments)
         allowed.note(program.silenced)
         allowed.judge(comments, with_data=test is None)
         _add_state(path, spec.rules, program.rules, programs, program.units, shown_prefixes(spec))
@@ -327,6 +331,31 @@ def _output_problems(config: Config, program: CompiledProgram) -> list[Diagnosti
             hint = f"Leave internal out, or write events: [{rule.event}] in an output."
             problems.append(Diagnostic(RuleCode.UNREAD_INTERNAL, message, rule.span, hint, Severity.WARNING))
     return problems
+
+
+def _clock_warnings(config: Config, program: CompiledProgram) -> Iterator[Diagnostic]:
+    """The warning (I117) of what fires as time goes on and reads inputs that grow, where there is no
+    clock: it waits for the next element."""
+    growing = [section.name for section in config.settings.input if grows(section)]
+    if not growing or config.settings.clock is not None:
+        return
+    fed = {each.fed for each in config.streams() if each.name in growing}
+    waiting = [
+        (rule.name, rule.anchor.span)
+        for rule in program.rules.rules
+        if rule.anchor.delay or (isinstance(rule.anchor.source, FactSource) and rule.anchor.source.period is not None)
+    ]
+    for unit in program.units:
+        read = [each.stream.name for each in unit.reads if isinstance(each.stream, FedGraphs)]
+        if engine_unit(unit).waits and (not read or fed.intersection(read)):
+            waiting.append((unit.name, unit.span))
+    if waiting:
+        name, span = waiting[0]
+        others = f" and {len(waiting) - 1} more" if len(waiting) > 1 else ""
+        fire = "fire" if others else "fires"
+        message = f"{name}{others} {fire} as time goes on, and while input {growing[0]} is silent no time goes on"
+        hint = "Write clock: 10 s in the configuration: the time then follows the machine's; or accept it: report: { accept: [I117] }"
+        yield Diagnostic("I117", message, span, hint, Severity.WARNING)
 
 
 def _add_state(

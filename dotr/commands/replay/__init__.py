@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 
-from dotr.commands.common import Commands
+from dotr.commands.common import Commands, add_recording
 from dotr.errors.diagnostics import refuse
 from dotr.errors.terminal import print_stdout
 
@@ -16,6 +16,7 @@ def add_parser(commands: Commands) -> None:
     parser.add_argument("config", metavar="CONFIG", help="the pipeline's configuration (YAML)")
     parser.add_argument("--against", metavar="OTHER", help="the configuration with the change (default: CONFIG, as --set changes it)")
     parser.add_argument("--set", dest="options", metavar="KEY=VALUE", action="append", default=[], help="change a value of OTHER")
+    add_recording(parser)
     parser.add_argument("--head", metavar="N", type=int, help="read the first N elements alone")
     parser.add_argument("--show", metavar="N", type=int, default=0, help="list so many new and gone events of each rule, and why")
     parser.add_argument("--format", choices=("text", "json"), default="text", help="text (default) or JSON")

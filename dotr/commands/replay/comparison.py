@@ -23,7 +23,7 @@ from dotr.errors.diagnostics import Diagnostic, Refused, refuse
 from dotr.languages.programs import compile_program
 from dotr.model.stream import Firing
 from dotr.model.time import LAST_MICRO, Micros
-from dotr.runtimes.pipeline.config import Config, read_config
+from dotr.runtimes.pipeline.config import RECORDED, Config, read_config
 from dotr.runtimes.pipeline.inputs import Inputs, read_inputs
 from dotr.runtimes.pipeline.outputs import targets_of
 from dotr.runtimes.pipeline.replay import replay_of_inputs
@@ -87,16 +87,19 @@ def open_pair(path: str, against: str | None, options: Sequence[str], head: int 
     Args:
         path: the configuration without the change.
         against: the configuration with the change; None: the same one.
-        options: values that change the configuration with the change, as those of `--set`.
+        options: values that change the configuration with the change, as those of `--set`; a
+            recording (`RECORDED`) is read by both.
         head: the number of elements that are read of each; None: all.
 
     Raises:
         Refused: a file cannot be read or is wrong, or there is nothing to compare.
     """
-    if against is None and not options:
+    recorded = [each for each in options if each.startswith(RECORDED)]
+    changes = [each for each in options if each not in recorded]
+    if against is None and not changes:
         hint = "Name another configuration, --against OTHER, or change a value: --set rules.0=rules/new.dotr"
         raise refuse("C224", f"there is nothing to compare {path} with", None, hint)
-    configs = [read_config(path), read_config(against or path, options)]
+    configs = [read_config(path, recorded), read_config(against or path, options)]
     problems: list[Diagnostic] = []
     inputs = [read_inputs(config, problems) for config in configs]
     programs: list[CompiledProgram] = []
@@ -107,7 +110,7 @@ def open_pair(path: str, against: str | None, options: Sequence[str], head: int 
             problems += refused.diagnostics
     if problems:
         raise Refused(dict.fromkeys(problems))
-    names = [path, " ".join([against or path, *(f"--set {option}" for option in options)])]
+    names = [path, " ".join([against or path, *(f"--set {option}" for option in changes), *recorded])]
     before, after = (replay_of_inputs(*each) for each in zip(configs, programs, inputs, names, strict=True))
     if head is not None:
         before, after = _head(before, head), _head(after, head)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Final
 
-from dotr.commands.common import Commands, add_config, count_noun
+from dotr.commands.common import Commands, add_config, add_recording, count_noun
 from dotr.errors.terminal import print_stderr, print_stdout, stderr_is_terminal
 
 
@@ -13,6 +13,7 @@ def add_parser(commands: Commands) -> None:
     """Add the command to those of the command line."""
     report = commands.add_parser("report", help="replay the inputs, and write one HTML page about it")
     add_config(report)
+    add_recording(report)
     report.add_argument("-o", "--output", default="report.html", metavar="FILE", help="the page (default: report.html)")
     for name, number, what in _LIMITS:
         report.add_argument(f"--{name}", type=_count, default=number, metavar="N", help=f"{what} (default: {number})")

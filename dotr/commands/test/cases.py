@@ -13,7 +13,7 @@ from dotr.commands.test.difference import Discrepancy, Item, comparable, compara
 from dotr.commands.test.files import CaseSection, ElementSection, ExpectedSection, FactSection, RecordingSection, TestFile, read_file
 from dotr.engine.driver import Engine
 from dotr.engine.program import CompiledProgram
-from dotr.engine.replay import ElementPlace, RejectedElement, Replay, ReplayedInstant
+from dotr.engine.replay import ElementPlace, InputProgress, RejectedElement, Replay, ReplayedInstant
 from dotr.errors.diagnostics import Diagnostic, Refused
 from dotr.evaluation.expressions.values.times import format_time
 from dotr.evaluation.limits import LIMITS
@@ -56,13 +56,15 @@ class Case:
     """Parsed case.
 
     - `line`: where it begins in the file, from 1 on.
-    - `elements`: the triples of each element by time (µs since 1970).
+    - `elements`: the triples of each element by time (µs since 1970); none at that of a heartbeat.
     - `places`: the places of the elements by time, in the same order.
     - `outputs`, `facts`: the expectations; None: not compared.
     - `notes`: remarks on elements of a recording that are left out.
     - `compared`: the labels whose events are compared; None: all but internal events.
     - `apart`: the greatest distance (µs) by which an element of a recording was set apart. An event
       may be later than its expectation by as much, which has the time of the file.
+    - `ends`: what is under way at the end of the stream fires; not at that of a stopped run's
+      recording.
     """
 
     name: str
@@ -75,6 +77,7 @@ class Case:
     notes: tuple[str, ...] = ()
     compared: frozenset[Label] | None = None
     apart: Micros = 0
+    ends: bool = True
 
     def run(self, program: CompiledProgram, prefixes: Mapping[str, str]) -> CaseRun:
         """Run the case; terms of differences are written with these prefixes.
@@ -97,6 +100,10 @@ class Case:
 
         for time in sorted(self.elements):
             graphs = self.elements[time]
+            if not graphs:
+                for firings in engine.advance(time):
+                    outputs += output(firings)
+                continue
             firings, closed = engine.step(time, graphs)
             stage_one = closed.facts
             has_answers = has_answers or any(stage_one.facts.values())
@@ -118,7 +125,7 @@ class Case:
                 without = {each.element for each in failing}
                 events = program.facts_of_interest(merge(time, [graph for k, graph in enumerate(graphs) if k not in without]))
                 facts += [Item(time, event.type, None, comparable_attributes(event.attributes), None) for event in events]
-        for firings in engine.finish():
+        for firings in engine.finish() if self.ends else ():
             outputs += output(firings)
         for dead_letter in engine.failed:
             (broken if dead_letter.reason is Reason.FAILED else left_out).append(
@@ -166,8 +173,11 @@ class LoadedTest:
             for time in sorted(case.elements):
                 yield ReplayedInstant(time, case.elements[time], case.places[time])
 
+        def progress() -> Sequence[InputProgress]:
+            return () if case.ends else [InputProgress("", max(case.elements, default=None), ended=False)]
+
         prefixes = {**self.file.prefixes, **self.program.rules.prefixes}
-        return Replay(self.file.path, self.program, case.clock, prefixes, read, case=case.name)
+        return Replay(self.file.path, self.program, case.clock, prefixes, read, progress, case=case.name)
 
 
 def load_test(path: str, *, update: bool = False) -> LoadedTest:
@@ -201,6 +211,12 @@ class _CaseStream:
     dated: bool = False
     notes: tuple[str, ...] = ()
     apart: Micros = 0
+    ends: bool = True
+
+    def advance(self, time: Micros) -> None:
+        """Add a heartbeat, which stands behind all elements of its time."""
+        self.elements.setdefault(time, [])
+        self.places.setdefault(time, [])
 
     def add(self, time: Micros, triples: tuple[Triple, ...], place: ElementPlace) -> None:
         """Add an element."""
@@ -285,14 +301,18 @@ class _CaseReader:
             stream.notes,
             compared_labels(self.file, case),
             stream.apart,
+            stream.ends,
         )
 
     def listed(self, elements: Sequence[ElementSection]) -> _CaseStream:
         """Elements that the case lists."""
         stream = _CaseStream({}, {}, any(isinstance(each.at, str) and not each.at.lstrip("+-").isdecimal() for each in elements))
         for k, element in enumerate(elements):
+            if element.graph is None and element.stream is None:
+                stream.advance(self.time(element.at, ("stream", k, "at")))
+                continue
             place = ElementPlace(self.file.path, self.place(("stream", k)).line_column[0])
-            graph = self.graph(element.graph, "stream", k)
+            graph = self.graph(element.graph or "", "stream", k)
             if element.stream is not None:
                 graph = self.on_stream(element.stream, graph, k)
             stream.add(self.time(element.at, ("stream", k, "at")), graph, place)
@@ -324,6 +344,9 @@ class _CaseReader:
         except Refused as refused:
             self.problems += refused.diagnostics
             return stream
+        stream.ends = read.ends
+        for time in read.heartbeats:
+            stream.advance(time)
         for element in read.elements:
             stream.add(element.time, element.triples, element.place)
         stream.dated, stream.notes, stream.apart = read.dated, read.notes, read.apart

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import Discriminator, Field, Tag
 
@@ -21,23 +21,25 @@ from dotr.syntax.yaml import Location, Tree, read_tree
 
 
 class ElementSection(Section):
-    """Element of a test's stream."""
+    """Element of a test's stream; without a graph and a stream a heartbeat."""
 
     at: int | str
-    graph: str = ""
+    graph: str | None = None
     stream: str | None = Field(min_length=1, default=None)
 
 
 class RecordingSection(Section):
     """Recording as a test's stream: a file, or the part of it between two times, both included.
 
-    `input` is the name of the configured input that reads it.
+    `input` is the name of the configured input that reads it; `format`: it is the recording of a
+    run, with the elements and heartbeats of all inputs.
     """
 
     file: str = Field(min_length=1)
     begin: int | str | None = Field(alias="from", default=None)
     end: int | str | None = Field(alias="to", default=None)
     input: str | None = None
+    format: Literal["recording"] | None = None
 
 
 class ExpectedSection(Section):

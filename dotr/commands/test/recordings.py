@@ -13,16 +13,17 @@ from typing import Final
 
 from dotr.commands.test.files import RecordingSection, TestFile
 from dotr.engine.replay import ElementPlace
-from dotr.errors.diagnostics import did_you_mean, refuse
+from dotr.errors.diagnostics import Diagnostic, did_you_mean, refuse
 from dotr.evaluation.limits import LIMITS
 from dotr.model.places import Span
 from dotr.model.stream import DeadLetter, FedGraph
 from dotr.model.terms import Triple
 from dotr.model.time import LAST_MICRO, Micros, Unit
 from dotr.runtimes.pipeline.config import matching_files
-from dotr.runtimes.pipeline.inputs import file_of_input
+from dotr.runtimes.pipeline.inputs import file_of_input, recording_file
 from dotr.streams.formats.reading import check_input, has_date_times
 from dotr.streams.merge.bounded import merged
+from dotr.streams.merge.recordings import RecordingReader
 from dotr.streams.records import Format, InputFile, SourcedElement
 
 _FORMATS: Final[Mapping[str, Format]] = {
@@ -50,12 +51,15 @@ class RecordedElement:
 class Recording:
     """Elements of a recording in the order of time. `dated`: its times are date-times; `notes`:
     remarks on elements that are left out; `apart`: the greatest distance (µs) by which an element
-    was set apart from others of its time."""
+    was set apart from others of its time; `heartbeats`: the times of heartbeats; `ends`: no input
+    of the recorded run had anything left."""
 
     elements: Sequence[RecordedElement]
     dated: bool
     notes: tuple[str, ...]
     apart: Micros = 0
+    heartbeats: Sequence[Micros] = ()
+    ends: bool = True
 
 
 def read_recording(test: TestFile, number: int, section: RecordingSection, begin: Micros, end: Micros) -> Recording:
@@ -72,6 +76,8 @@ def read_recording(test: TestFile, number: int, section: RecordingSection, begin
         Refused: the file is missing, or its format or input is unknown.
     """
     file = _file(test, number, section)
+    if file.format is Format.RECORDING:
+        return _of_run(test, file, begin, end)
     check_input(file, test.tree.span(("cases", number, "stream", "file")))
     rejected: list[DeadLetter] = []
     elements = [
@@ -88,9 +94,26 @@ def read_recording(test: TestFile, number: int, section: RecordingSection, begin
     return Recording(elements, bool(has_date_times(file)), tuple(notes), max((each.shift for each in elements), default=0))
 
 
+def _of_run(test: TestFile, file: InputFile, begin: Micros, end: Micros) -> Recording:
+    """The recording of a run, with its heartbeats; of a part no end of the inputs."""
+    told: list[Diagnostic] = []
+    reader = RecordingReader(file, told.append)
+    elements: list[RecordedElement] = []
+    heartbeats: list[Micros] = []
+    last = -LAST_MICRO
+    for time, together in reader.instants():
+        last = time
+        if begin <= time <= end:
+            heartbeats += [] if together else [time]
+            sourced = [each for each in together if isinstance(each, SourcedElement)]
+            elements += [RecordedElement(time, _on_stream(test, each), ElementPlace(file.path, each.record.line), 0) for each in sourced]
+    notes = tuple(str(each) for each in told)
+    return Recording(elements, bool(has_date_times(file)), notes, heartbeats=heartbeats, ends=reader.has_ended and last <= end)
+
+
 def _on_stream(test: TestFile, element: SourcedElement) -> tuple[Triple, ...]:
     """The triples of an element, on the stream that its input feeds where queries read streams."""
-    fed = next((each.fed for each in test.spec.inputs if each.name == element.file.input), None)
+    fed = next((each.fed for each in test.spec.inputs if each.name == element.file.input), element.recorded)
     return element.triples if fed is None else FedGraph.on(fed, element.triples)
 
 
@@ -112,6 +135,11 @@ def _file(test: TestFile, number: int, section: RecordingSection) -> InputFile:
     if len(paths) > 1:
         raise refuse("C203", f"{section.file} names {len(paths)} files", span, "A case has one recording: name one file.")
     path = paths[0]
+    if section.format == Format.RECORDING.value:
+        if section.input is not None:
+            hint = "Leave one of the two out."
+            raise refuse("C204", "a recording has the elements of all inputs, and `input` names one", span, hint)
+        return recording_file(path, test.spec.unit)
     if section.input is not None:
         return _as_input(test, section.input, path, test.tree.span(("cases", number, "stream", "input")))
     name = Path(path).name.removesuffix(".gz")

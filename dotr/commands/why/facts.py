@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from dotr.commands.common import Commands
+from dotr.commands.common import Commands, add_recording
 from dotr.errors.terminal import print_stderr, print_stdout
 
 
@@ -21,6 +21,7 @@ def add_parser(commands: Commands) -> None:
     parser.add_argument(
         "--set", dest="options", metavar="KEY=VALUE", action="append", default=[], help="change a value of the configuration"
     )
+    add_recording(parser)
     parser.add_argument("--format", choices=("text", "json"), default="text", help="text (default), or a JSON object a line")
 
 

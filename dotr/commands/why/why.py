@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from dotr.commands.common import Commands
+from dotr.commands.common import Commands, add_recording
 from dotr.errors.diagnostics import refuse
 from dotr.errors.terminal import print_stderr, print_stdout
 
@@ -28,6 +28,7 @@ def add_parser(commands: Commands) -> None:
     parser.add_argument("--depth", metavar="N", type=int, help="that many levels, with the members of groups (default: all, without)")
     parser.add_argument("--background", action="store_true", help="go on to what graphs state, by closing the background once more")
     parser.add_argument("--set", dest="options", metavar="KEY=VALUE", action="append", default=[], help="change a value of it")
+    add_recording(parser)
     parser.add_argument("--format", choices=("text", "json", "mermaid"), default="text", help="text (default), JSON or Mermaid")
 
 

@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from dotr.commands.common import Commands
+from dotr.commands.common import Commands, add_recording
 from dotr.errors.diagnostics import refuse
 from dotr.errors.terminal import print_stdout
 
@@ -30,6 +30,7 @@ def add_parser(commands: Commands) -> None:
     parser.add_argument("--case", metavar="N", help="one case of a rule test, by its number from 1 on or its name")
     parser.add_argument("--all", dest="every", action="store_true", help="every anchor that did not fire, not only the furthest")
     parser.add_argument("--set", dest="options", metavar="KEY=VALUE", action="append", default=[], help="change a value of it")
+    add_recording(parser)
     parser.add_argument("--format", choices=("text", "json"), default="text", help="text (default) or JSON")
 
 

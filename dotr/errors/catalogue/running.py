@@ -201,6 +201,27 @@ INPUTS: tuple[ErrorCode, ...] = (
         ),
     ),
     ErrorCode(
+        "I117",
+        "Time goes on with elements alone",
+        "A rule with `delayed by` or `every`, a continuous query that reports by time, or a LARS file with a window of time fires as time "
+        "goes on. It reads an input that grows, and without `clock` the time of a run goes on with its elements alone. So an alarm that "
+        "nothing was read for ten minutes comes with the next element; where the sender, the network or the broker dies, none comes.",
+        "Write `clock: 10 s` in the configuration: the time then follows the machine's, ten seconds behind it ([operation.md](operation.md"
+        "#the-clock)). If something always comes, accept the warning: `report: { accept: [I117] }`.",
+        InFiles(
+            (
+                (
+                    "example.yaml",
+                    _CONFIG.format("http://example.org/", 'format: ndjson, idle: 1 min, path: "-"'),
+                ),
+                (
+                    "rules.dotr",
+                    "rule Tick\ndefine Tick = [ [] a :Tick ]\nfrom every 1 min as T\n",
+                ),
+            )
+        ),
+    ),
+    ErrorCode(
         "I118",
         "Texts among numbers",
         "More than half of the values that the first records of an input give for a predicate are numbers, and some are text. A comparison "
@@ -274,6 +295,49 @@ INPUTS: tuple[ErrorCode, ...] = (
         ShownMessage(
             "I126 warning: input log: log.csv:7 goes back; from here on it may be the second 02:00 of Europe/Berlin\n"
             "It is read as the first. Write the offset into the times, or log in UTC: time_zone: UTC."
+        ),
+    ),
+    ErrorCode(
+        "I137",
+        "A time far ahead of the machine's",
+        "In a run with `clock`, the time of an element is more than a day ahead of the machine's. It is taken, and its instant closes when "
+        "the clock gets there, or when every input has passed it. Only the first one is told.",
+        "Correct the clock of the sender, `time.unit`, or `time_zone`. With `ahead: 1 d` such messages of a broker are dead letters.",
+        ShownMessage(
+            "I137 warning: data/mon.ndjson:7: the time 2026-11-30T08:00:00Z is more than a day ahead of the machine's\n"
+            "It is taken, and its instant waits. Is the sender's clock right, or time.unit, or time_zone?"
+        ),
+    ),
+    ErrorCode(
+        "I138",
+        "A recording that ends amid a line",
+        "The last line of a recording (`record`) is cut: the run that wrote it was killed, or the file was copied while it was written. "
+        "The recording is read up to the line before.",
+        "Nothing, if the run was killed: what it took is there, but for its last instant. Otherwise copy the file again.",
+        ShownMessage(
+            "I138 warning: out/run.ndjson:57: the recording ends amid a line, so the run was killed there\n"
+            "It is read up to the line before; what the run took after that is lost."
+        ),
+    ),
+    ErrorCode(
+        "I139",
+        "A line that is no line of a recording",
+        "A recording has a JSON object a line, in the order of time: an element (`time`, `input`, `stream`, `graph`), a heartbeat (`time` "
+        "alone), the end of all inputs, or a change of the program. A line before the last one is another.",
+        "Name a file that a run with the key `record` has written. Elements of another source are read by an input with its format.",
+        ShownMessage(
+            "I139 data/mon.ndjson:1: this is no line of a recording: it names no input\n"
+            "A recording is written by a run with the key record; its lines are in the order of time."
+        ),
+    ),
+    ErrorCode(
+        "I140",
+        "The program of a recorded run was changed",
+        "While the run was recorded, it read its rules and its background again. A reader of the recording has one program for all of it.",
+        "Nothing, if the program is the one that the run had last, and its later events are meant.",
+        ShownMessage(
+            "I140 warning: out/run.ndjson:90: here the run read its program again\n"
+            "One program reads the whole recording: events before this line may differ from those that the run wrote."
         ),
     ),
     ErrorCode(

@@ -15,7 +15,7 @@ from dotr.instant.datalog.background.knowledge import Knowledge
 from dotr.languages.lars.codes import LarsCode
 from dotr.languages.lars.keys import lars_key
 from dotr.languages.lars.lars_spread import EventReads, atoms_read, lars_key_names, lars_spreads, triples_read
-from dotr.languages.lars.model import EventAtom, LarsFile
+from dotr.languages.lars.model import EventAtom, LarsFile, TimeWindow
 from dotr.model.algebra import Select
 from dotr.model.places import Span
 from dotr.model.terms import Label, Prefixes
@@ -93,6 +93,12 @@ class LarsUnit(ExplainedUnit):
     def periods(self) -> Sequence[Micros]:
         """That of the points."""
         return (self.file.resolution,)
+
+    @property
+    def waits(self) -> bool:
+        """True if a window of time looks back."""
+        windows = [each.reach.window for each in self.file.literals if each.reach is not None]
+        return any(isinstance(each, TimeWindow) and each.interval.bounds[1] > 0 for each in windows)
 
     def warnings(self, knowledge: Knowledge, limits: Limits, static: Collection[Select]) -> Iterator[Diagnostic]:
         """L404 if the file has one partition."""

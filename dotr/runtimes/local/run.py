@@ -36,6 +36,7 @@ from dotr.runtimes.monitoring.dead_letter_log import LOG, WarningLimiter
 from dotr.runtimes.monitoring.progress import ReportProgress, RunProgress, ignore_progress, port_labels, progress_by_input, stored_events
 from dotr.runtimes.monitoring.totals import ReportTotals, RunFailed, Totals
 from dotr.runtimes.pipeline.build import Pipeline, with_clock
+from dotr.runtimes.pipeline.inputs import is_recorded
 from dotr.streams.connectors.kafka.channels import TopicChannels
 from dotr.streams.connectors.opening import OpenedSinks, check_secrets, open_sinks
 from dotr.streams.connectors.receivers import QUEUED_MESSAGES, MessageQueue
@@ -48,6 +49,7 @@ from dotr.streams.merge.file_marks import FoundFile, changes
 from dotr.streams.merge.folders import GrowingInput
 from dotr.streams.merge.live import Channel, Heartbeats, LiveElements, live_instants
 from dotr.streams.merge.paces import EventClock, NoRateLimit, PacedFeed, RateLimit
+from dotr.streams.merge.recordings import RecordingReader, RecordingWriter
 from dotr.streams.merge.tails import NoFileYet, TailedFolder, TailFeed
 from dotr.streams.records import Format, InputFailed, InputFile, ReceivingFailed, Record, SourcedElement
 from dotr.streams.sinks.files import WriteFailed
@@ -150,7 +152,12 @@ class _LocalRun:
         self._sorted_runs = SortedRuns(FIRING_FORMAT, self._temporary_folder, RUN_SIZE)
         self.elements = self.instants = self.facts = self.events = self.dropped = self.inconsistent = self.fallbacks = 0
         self._timed = pipeline.program.timed
-        self._keeps_records = pipeline.program.stage_one.may_reject or bool(pipeline.program.units)
+        self._recording: RecordingWriter | None = None
+        if pipeline.recording is not None:
+            self._recording = RecordingWriter(pipeline.recording, pipeline.clock, pipeline.streams)
+        self._recorded: RecordingReader | None = None
+        self._acts = 0  # since the last heartbeat that was recorded
+        self._keeps_records = self._recording is not None or pipeline.program.stage_one.may_reject or bool(pipeline.program.units)
         self._pipeline = pipeline
         self._unflushed = False
         self._report_progress = report_progress
@@ -187,8 +194,7 @@ class _LocalRun:
             instants = self.instants_of(self._pipeline, report)
             for number, (now, elements) in enumerate(instants if self._head is None else self._first(instants, self._head)):
                 if not elements:
-                    self.write_moments(engine.advance(now))
-                    self._closed = self._heartbeat = now
+                    self._advance(now)
                     continue
                 if terms.wanted:
                     terms.note(elements)
@@ -204,6 +210,8 @@ class _LocalRun:
                 firings = engine.match(now, facts, engine.items(now, graphs, closed)) if has_units else engine.match(now, facts)
                 letters = self.dead_letters(now, elements, failing) if failing else ()
                 stop.is_writing = True
+                if self._recording is not None:
+                    self._recording.instant(now, self.sourced(now, elements))
                 if firings or self._sorted_runs:
                     self.write_firings(firings)
                 if facts.inconsistencies:
@@ -227,15 +235,31 @@ class _LocalRun:
                         sink.flush()
                     next_report = time.monotonic() + _REPORT_SECONDS
                 stop.end_write()
-            if not self._cut:
+            if not self._cut and (self._recorded is None or self._recorded.has_ended):
                 self.write_moments(engine.finish())
                 self._ended = True
         except KeyboardInterrupt:
             LOG.warning("Stopped: the output holds all instants so far.")
         stop.is_writing = True  # so that files are closed before a signal is handled
+        if self._recording is not None:
+            last = [time for time in (engine.passed, self._heartbeat) if time is not None]
+            self._recording.heartbeat(max(last, default=-LAST_MICRO))
+            self._recording.close(ended=self._ended)
         if not self._cut:
             for file in self._changes():
                 self._write_dead_letter(file.dead_letter_of_change)
+
+    def _advance(self, now: Micros) -> None:
+        """Advance the time to a heartbeat. It is recorded if it is the first, or something fired; also
+        after many acts without an event, so that a replay finds no gap (semantics.md, 6) in them."""
+        engine, before = self.engine, (self.events, self._dead_letter_counts.total())
+        is_first = engine.passed is None
+        self._acts += self.write_moments(engine.advance(now))
+        self._closed = self._heartbeat = now
+        has_fired = (self.events, self._dead_letter_counts.total()) != before
+        if self._recording is not None and (is_first or has_fired or 2 * self._acts > self._pipeline.program.spec.limits.gap):
+            self._acts = 0
+            self._recording.heartbeat(now)
 
     def _changes(self) -> Iterator[InputFile]:
         """The changes of files that are not told yet."""
@@ -298,6 +322,9 @@ class _LocalRun:
     def instants_of(self, pipeline: Pipeline, report: ReportTotals) -> Iterator[tuple[Micros, list[Element]]]:
         """The instants of the inputs as they close; dead letters are written while inputs are
         read."""
+        if is_recorded(pipeline.inputs):
+            self._recorded = RecordingReader(pipeline.inputs[0], lambda warning: LOG.warning("%s", warning))
+            return self._recorded.instants()
         if not (pipeline.growing or pipeline.rates or pipeline.paces or pipeline.topics):
             return merged(pipeline.inputs, self.reject_record, trace=self._keeps_records)
 
@@ -398,17 +425,19 @@ class _LocalRun:
             shutil.rmtree(self._folder, ignore_errors=True)
             self._folder = None
 
-    def write_moments(self, moments: Iterable[list[Firing]]) -> None:
-        """Write the firings of moments without an instant, until stopped."""
-        stop = self._stop
+    def write_moments(self, moments: Iterable[list[Firing]]) -> int:
+        """Write the firings of moments without an instant, until stopped; returns their number."""
+        stop, number = self._stop, 0
         for firings in moments:
             stop.is_writing = True
+            number += 1
             if firings or self._sorted_runs:
                 self.write_firings(firings)
             if self.engine.failed:
                 self.write_failed_anchors()
             self.report_contradicted()
             stop.end_write()
+        return number
 
     def reject_elements(
         self, now: Micros, elements: Sequence[Element], rejections: Sequence[Rejection], facts: InstantFacts
@@ -421,6 +450,8 @@ class _LocalRun:
         self._stop.is_writing = True
         if facts.rejected and facts.inconsistencies:
             self.inconsistent += 1
+        if facts.rejected and self._recording is not None:
+            self._recording.instant(now, [each for each in sourced if isinstance(each, SourcedElement)])
         for letter in letters:
             self._write_dead_letter(letter)
         self._stop.end_write()

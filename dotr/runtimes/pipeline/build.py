@@ -39,7 +39,7 @@ from dotr.streams.formats.content import whole_reason
 from dotr.streams.formats.maps import shapes_of
 from dotr.streams.merge.file_marks import mark_of_path
 from dotr.streams.merge.folders import GrowingInput
-from dotr.streams.records import InputFile
+from dotr.streams.records import Format, InputFile
 from dotr.streams.sinks.events import OutputTerms
 from dotr.streams.sinks.files import check_new, stores_no_data
 from dotr.streams.times import parse_delay
@@ -79,7 +79,8 @@ class Pipeline:
     kind that are logged; `notices`: notices on the inputs; `clock_pending`: the format of times
     depends on the first message, which a runtime waits for (`with_clock`); `clock_delay`:
     heartbeats follow the machine's time by so many µs (None: there are none); `recording`: the
-    file that the run is recorded in (None: it is not).
+    file that the run is recorded in (None: it is not), with the names of the `streams` that the
+    inputs feed.
     """
 
     name: str
@@ -99,6 +100,7 @@ class Pipeline:
     paces: Mapping[str, float] = field(default_factory=dict)
     clock_delay: Micros | None = None
     recording: str | None = None
+    streams: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def destinations(self) -> tuple[Destination, ...]:
@@ -183,11 +185,18 @@ def build(config: Config, *, fresh: bool, on_spark: bool, wait: bool = True, loc
         paces=inputs.paces,
         clock_delay=inputs.clock,
         recording=next((each.path for each in targets if each.purpose == RECORDING), None),
+        streams={each.name: each.fed for each in config.streams()},
     )
 
 
 def _recording_problems(config: Config, *, on_spark: bool) -> Iterator[Diagnostic]:
-    """The problem (C204) of a recording on Spark, where what is read can be read again."""
+    """Problems (C204) of recordings on Spark."""
+    if on_spark and config.recording:
+        yield Diagnostic("C204", "a recording is read in process, and this run is on Spark", None, "Run with --engine local.")
+    for number, section in enumerate(config.settings.input):
+        if on_spark and section.format == Format.RECORDING.value:
+            place = config.span("input", number, "format")
+            yield Diagnostic("C204", "a recording is read in process, and this run is on Spark", place, "Write engine: local.")
     if on_spark and config.settings.record is not None:
         hint = "Write engine: local; or leave record out: the checkpoint on Spark keeps what cannot be read again."
         yield Diagnostic("C204", "record is of a run in process, and this one is on Spark", config.files.tree.key_span(("record",)), hint)
@@ -220,6 +229,7 @@ def _path_conflicts(config: Config, targets: Sequence[Target]) -> list[Diagnosti
         used_paths |= {path: f"named by {location}" for path, _, _ in config.files.matching_files(patterns, keys, [])}
     for iri, named in knowledge.imports.items():
         used_paths[config.files.path(named, ("knowledge", "imports", iri))] = "named by knowledge.imports"
+    used_paths |= {config.recording: "the recording that is read"} if config.recording else {}
     for number, section in enumerate(settings.input):
         with suppress(Refused):
             used_paths |= dict.fromkeys(files_of(config, section, number), f"the input {section.name}")

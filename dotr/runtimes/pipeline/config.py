@@ -34,6 +34,7 @@ from dotr.runtimes.pipeline.sections import (
 )
 from dotr.runtimes.pipeline.tables import row_conflicts, rows_of_table, table_settings, with_place
 from dotr.streams.connectors.registry import TRANSPORTS, Transport
+from dotr.streams.records import Format
 from dotr.streams.times import parse_time
 from dotr.syntax.sections import SectionPlace
 from dotr.syntax.turtle.graphs import parser_message
@@ -271,10 +272,12 @@ class ConfigFiles:
 
 @dataclass(frozen=True, slots=True)
 class Config:
-    """Validated configuration with the files that it names."""
+    """Validated configuration with the files that it names. `recording`: a recording that is read in
+    place of all inputs; empty: none."""
 
     settings: Settings
     files: ConfigFiles
+    recording: str = ""
 
     def span(self, *location: str | int) -> Span:
         """The span of the value at a location, or of the innermost value around a missing one."""
@@ -307,20 +310,33 @@ class Config:
         folder = default_folder() if path is None else Path(self.files.path(path, ("knowledge", "cache"))).absolute()
         return CachePolicy(folder, least, fresh, self.settings.knowledge.shared)
 
+    def streams(self) -> tuple[InputStream, ...]:
+        """The inputs with the streams that they feed, also those of a recording."""
+        prefixes = self.settings.prefixes
+        fed = [(each.name, None if each.stream is None else stream_name(each.stream, prefixes)) for each in self.settings.input]
+        for number, section in enumerate(self.settings.input):
+            if section.format == Format.RECORDING.value:
+                from dotr.streams.merge.recordings import recorded_streams  # few configurations have one
+
+                fed += recorded_streams(self.files.path(section.path, ("input", number, "path"))).items()
+        return tuple([InputStream(*each) for each in fed])
+
     def spec(self) -> tuple[ProgramSpec, list[Diagnostic]]:
         """The program without its unreadable files, and their problems."""
         settings = self.settings
         spec, problems = self.files.spec(settings.rules, settings.knowledge, settings.prefixes, settings.time, settings.windows)
         limits = settings.limits
-        inputs = tuple(
-            InputStream(each.name, None if each.stream is None else stream_name(each.stream, settings.prefixes)) for each in settings.input
-        )
-        own = inputs if has_units(spec.rules) else ()
+        own = self.streams() if has_units(spec.rules) else ()
         return replace(spec, limits=Limits(**limits.model_dump()), inputs=own, fires_at_end=settings.at_end == "fire"), problems
 
 
+RECORDED: Final = "--recording="
+"""The beginning of an option that names a recording, which is read in place of all inputs."""
+
+
 def read_config(path: str, options: Sequence[str] = ()) -> Config:
-    """Read and validate a configuration. `options` are `--set` options, `key.path=value`.
+    """Read and validate a configuration. `options` are `--set` options, `key.path=value`, or one
+    that begins with `RECORDED`.
 
     Raises `Refused` with all problems of the YAML text, or of the options, or of the schema.
     """
@@ -335,5 +351,6 @@ def read_config(path: str, options: Sequence[str] = ()) -> Config:
         raise refuse("C102", "a configuration is a mapping of keys to values", tree.span(()), "It begins with a line such as name: fire")
     if "cases" in tree.data:
         raise refuse("C102", f"{path} is a rule test, and no configuration", tree.key_span(("cases",)), "`dotr test` runs it.")
-    tree, overridden = set_values(tree, options)
-    return Config(validated(Settings, tree.data, tree), ConfigFiles(tree, Path(path).parent, overridden))
+    recording = next((each.removeprefix(RECORDED) for each in options if each.startswith(RECORDED)), "")
+    tree, overridden = set_values(tree, [each for each in options if not each.startswith(RECORDED)])
+    return Config(validated(Settings, tree.data, tree), ConfigFiles(tree, Path(path).parent, overridden), recording)

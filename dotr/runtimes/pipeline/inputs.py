@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Final, TypeAlias
 
 from dotr.errors.diagnostics import Diagnostic, Refused, refuse
+from dotr.evaluation.limits import LIMITS
 from dotr.model.places import Span
 from dotr.model.time import UNITS, Clock, Micros, Unit
 from dotr.runtimes.pipeline.config import Config, glob_files, matching_files
@@ -62,8 +63,15 @@ def present_files(inputs: Inputs) -> list[InputFile]:
 
 
 def read_inputs(config: Config, problems: list[Diagnostic]) -> Inputs:
-    """Read the input sections of a configuration. Problems are added to `problems`, and inputs with
-    problems are left out."""
+    """Read the input sections of a configuration, or the recording in their place. Problems are
+    added to `problems`, and inputs with problems are left out."""
+    if config.recording:
+        paths: list[str] = []
+        with collect_problems(problems):
+            paths = matching_files(
+                config.recording, None, "Relative paths are relative to the working directory. A run with `record` writes one."
+            )
+        return Inputs(tuple([_own_recording(config, path) for path in paths[:1]]))
     files: list[InputFile] = []
     growing: list[GrowingInput] = []
     topics: list[KafkaInput] = []
@@ -229,6 +237,10 @@ def _input(config: Config, section: InputSection, number: int) -> Inputs:
     ahead: Micros | None = None
     with collect_problems(problems):
         ahead = None if section.ahead is None else _length(config, number, "ahead", section.ahead, unit)
+    if section.format == Format.RECORDING.value and not problems:
+        problems += _recording_conflicts(config, section, number, paths)
+        if not problems:
+            return Inputs((_own_recording(config, paths[0]),))
     if problems:
         raise Refused(problems)
     like = replace(_file_like(config, number, "", delay, mapped, graphs), ahead=ahead)
@@ -257,6 +269,40 @@ def _input(config: Config, section: InputSection, number: int) -> Inputs:
     if section.watch:
         return Inputs(tuple(files), (GrowingInput(like, config.files.path(section.path, (*at, "path")), settle, idle),))
     return Inputs(tuple(files))
+
+
+def recording_file(path: str, unit: Unit, nesting: int = LIMITS.nesting) -> InputFile:
+    """A recording as a file; its lines are longer than the records were, and are not bounded."""
+    return InputFile("recording", path, Format.RECORDING, unit, nesting=nesting, record=_UNBOUNDED)
+
+
+def _own_recording(config: Config, path: str) -> InputFile:
+    return recording_file(path, UNITS[config.settings.time.unit], config.settings.limits.nesting)
+
+
+_UNBOUNDED: Final = 1 << 40
+
+
+def is_recorded(files: Sequence[InputFile]) -> bool:
+    """True if the input of a run or a replay is a recording, which stands for all inputs."""
+    return len(files) == 1 and files[0].format is Format.RECORDING
+
+
+def _recording_conflicts(config: Config, section: InputSection, number: int, paths: Sequence[str]) -> Iterator[Diagnostic]:
+    """Problems (C204) of an input that is a recording: it stands for all inputs, in one file."""
+
+    def problem(key: str, message: str, hint: str) -> Diagnostic:
+        return Diagnostic("C204", message, config.files.tree.key_span(("input", number, key)), hint)
+
+    if len(config.settings.input) > 1 or len(paths) != 1:
+        hint = "Leave the other inputs out: the recording has their elements."
+        yield problem("format", "a recording is one file, in place of all inputs", hint)
+    for key in sorted(section.model_fields_set - {"name", "format", "path"}):
+        yield problem(key, f"{key} was decided when the recording was written", "Leave it out.")
+    for key in ("clock", "record"):
+        if config.settings.is_given(key):
+            place = config.files.tree.key_span((key,))
+            yield Diagnostic("C204", f"{key} is of a run, and a recording is read again", place, "Leave it out.")
 
 
 def _check_apart(files: Iterable[InputFile], unit: Unit, place: Span | None = None) -> None:
@@ -297,6 +343,13 @@ def file_of_input(config: Config, name: str, path: str) -> InputFile | None:
             delay = _length(config, number, "lateness", section.lateness, UNITS[config.settings.time.unit])
             return _file_like(config, number, path, delay, element_map(config, section, number), graph_settings(config, section, number))
     return None
+
+
+def grows(section: InputSection) -> bool:
+    """True if records of an input may come after a run has begun."""
+    if section.kafka is not None:
+        return section.kafka.endingOffsets is None
+    return section.watch or section.goes_on or section.path == STANDARD_INPUT or section.http is not None or section.mqtt is not None
 
 
 def _setting_conflicts(config: Config, section: InputSection, number: int, delay: Micros) -> Iterator[Diagnostic]:
@@ -462,9 +515,10 @@ def clock_of_present(inputs: Inputs, unit: Unit, notices: list[Diagnostic], *, u
     date-times."""
     found = [has_date_times(file, notices) for file in inputs.files]
     found += [_tailed_files_have_dates(each, notices) for each in inputs.growing if each.tail]
-    if all(each is None for each in found):
-        return Clock(unit, dated=not unit_given)
-    return Clock(unit, dated=any(found))
+    dated = not unit_given if all(each is None for each in found) else any(found)
+    if not dated:
+        _check_apart([*(each.like for each in inputs.growing), *(each.like for each in inputs.topics)], unit)
+    return Clock(unit, dated)
 
 
 def _awaited_clock(

@@ -136,5 +136,5 @@ def _paths(config: Config) -> Iterator[Target]:
             yield Target("output", config.files.path(section.path, where), config.span(*where))
     if isinstance(settings.dead_letter, str):
         yield Target("dead letters", config.files.path(settings.dead_letter, ("dead_letter",)), config.span("dead_letter"))
-    if settings.record is not None:
+    if settings.record is not None and not config.recording:
         yield Target(RECORDING, config.files.path(settings.record, ("record",)), config.span("record"))

@@ -20,8 +20,9 @@ from dotr.errors.diagnostics import Diagnostic, Refused, refuse
 from dotr.languages.programs import compile_program
 from dotr.model.stream import DeadLetter
 from dotr.model.time import LAST_MICRO, Micros
+from dotr.runtimes.monitoring.dead_letter_log import LOG
 from dotr.runtimes.pipeline.config import Config
-from dotr.runtimes.pipeline.inputs import Inputs, present_files, read_inputs
+from dotr.runtimes.pipeline.inputs import Inputs, is_recorded, present_files, read_inputs
 from dotr.runtimes.pipeline.outputs import targets_of
 from dotr.streams.connectors.kafka.channels import BoundedTopics
 from dotr.streams.formats.lines import STANDARD_INPUT
@@ -30,11 +31,13 @@ from dotr.streams.formats.segments import SEGMENT, SPOOL, SPOOL_END, Segments, s
 from dotr.streams.lateness import Apart, Lateness
 from dotr.streams.merge.bounded import RecordSource, instants
 from dotr.streams.merge.folders import GrowingInput
+from dotr.streams.merge.recordings import RecordingReader
 from dotr.streams.records import Format, InputFile, Record, SourcedElement, with_sources
 
 
 def replay_of_config(config: Config, name: str = "") -> Replay:
-    """Compile a configuration's program and find its inputs, for a replay.
+    """Compile a configuration's program and find its inputs, for a replay; the run's recording, where
+    one of them cannot be read twice.
 
     Args:
         config: the configuration.
@@ -46,6 +49,8 @@ def replay_of_config(config: Config, name: str = "") -> Replay:
     """
     problems: list[Diagnostic] = []
     inputs = read_inputs(config, problems)
+    if (recorded := _own_recording(config, inputs)) is not None:
+        inputs = recorded
     try:
         program = compile_program(config.program(), config.cache_policy())
     except Refused as refused:
@@ -57,6 +62,8 @@ def replay_of_config(config: Config, name: str = "") -> Replay:
 
 def replay_of_inputs(config: Config, program: CompiledProgram, inputs: Inputs, name: str = "") -> Replay:
     """A replay of a configuration's inputs through a program that is compiled already."""
+    if is_recorded(inputs.files):
+        return _replay_of_recording(program, inputs.files[0], name or config.path)
     spool = Path(targets_of(config)[-1].path) / SPOOL
     sequences = [_Sequence((file,)) for file in present_files(inputs)]
     growing = {each.like.input for each in inputs.growing if not (each.standard and (spool / SPOOL_END).exists())}
@@ -73,6 +80,31 @@ def replay_of_inputs(config: Config, program: CompiledProgram, inputs: Inputs, n
     source = _InputReplay(program, sequences, growing)
     prefixes = program.rules.prefixes
     return Replay(name or config.path, program, clock, prefixes, source.read, lambda: source.progress)
+
+
+def _own_recording(config: Config, inputs: Inputs) -> Inputs | None:
+    """The recording that a run has written, where an input cannot be read twice; None where all can
+    be, or there is none."""
+    settings = config.settings
+    if settings.record is None or not any(each.standard or each.source for each in inputs.growing):
+        return None
+    path = config.files.path(settings.record, ("record",))
+    return read_inputs(replace(config, recording=path), []) if os.path.isfile(path) else None
+
+
+def _replay_of_recording(program: CompiledProgram, file: InputFile, name: str) -> Replay:
+    """The replay of a recording: a heartbeat is an advance of time."""
+    reader = RecordingReader(file, lambda warning: LOG.warning("%s", warning))
+
+    def read(on_reject: Callable[[RejectedElement], None]) -> Iterator[ReplayedInstant]:
+        for time, elements in reader.instants():
+            places = [ElementPlace(file.path, each.record.line) for each in elements if isinstance(each, SourcedElement)]
+            yield ReplayedInstant(time, program.on_streams(elements), places)
+
+    def progress() -> list[InputProgress]:
+        return [InputProgress(file.input, reader.passed, reader.has_ended)]
+
+    return Replay(name, program, clock_of([file], program.spec.unit), program.rules.prefixes, read, progress)
 
 
 def _copied_input(config: Config, like: InputFile, spool: Path) -> tuple[InputFile, ...]:

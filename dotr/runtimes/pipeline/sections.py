@@ -246,8 +246,8 @@ class InputSection(RowsSection):
         min_length=1,
         description="the stream of continuous queries that the input feeds, an IRI or a prefixed name; the input's name if none",
     )
-    format: Literal["ndjson", "trig", "nquads", "csv", "json", "text", "parquet", "turtle", "ntriples", "jsonld"] = Field(
-        description="the format of elements (inputs.md)"
+    format: Literal["ndjson", "trig", "nquads", "csv", "json", "text", "parquet", "turtle", "ntriples", "jsonld", "recording"] = Field(
+        description="the format of elements (inputs.md); recording: the elements and heartbeats of a run with `record`"
     )
     path: str = Field(default="", min_length=1, description="a file or a glob; .gz too; - is standard input")
     kafka: KafkaInputSection | None = Field(default=None, description="topics of a Kafka cluster, in place of a path")

@@ -153,8 +153,8 @@ def _decoder(spec: InputFile, time_filter: TimeFilter) -> Callable[[Message, boo
             return graph_documents.document_decoder(spec)
         case Format.JSONLD:
             return jsonld.document_decoder(spec)
-        case Format.PARQUET:
-            raise ValueError("Parquet is read from files alone")
+        case Format.PARQUET | Format.RECORDING:
+            raise ValueError(f"{spec.format.value} is read from files alone")
         case _:
             assert_never(spec.format)
 

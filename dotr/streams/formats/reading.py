@@ -44,6 +44,7 @@ _READERS: Final[dict[Format, _Records]] = {
     Format.TURTLE: message_logs.graph_file_records,
     Format.NTRIPLES: message_logs.graph_file_records,
     Format.JSONLD: jsonld.records,
+    Format.RECORDING: ndjson.recorded,
 }
 
 

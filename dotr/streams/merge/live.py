@@ -63,6 +63,7 @@ class Channel:
       itself (a folder, a pipe, a socket), and nothing was left there; asked for heartbeats alone.
     - `name`: the name of the input.
     - `drained`: the machine's time (µs since 1970) before the last read that left nothing unread.
+    - `is_limited`: the rate limit has permitted no record at the last read.
     """
 
     feed: Feed
@@ -77,6 +78,7 @@ class Channel:
     is_drained: Callable[[], bool] | None = None
     name: str = ""
     drained: Micros = -LAST_MICRO
+    is_limited: bool = False
 
     def is_idle(self, now: float) -> bool:
         """True if no record has arrived for the declared duration; `now` in s."""
@@ -97,7 +99,8 @@ class Channel:
     def read(self, most: int, now: float) -> FeedRecords | None:
         """At most `most` records within the rate limit, or None. Updates `quiet`."""
         most = min(most, self.pace.allowance(now))
-        if most <= 0:
+        self.is_limited = most <= 0
+        if self.is_limited:
             return None
         chunk = self.feed.read(most)
         if chunk is not None:
@@ -110,7 +113,12 @@ class Channel:
     def look(self, machine: Micros) -> None:
         """Note that an empty read has left nothing unread, if so; `machine` is the machine's time
         (µs since 1970) before the read."""
-        if self.feed.ended or machine <= self.drained or (self.is_drained is not None and machine < self.drained + _LOOK):
+        if (
+            self.is_limited
+            or self.feed.ended
+            or machine <= self.drained
+            or (self.is_drained is not None and machine < self.drained + _LOOK)
+        ):
             return
         is_held = isinstance(self.feed, PacedFeed) and self.feed.holding  # by its time, which the machine has not reached
         if is_held or (not self._may_have_more() and (self.is_drained is None or self.is_drained())):
@@ -144,7 +152,7 @@ class Heartbeats:
     h = min over the open inputs of max(what its own order has passed, e - delay), where e is the
     machine's time before the last read that left nothing unread (`Channel.drained`). A heartbeat
     comes where the clock alone closes an instant, where something is due, and at least every
-    max(1 s, a tenth of the delay); the first one, once every input was read to where nothing is left.
+    max(1 s, a tenth of the delay); the first one, once nothing was left in any input.
 
     - `delay`: how far (µs) the pipeline's time is behind the machine's.
     - `machine`: returns the machine's time (µs since 1970); None while a paced one has not begun.

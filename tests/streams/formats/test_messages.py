@@ -156,7 +156,7 @@ def test_time_of_a_turtle_message(text: str, time: int | None, why: str) -> None
     assert record.reason is (Reason.UNREADABLE if text else Reason.EMPTY)
 
 
-@pytest.mark.parametrize("form", [each for each in Format if each is not Format.PARQUET])  # Parquet is read from files alone
+@pytest.mark.parametrize("form", [each for each in Format if each not in (Format.PARQUET, Format.RECORDING)])  # files alone
 def test_limits_are_checked_before_parsing(form: Format) -> None:
     element_map = mapped("t", ":s :p {v} .", columns=("t", "v")) if form in (Format.JSON, Format.CSV) else None
     element_map = mapped("$value", ":s :p {$value} .") if form is Format.TEXT else element_map
@@ -168,7 +168,7 @@ def test_limits_are_checked_before_parsing(form: Format) -> None:
         assert (record.reason, len(record.raw)) == (Reason.LIMIT, min(len(deep), 1 << 16))
 
 
-@pytest.mark.parametrize("form", [form for form in Format if form is not Format.PARQUET])
+@pytest.mark.parametrize("form", [form for form in Format if form not in (Format.PARQUET, Format.RECORDING)])
 def test_a_message_without_bytes_is_empty(form: Format) -> None:
     element_map = mapped("t", ":s :p {v} .", columns=("t", "v")) if form in (Format.JSON, Format.CSV) else None
     element_map = mapped("$value", ":s :p {$value} .") if form is Format.TEXT else element_map

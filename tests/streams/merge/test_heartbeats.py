@@ -12,6 +12,7 @@ from dotr.model.stream import DeadLetter
 from dotr.model.time import Micros
 from dotr.streams.lateness import Lateness
 from dotr.streams.merge.live import Channel, Heartbeats, live_instants
+from dotr.streams.merge.paces import RateLimit
 from dotr.streams.records import InputFile, Record
 from tests.oracle.arrivals import Arrives, Elapse, Ends, Input, Step
 from tests.support.scripts import Stopped, World, worlds
@@ -113,6 +114,15 @@ def test_the_slowest_input_holds_the_clock() -> None:
     world.channels[1].is_drained = lambda: False
     world.run()
     assert world.instants == [85.0]  # what the order of the other has passed
+
+
+def test_what_a_rate_holds_back_holds_the_clock() -> None:
+    world = Clocked([Input()], [Arrives(0, 95), *elapse(2), Arrives(0, 96), *elapse(20)])
+    world.channels[0].pace = RateLimit(1)
+    world.channels[0].pace.allowance(0.0)
+    world.channels[0].pace.consume(40)
+    world.run()
+    assert world.beats == []
 
 
 def test_inputs_that_have_ended_do_not_hold_the_clock() -> None:

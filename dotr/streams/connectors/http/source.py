@@ -109,7 +109,12 @@ class HttpReceiver:
         its sockets, also in new connections. A client that is silent amid a body does not count."""
         if not self.connected or self._handler is None:
             return True
-        turning = asyncio.run_coroutine_threadsafe(self._handler.is_idle(), self._loop)
+        looking = self._handler.is_idle()
+        try:
+            turning = asyncio.run_coroutine_threadsafe(looking, self._loop)
+        except RuntimeError:  # the loop has just ended
+            looking.close()
+            return True
         try:
             return turning.result(_LOOK_SECONDS)
         except (TimeoutError, CancelledError):

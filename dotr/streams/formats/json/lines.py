@@ -97,6 +97,14 @@ def _reader(spec: InputFile, time_filter: TimeFilter) -> ReadLine:
     return record
 
 
+def recorded(lines: BinaryIO, spec: InputFile, position: Position, elements: bool) -> Iterator[Record]:
+    """The records of a recording (`dotr.streams.merge.recordings`): a line without a graph is one
+    that has a time and no element."""
+    for record in records(lines, spec, position, elements):
+        is_mark = record.time is None and record.stamp is not None and "graph" not in json.loads(record.raw)
+        yield record._replace(time=record.stamp, why="") if is_mark else record
+
+
 def _decoder() -> Callable[[str, int], Any]:
     """Decoder of the line at an offset: `json.loads`, without its two searches for blanks.
 
