@@ -13,9 +13,9 @@ from dotr.commands.replay.comparison import ProgramPair, RuleDifference
 from dotr.engine.replay import RejectedElement, Replay, ReplayedInstant
 from dotr.evaluation.expressions.values.times import format_time
 from dotr.explanations.text.narrative import WhyNot
+from dotr.explanations.unit import is_answered, why_no_event
 from dotr.explanations.why import EventQuestion, WhyExplainer
 from dotr.explanations.why_not.rule import Question, why_not
-from dotr.explanations.why_not.unit_why_not import is_answered, why_no_event
 from dotr.model.algebra import Attribute
 from dotr.model.rules import Rule
 from dotr.model.stream import Firing

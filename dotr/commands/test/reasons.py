@@ -11,9 +11,9 @@ from dotr.commands.test.cases import Case, LoadedTest
 from dotr.commands.test.difference import Discrepancy, Item, attribute_terms
 from dotr.engine.program import CompiledProgram
 from dotr.evaluation.expressions.values.times import format_time
+from dotr.explanations.unit import why_no_event
 from dotr.explanations.why import EventQuestion, WhyExplainer
 from dotr.explanations.why_not.rule import Question, why_not
-from dotr.explanations.why_not.unit_why_not import why_no_event
 from dotr.instant.instants import merge
 from dotr.model.algebra import Const, Link, Negated
 from dotr.model.rules import EventSource, FactSource, Rule

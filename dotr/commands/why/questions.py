@@ -11,8 +11,8 @@ from dotr.commands.test.cases import Case, load_test
 from dotr.commands.test.files import is_test
 from dotr.engine.replay import Replay
 from dotr.errors.diagnostics import Diagnostic, Refused, did_you_mean, refuse
+from dotr.explanations.unit import question_attributes
 from dotr.explanations.why_not.rule import Question
-from dotr.explanations.why_not.unit_why_not import question_attributes
 from dotr.model.algebra import Attribute, Select
 from dotr.model.places import Document, Span
 from dotr.model.rules import Rule

@@ -36,7 +36,7 @@ def add_parser(commands: Commands) -> None:
 def execute(options: argparse.Namespace) -> int:
     """Print the reason; returns the exit code: 0 if the rule fired or the triple holds, else 1."""
     from dotr.commands.why.questions import config_of, open_replays, question_of
-    from dotr.explanations.why_not.unit_why_not import why_no_event
+    from dotr.explanations.unit import why_no_event
 
     replays = open_replays(options.path, options.case, options.options)
     if options.triple is not None:
