@@ -367,8 +367,8 @@ class Session:
         >>> print(session.why_not("R").text.splitlines()[0])
         R: 1 anchor, 0 after HighTemp
         """
+        from dotr.explanations.unit import question_attributes, why_no_event
         from dotr.explanations.why_not.rule import Question
-        from dotr.explanations.why_not.unit_why_not import question_attributes, why_no_event
 
         replay = self.replay()
         names = self._program.unit_names

@@ -104,10 +104,14 @@ def write_project(project: Project, elements: Sequence[str], more: str = "") -> 
     project.write("in.ndjson", "".join(elements))
 
 
+NO_RUN = "  This is what a replay does: no outputs and no dead letters of a run are there."
+
+
 def why_not(project: Project, rule: str, *options: str, code: int = 1) -> list[str]:
     answer = project.dotr("why-not", "why.yaml", "--rule", rule, *options)
     assert (answer.code, answer.err) == (code, "")
-    return answer.out.rstrip("\n").split("\n")
+    *lines, last = answer.out.rstrip("\n").split("\n")
+    return lines if last == NO_RUN else [*lines, last]
 
 
 def test_candidate_too_far_back(project: Project) -> None:
@@ -331,7 +335,7 @@ def test_facts_that_the_filter_of_their_query_rejects(project: Project) -> None:
         "  Hot at 60, room :lab: ?v > 90 is false (44)                                             why.dotr:42:69",
         "  Hot at 20, room :lab: ?v > 90 is false (50)                                             why.dotr:42:69",
         "  Hot at 0, room :lab: ?v > 90 is false (40)                                              why.dotr:42:69",
-        "  It fires with `?v >= 44`.",
+        "  It fires with `?v >= 50`, or with `?v >= 44`.",  # 44 cuts the bound of 90 by more than half
     ]
 
 
@@ -569,3 +573,20 @@ def test_requested_term_that_a_query_computes_or_leaves_unbound(project: Project
     assert why_not(project, "Either", "--where", "bar=4")[1:] == [
         "    at 2: ?r :at ?pump . ?r :bar 4 holds 1 time; FILTER(?bar > 5) is false (4)   why.dotr:24:84"
     ]
+
+
+def test_elements_that_the_run_rejected_and_events_that_it_wrote(project: Project) -> None:
+    write_pumps(project)
+    assert project.dotr("why-not", "why.yaml", "--rule", "High", "--where", "pump=:p1").out.endswith(f"\n{NO_RUN}\n")
+    assert project.dotr("run", "why.yaml", "--engine", "local", "--quiet").code == 0
+    assert why_not(project, "High", "--where", "pump=:p2", code=0)[-1] == "  The run wrote this event: out.ndjson:1."
+    project.write("out.ndjson", "")
+    assert why_not(project, "High", "--where", "pump=:p2", code=0)[-1] == "  The run wrote no such event to out.ndjson."
+    letter = {"reason": "idle", "input": "data", "file": "elsewhere/in.ndjson", "line": 2, "time": 2, "text": "", "error": "late"}
+    project.write("bad.ndjson", json.dumps(letter) + "\n")
+    project.change("why.yaml", "output:", "dead_letter: bad.ndjson\noutput:")
+    assert "  The run rejected this element (idle, elsewhere/in.ndjson:2)." in why_not(project, "High", "--where", "pump=:p2", code=0)
+    assert "  The run rejected this element (idle, elsewhere/in.ndjson:2)." in why_not(project, "High", "--at", "2", code=0)
+    assert not any("rejected" in line for line in why_not(project, "High", "--where", "pump=:p1"))
+    answer = project.dotr("why-not", "why.yaml", "--rule", "High", "--at", "2", "--format", "json")
+    assert json.loads(answer.out)["run"][0] == "The run rejected this element (idle, elsewhere/in.ndjson:2)."

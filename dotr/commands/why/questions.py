@@ -11,14 +11,14 @@ from dotr.commands.test.cases import Case, load_test
 from dotr.commands.test.files import is_test
 from dotr.engine.replay import Replay
 from dotr.errors.diagnostics import Diagnostic, Refused, did_you_mean, refuse
+from dotr.explanations.unit import question_attributes
 from dotr.explanations.why_not.rule import Question
-from dotr.explanations.why_not.unit_why_not import question_attributes
 from dotr.model.algebra import Attribute, Select
 from dotr.model.places import Document, Span
 from dotr.model.rules import Rule
 from dotr.model.terms import WELL_KNOWN, Prefixes, Term, Triple, Variable
 from dotr.model.time import Micros
-from dotr.runtimes.pipeline.config import read_config, read_document
+from dotr.runtimes.pipeline.config import Config, read_config, read_document
 from dotr.runtimes.pipeline.replay import replay_of_config
 from dotr.streams.times import parse_time
 from dotr.syntax.sparql import parse_select, scan_references
@@ -207,6 +207,11 @@ def open_replays(path: str, case: str | None = None, options: Sequence[str] = ()
         raise refuse("C218", f"{path} is a rule test, in which --set changes nothing", None, "Leave --set out, or name a configuration.")
     test = load_test(path)
     return [test.replay(number) for number in _selected(path, test.cases, case)]
+
+
+def config_of(path: str, options: Sequence[str] = ()) -> Config | None:
+    """The configuration at a path; None for a rule test."""
+    return None if is_test(read_tree(read_document(path)).data) else read_config(path, options)
 
 
 def _selected(path: str, cases: Sequence[Case], case: str | None) -> Sequence[int]:

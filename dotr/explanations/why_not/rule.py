@@ -23,9 +23,10 @@ from dotr.explanations.replay.recording import Recorder
 from dotr.explanations.text.event_text import EventWriter, unit_name
 from dotr.explanations.text.narrative import Narrative, NarrativePart, WhyNot, sentences
 from dotr.explanations.text.tree import counted
-from dotr.explanations.why_not.anchor_explanation import AnchorExplainer, AnchorExplanation, places_of_values
+from dotr.explanations.why_not.anchor_explanation import AnchorExplainer, AnchorExplanation, changes_text, places_of_values
+from dotr.explanations.why_not.changes import in_order
 from dotr.explanations.why_not.other_anchors import LateElements, LateSearch, WaitingAnchors, waiting_anchors
-from dotr.explanations.why_not.survey import REACH, RequestedAnchors, Survey
+from dotr.explanations.why_not.survey import REACH, AnchorTimes, RequestedAnchors, Survey
 from dotr.model.algebra import Attribute
 from dotr.model.rules import EventSource, FactSource, Role, Rule
 from dotr.model.stream import DeadLetter, Reason
@@ -44,18 +45,20 @@ class Question:
         first, last: times in µs since 1970, both included; None: no bound.
         where: attributes of the anchor that equal a term, by SPARQL's `=`.
         every: explain every anchor that did not fire, not only the one with the most progress.
+        times: the times of an anchor that count.
     """
 
     first: Micros | None = None
     last: Micros | None = None
     where: tuple[tuple[Variable, Term], ...] = ()
     every: bool = False
+    times: AnchorTimes = AnchorTimes.EITHER
 
     @property
     def requested(self) -> RequestedAnchors:
         """The requested anchors."""
         first = -LAST_MICRO if self.first is None else self.first
-        return RequestedAnchors(first, LAST_MICRO if self.last is None else self.last, self.where)
+        return RequestedAnchors(first, LAST_MICRO if self.last is None else self.last, self.where, self.times)
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,9 +179,9 @@ class _RuleFindings:
         for one of them."""
         for each in self.anchors:
             yield from each.told(with_change=self.funnel.anchors > 0)
-        change = next((each.change for each in self.anchors if each.change), "")
-        if change and not self.funnel.anchors:
-            yield Narrative(f"It fires with `{change}`.")
+        changes = in_order(change for each in self.anchors for change in each.changes)
+        if changes and not self.funnel.anchors:
+            yield Narrative(changes_text(changes))
 
     def _missing(self) -> Iterator[Narrative]:
         """The query without a fact, whose summary is in the first sentence if there is no

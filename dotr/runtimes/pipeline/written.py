@@ -22,8 +22,10 @@ from pyoxigraph import DefaultGraph, Quad, RdfFormat, parse
 
 from dotr.engine.program import CompiledProgram
 from dotr.errors.diagnostics import Diagnostic, Refused
+from dotr.explanations.evidence.evaluations import truth_in
+from dotr.model.algebra import Call, Const, Var
 from dotr.model.stream import Firing
-from dotr.model.terms import PROV, Variable
+from dotr.model.terms import PROV, Term, Variable
 from dotr.model.time import Clock, Micros
 from dotr.runtimes.pipeline.config import Config
 from dotr.runtimes.pipeline.outputs import chosen_events
@@ -68,6 +70,10 @@ class WrittenDeadLetter(NamedTuple):
     time: str | int | None
     error: str
 
+    def __str__(self) -> str:
+        """Return the reason and the place: `idle, readings/1:353`."""
+        return f"{self.reason}, {self.file}:{self.line}" if self.line else f"{self.reason}, {self.file}"
+
 
 @dataclass(frozen=True)
 class WrittenOutput:
@@ -90,16 +96,24 @@ class WrittenOutput:
     texts: Callable[[], Iterator[tuple[str, BinaryIO]]] = field(compare=False)
 
     @property
-    def terms_are_written(self) -> bool:
-        """True if attributes are terms in N-Triples, not the text of cells."""
-        return self.form is StreamFormat.NDJSON
+    def has_attributes(self) -> bool:
+        """True if its events have attributes."""
+        return self.form not in _RDF
 
-    def events(self) -> Iterator[WrittenEvent]:
-        """The events in the order in which they are written."""
+    def has(self, event: WrittenEvent, name: Variable, term: Term) -> bool:
+        """True if an attribute of an event equals a term: by SPARQL's `=`, in a table as text."""
+        value = (event.attributes or {}).get(name)
+        if self.form is not StreamFormat.NDJSON or value is None:
+            return value == plain_text(term)
+        return truth_in(Call("=", (Var(name), Const(term))), lambda _: value) is True
+
+    def events(self, rule: str = "") -> Iterator[WrittenEvent]:
+        """The events in the order in which they are written; `rule`: others than those of this rule
+        may be left out."""
         for name, file in self.texts():
             match self.form:
                 case StreamFormat.NDJSON:
-                    yield from self._lines(name, file)
+                    yield from self._lines(name, file, json.dumps(rule, ensure_ascii=False).encode() if rule else b"")
                 case StreamFormat.CSV:
                     yield from self._rows(name, file)
                 case TableFormat.PARQUET:
@@ -128,9 +142,11 @@ class WrittenOutput:
     def _time(self, value: Any) -> Micros:
         return parse_time(value, self.clock.unit)
 
-    def _lines(self, name: str, file: BinaryIO) -> Iterator[WrittenEvent]:
+    def _lines(self, name: str, file: BinaryIO, required: bytes) -> Iterator[WrittenEvent]:
         passed = 0
         for number, line in enumerate(_whole_lines(file), 1):
+            if required not in line:
+                continue
             place = f"{name}:{number}"
             try:
                 found = json.loads(line)

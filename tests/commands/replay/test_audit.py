@@ -112,10 +112,11 @@ def test_other_formats(project: Project, form: str, path: str) -> None:
         return
     if path.endswith(".gz"):
         packed = gzip.decompress((project.folder / path).read_bytes()).replace(b"tank#b", b"tank#d", 1)
-        (project.folder / path).write_bytes(gzip.compress(packed))
+        project.write(path, gzip.compress(packed))
     else:
         text = project.read(path)
-        project.write(path, text.replace(*((":tank :b", ":tank :d") if form == "trig" else ("tank#b", "tank#d")), 1))
+        old, new = (":tank :b", ":tank :d") if form == "trig" else ("tank#b", "tank#d")
+        project.write(path, text.replace(old, new, 1))
     answer = project.dotr("audit", "tanks.yaml")
     assert answer.code == 1
     assert "Full   3 the same, 1 missing, 1 more" in answer.out
