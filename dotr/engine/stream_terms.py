@@ -200,8 +200,8 @@ class TermDependencies:
         """Add to `found` the terms that the needed ones depend on by Datalog rules, but that no rule
         derives.
 
-        What axioms of the schema would derive a term from is not followed: `owl:Nothing`, a subclass
-        of every class, is in no text of the author.
+        What axioms of the schema would derive a term from is not followed: `owl:Nothing`, a
+        subclass of every class, is in no text of the author.
         """
         for term in needed:
             if term in visited:

@@ -18,6 +18,7 @@ from dotr.runtimes.pipeline.config import Config
 from dotr.runtimes.pipeline.inputs import (
     FirstHasDates,
     Inputs,
+    check_first_times,
     checkpoint_clock,
     clock_of_inputs,
     files_of,
@@ -139,6 +140,8 @@ def build(config: Config, *, fresh: bool, on_spark: bool, wait: bool = True, loc
     events = tuple([replace(output, chosen=own) for output, own in zip(outputs.events, chosen, strict=True)])
     program.stage_one.expect(shapes_of([*inputs.files, *(each.like for each in inputs.growing), *(each.like for each in inputs.topics)]))
     topics = open_topics(config, inputs.topics) if wait else ()
+    if wait:
+        check_first_times(config, inputs, topics)
     if fresh:
         remove(targets)
     if inputs.growing and wait:

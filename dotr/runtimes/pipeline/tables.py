@@ -1,8 +1,8 @@
 """Tables of background knowledge, whose rows are triples by a map, and what they share with inputs.
 
-Idea: a table is an input whose rows have no time, read by the readers of inputs. Its settings travel
-as text beside the paths of graphs (`Reading.tables`), and its reader with them, since the engine
-knows no format.
+Idea: a table is an input whose rows have no time, read by the readers of inputs. Its settings
+travel as text beside the paths of graphs (`Reading.tables`), and its reader with them, since the
+engine knows no format.
 """
 
 from __future__ import annotations

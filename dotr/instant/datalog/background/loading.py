@@ -181,7 +181,8 @@ def read_graph(path: str | Path, number: int = 0, terms: dict[Term, Term] | None
 def table_rows(path: str | Path, number: int, reading: Reading) -> Iterator[tuple[int, list[Triple]]]:
     """The line and the triples of each row of a table that makes any; raises `Refused`.
 
-    `number`: that of the table among the graphs. The n-th blank node of all rows is `_:g<number>x<n>`.
+    `number`: that of the table among the graphs. The n-th blank node of all rows is
+    `_:g<number>x<n>`.
     """
     assert reading.rows is not None, "whoever declares tables gives their reader"
     blanks: dict[Term, Term] = {}
