@@ -83,7 +83,8 @@ def matching_files(path: str, span: Span | None, hint: str = _RELATIVE_HINT) -> 
 
 
 def similar_file(path: str) -> str:
-    """The hint that names the file of the same folder with the nearest name; empty if there is none.
+    """The hint that names the file of the same folder with the nearest name, by the names without
+    their endings where these are the same; empty if there is none.
 
     >>> similar_file("configs/fir.yaml"), similar_file("configs/nothing.yaml"), similar_file("nowhere/fire.yaml")
     ('Did you mean configs/fire.yaml?', '', '')
@@ -91,7 +92,10 @@ def similar_file(path: str) -> str:
     folder, name = os.path.split(path)
     with suppress(OSError, ValueError):
         names = sorted(each.name for each in os.scandir(folder or ".") if each.is_file())
-        hint = did_you_mean(name, names)
+        stem, ending = os.path.splitext(name)
+        hint = did_you_mean(stem, [os.path.splitext(each)[0] for each in names if os.path.splitext(each)[1] == ending])
+        other_case = next((f"Did you mean {each}?" for each in names if each.lower() == name.lower()), "")
+        hint = other_case or hint.replace("?", f"{ending}?") or did_you_mean(name, names, 0.85)
         return hint.replace("mean ", f"mean {os.path.join(folder, '')}", 1)
     return ""
 
