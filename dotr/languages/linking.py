@@ -230,7 +230,7 @@ def unbound_warnings(
     - `span`: the text of the query; `elsewhere`: the variables that the query binds somewhere.
     - `told`: variables that another diagnostic names.
     """
-    known = set(told)
+    known = {name for name in told if name not in elsewhere}
     for name, bound in found:
         if name in known or is_hidden(name):
             continue

@@ -325,7 +325,26 @@ def _chosen(path: str, samples: list[Sample]) -> tuple[Sample, TimeGuess]:
     reasons = [f"{names[cell]}: {_reason(column)}" for cell, column in list(sample.cells.items())[:_SHOWN]]
     shown = ", ".join(list(names.values())[:_SHOWN])
     hint = f"{'; '.join(reasons)}. Write the configuration by hand: docs/inputs.md."
+    if sample.settings["format"] in ("csv", "json"):
+        hint += f"\nIf its rows hold at every instant, it is background:\n{_background(path, sample)}"
     raise refuse("C308", f"{path} has no column of times: {shown}", None, hint)
+
+
+def _background(path: str, sample: Sample) -> str:
+    """The lines of a configuration by which a table is background, with a guess of its map.
+
+    The first cell that all rows have, each its own, is the subject.
+    """
+    subject, cells = "[]", dict(sample.cells)
+    for cell, column in sample.cells.items():
+        if None not in column and len(set(map(str, column))) == len(column) and not cell.endswith("[]"):
+            subject = f":{{{cell}}}"
+            del cells[cell]
+            break
+    properties = " ; ".join(f":{value.predicate} {{{value.cell}}}" for value in _values(cells, sample)[:_MOST_VALUES]) or "a :Row"
+    settings = {"path": path, **sample.settings, "map": f"{subject} {properties} ."}
+    lines = "".join(f"\n      {key}: {_yaml(value)}" for key, value in settings.items()).replace("\n      path", "path", 1)
+    return f'prefixes: {{ "": "http://example.org/#" }}\nknowledge:\n  tables:\n    - {lines}'
 
 
 def _has_numbers(sample: Sample, time: TimeGuess) -> bool:

@@ -186,4 +186,10 @@ WINDOWS: tuple[ErrorCode, ...] = (
         "Nothing, if one core is enough; different queries run on different cores.",
         _of_query("?who FROM NAMED WINDOW <w> ON <doors> [RANGE 10s] WHERE { WINDOW <w> { ?who :enters ?room . ?room :calls ?other } }"),
     ),
+    _entry(
+        "W438",
+        "Warning: windows with gaps",
+        "STEP is greater than RANGE, so the windows do not touch: elements between two of them are in none, and no answer sees them.",
+        "Write STEP as long as RANGE, or a longer RANGE.",
+    ),
 )

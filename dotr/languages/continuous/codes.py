@@ -47,6 +47,7 @@ class WindowCode(StrEnum):
     EMPTY_ANSWERS = "W402"
     LAST_ANSWERS_STAY = "W403"
     MANY_REPORTS = "W404"
+    GAPS = "W438"
 
     # Warnings of the engine, which need the background.
     OF_THE_BACKGROUND = "W405"

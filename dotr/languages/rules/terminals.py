@@ -100,12 +100,12 @@ class FurthestFailure:
         text, lower = self.document.text, word.lower()
         if lower in ("where", "when", "having") and "'if'" in self.expected:
             return f"The condition of a rule begins with if: write if in place of {word}."
-        if lower in ("then", "sequence", "followed") and "'and'" in self.expected:
-            return _WINDOWS_LOOK_BACK
         if lower in ("next", "after", "before") and not {"'each'", "'from'", "'within'"}.isdisjoint(self.expected):
             return _WINDOWS_LOOK_BACK
         if "'as'" in self.expected and "'within'" in self.expected and word[0].isupper() and lower not in scan.RESERVED:
             return f"A label of the clause's own stands behind as: as {word}."
+        if lower in ("then", "sequence", "followed") and "'and'" in self.expected:
+            return _WINDOWS_LOOK_BACK
         if "'and'" in self.expected and (lower in ("each", "last", "first", "not") or _CLAUSE.match(text, self.offset)):
             missing = "and each" if word[0].isalnum() and lower not in scan.RESERVED else "and"
             return f"Is an and missing? A clause begins with and each, and last, and first, and not: {missing} {word} …"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import glob
 import os
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final, Literal
@@ -12,7 +13,7 @@ from typing import Final, Literal
 from pyoxigraph import NamedNode
 
 from dotr.engine.spec import Inconsistent, ProgramSpec
-from dotr.errors.diagnostics import Diagnostic, Refused, refuse
+from dotr.errors.diagnostics import Diagnostic, Refused, did_you_mean, refuse
 from dotr.evaluation.files.caches import default_folder
 from dotr.evaluation.limits import LIMITS, Limits
 from dotr.instant.datalog.background.compiled_cache import MIN_BYTES, CachePolicy
@@ -79,7 +80,25 @@ def matching_files(path: str, span: Span | None, hint: str = _RELATIVE_HINT) -> 
         if files:
             return files
         raise Refused([Diagnostic("C301", f"no file matches {path}", span, hint)])
-    raise Refused([Diagnostic("C301", f"there is no file {path}", span, hint)])
+    raise Refused([Diagnostic("C301", f"there is no file {path}", span, similar_file(path) or hint)])
+
+
+def similar_file(path: str) -> str:
+    """The hint that names the file of the same folder with the nearest name, by the names without
+    their endings where these are the same; empty if there is none.
+
+    >>> similar_file("configs/fir.yaml"), similar_file("configs/nothing.yaml"), similar_file("nowhere/fire.yaml")
+    ('Did you mean configs/fire.yaml?', '', '')
+    """
+    folder, name = os.path.split(path)
+    with suppress(OSError, ValueError):
+        names = sorted(each.name for each in os.scandir(folder or ".") if each.is_file())
+        stem, ending = os.path.splitext(name)
+        hint = did_you_mean(stem, [os.path.splitext(each)[0] for each in names if os.path.splitext(each)[1] == ending])
+        other_case = next((f"Did you mean {each}?" for each in names if each.lower() == name.lower()), "")
+        hint = other_case or hint.replace("?", f"{ending}?") or did_you_mean(name, names, 0.85)
+        return hint.replace("mean ", f"mean {os.path.join(folder, '')}", 1)
+    return ""
 
 
 def read_document(path: str, span: Span | None = None) -> Document:
@@ -90,7 +109,8 @@ def read_document(path: str, span: Span | None = None) -> Document:
         reason, hint = f"it is not UTF-8 (byte {error.start})", "Save it as UTF-8."
     except FileNotFoundError:
         reason = "there is no such file"
-        hint = _RELATIVE_HINT if span else "Is the path right? Relative paths are relative to the working directory."
+        asked = _RELATIVE_HINT if span else "Is the path right? Relative paths are relative to the working directory."
+        hint = similar_file(path) or asked
     except OSError as error:
         reason, hint = (error.strerror or str(error)).lower(), "Name a file that may be read."
     except ValueError as error:

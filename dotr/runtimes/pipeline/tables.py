@@ -13,17 +13,19 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from dotr.errors.diagnostics import Diagnostic, Refused
 from dotr.model.places import Document, Span
 from dotr.model.stream import Reason
 from dotr.model.terms import Prefixes, Triple
-from dotr.runtimes.pipeline.sections import InputSection, TableSection
 from dotr.streams.formats.csv.map import header_of
 from dotr.streams.formats.reading import Reader, check_input
 from dotr.streams.records import COLUMNS, WIDE, ElementMap, Format, InputFile, Record
 from dotr.syntax.quantities import parse_size
+
+if TYPE_CHECKING:  # Spark's workers read rows, and no configuration
+    from dotr.runtimes.pipeline.sections import InputSection, TableSection
 
 MAPPED: Final = ("csv", "json", "text", "parquet")
 _GRAPHS: Final = ("turtle", "ntriples", "jsonld", "trig", "nquads")

@@ -30,6 +30,7 @@ from dotr.model.terms import Term
 from dotr.model.time import Micros
 from dotr.model.traverse import AlgebraNode, children, in_scope, never_bound
 from dotr.syntax.cursor import clipped
+from dotr.syntax.rendering import duration_text
 from dotr.temporal.intervals.patterns import plain_groups
 
 _MANY_REPORTS: Final = 10_000
@@ -81,6 +82,7 @@ def warnings(query: ContinuousQuery, statement: StatementSyntax) -> Iterator[Dia
         place = syntax.spec.places.get("REPORT")
         if place is not None and window.policies is not None:
             yield from _doubtful_policies(query.relation, window.policies, place)
+        yield from _gaps(window.extent, syntax.spec.places.get("EXTENT") or syntax.span)
         yield from _many_reports(window, syntax, statement)
 
 
@@ -122,6 +124,21 @@ def _doubtful_policies(relation: RelationToStream, policies: ReportPolicies, pla
     if relation is RelationToStream.DSTREAM and policies.non_empty:
         hint = "The last answers go when the window is empty, which is then no report. Leave NON-EMPTY CONTENT out."
         yield Diagnostic(WindowCode.LAST_ANSWERS_STAY, "DSTREAM with NON-EMPTY CONTENT", place, hint, Severity.WARNING)
+
+
+def _gaps(extent: Extent, place: Span) -> Iterator[Diagnostic]:
+    """A warning if the windows leave elements out that come between them."""
+    match extent:
+        case RangeExtent(width, step, lag) if step > width - lag:
+            length, distance, missed = map(duration_text, (width - lag, step, step - width + lag))
+            message = f"STEP is greater than RANGE: the elements of {missed} in every {distance} are in no window"
+            hint = f"Write STEP {length} for each element once, or RANGE {distance}."
+        case ElementsExtent(count, step) | TriplesExtent(count, step) if step > count:
+            message = f"STEP is greater than the window: of every {step}, {step - count} may be in none"
+            hint = f"Write STEP {count}, or a window of {step}."
+        case _:
+            return
+    yield Diagnostic(WindowCode.GAPS, message, place, hint, Severity.WARNING)
 
 
 def _many_reports(window: ContinuousWindow, syntax: FromSyntax, statement: StatementSyntax) -> Iterator[Diagnostic]:
