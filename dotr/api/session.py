@@ -295,7 +295,7 @@ class Session:
             if self._is_restored:
                 raise SessionError("a restored session cannot explain: what it was given before it was saved is not kept")
             raise SessionError("the session keeps no record of what it is given: make it with session(record=True)")
-        return self._record.replay(self._program, Clock(self._unit, bool(self._dated)))
+        return self._record.replay(self._program, Clock(self._unit, bool(self._dated), self._program.spec.time_zone))
 
     def save(self) -> bytes:
         """Save the session as bytes, from which `Program.restore` continues it in any process.
@@ -340,7 +340,7 @@ class Session:
         continued = found.continued_by(program)
         session = cls(continued.program)
         session._dated, session._last, session._is_restored = found.dated, found.last, True
-        session._engine = Engine(continued.program, Clock(program.spec.unit, found.dated))
+        session._engine = Engine(continued.program, Clock(program.spec.unit, found.dated, program.spec.time_zone))
         session._engine.restore(continued.states, found.last)
         for verdict in continued.change.verdicts:
             if verdict.fate is not StateFate.KEPT or verdict.why:
@@ -415,7 +415,7 @@ class Session:
         date-times."""
         if self._engine is None:
             self._dated = dated
-            self._engine = Engine(self._program, Clock(self._unit, dated))
+            self._engine = Engine(self._program, Clock(self._unit, dated, self._program.spec.time_zone))
         return self._engine
 
     def _caller_time(self, micros: Micros) -> int | datetime:

@@ -271,18 +271,16 @@ class InputSample:
         zone = file.map.time_zone if file.map else None
         form = file.map.time_format if file.map else None
         if form is not None:
-            if zone is None and "%z" not in form and form not in UNIX:
+            if "%z" not in form and form not in UNIX:
                 self.zoneless.add(file, record)
             return
         if self._times[0] is not record.raw:  # the items of a JSON message share its text
             self._times = record.raw, date_times_in(record.decoded(file.map.codec if file.map else "utf-8"))
         has_zone = self._times[1].get(micros)
         if has_zone is not None:
-            if has_zone or zone is None:
-                (self.zoned if has_zone else self.zoneless).add(file, record)
+            (self.zoned if has_zone else self.zoneless).add(file, record)
         elif file.map is not None and file.map.is_dated:  # of cells that do not stand together in the text
-            if zone is None:
-                self.zoneless.add(file, record)
+            self.zoneless.add(file, record)
         elif zone is None and (unit := unit_by_size(micros // file.unit.value, file.unit)):
             self.far.add(file, record)
             self.far_unit = self.far_unit or unit
