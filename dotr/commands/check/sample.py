@@ -12,6 +12,7 @@ from typing import Final, NamedTuple
 
 from dotr.engine.stream_terms import MOST_TERMS, StreamTerms
 from dotr.evaluation.expressions.kinds import TermKind, term_kind
+from dotr.model.calendars import zone_of
 from dotr.model.stream import Element, Reason
 from dotr.model.terms import RDF_TYPE, Term, Triple, is_iri, unescaped
 from dotr.model.time import LAST_MICRO, Micros, Unit
@@ -277,6 +278,8 @@ class InputSample:
         if self._times[0] is not record.raw:  # the items of a JSON message share its text
             self._times = record.raw, date_times_in(record.decoded(file.map.codec if file.map else "utf-8"))
         has_zone = self._times[1].get(micros)
+        if zone is not None and not has_zone:  # the text of a time without a zone has the local time
+            has_zone = False if self._times[1].get(micros + zone_of(zone).offset(micros)) is False else None
         if has_zone is not None:
             (self.zoned if has_zone else self.zoneless).add(file, record)
         elif file.map is not None and file.map.is_dated:  # of cells that do not stand together in the text
