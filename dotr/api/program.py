@@ -21,7 +21,6 @@ from dotr.instant.datalog.background.sources import Reading
 from dotr.instant.datalog.entailment import Entailment
 from dotr.languages.programs import compile_program
 from dotr.languages.registry import RuleLanguage, extension_problem
-from dotr.model.calendars import zone_of
 from dotr.model.places import Document
 from dotr.model.time import UNITS, Micros, Unit
 from dotr.runtimes.pipeline.config import ConfigFiles, read_config, read_document
@@ -89,7 +88,6 @@ class Program(CompiledProgram):
         inconsistent: str | Inconsistent = Inconsistent.REPORT,
         limits: Limits = LIMITS,
         origin: int | str = 0,
-        time_zone: str = "UTC",
     ) -> Self:
         """Compile a program from files, or from texts.
 
@@ -117,8 +115,6 @@ class Program(CompiledProgram):
             limits: bounds on the work of one instant (`dotr.Limits`).
             origin: a time at which windows of continuous queries close, from which their slides are
                 counted: an integer that counts `unit`, or a date-time in ISO 8601 (`str`).
-            time_zone: the zone of ticks and windows by calendar that name none, such as
-                `"Europe/Berlin"`.
 
         Returns:
             The compiled program.
@@ -163,7 +159,6 @@ class Program(CompiledProgram):
             origin=_origin(origin, counted),
             unit_given=unit is not None,
             reading=reading,
-            time_zone=_zone(time_zone),
         )
         if problems:
             raise Refused(problems)
@@ -380,16 +375,6 @@ def _member(argument: str, value: object, members: type[_E], words: Mapping[str,
     hint = did_you_mean(value, known) if isinstance(value, str) else ""
     message = f"{argument} should be {', '.join(known[:-1])} or {known[-1]}, not {value!r}"
     raise ArgumentRefused([Diagnostic("C203", message, None, hint)])
-
-
-def _zone(name: str) -> str:
-    """The name of a zone, empty for UTC; raises `ArgumentRefused` for another text."""
-    try:
-        zone_of(name)
-    except ValueError as error:
-        reason, _, hint = str(error).partition(". ")
-        raise ArgumentRefused([Diagnostic("C203", f"time_zone: {reason}", None, hint)]) from None
-    return "" if name == "UTC" else name
 
 
 def _check_limits(limits: Limits) -> None:
