@@ -177,12 +177,12 @@ class Session:
     ) -> Events:
         """Process the rows of a frame, each a graph, in the order of their times.
 
-        Rows of one time are one instant. The order of the rows has no meaning; all of them are later
-        than the last call. The time stays at that of the last row.
+        Rows of one time are one instant. The order of the rows has no meaning; all of them are
+        later than the last call. The time stays at that of the last row.
 
         Args:
-            frame: a pandas DataFrame, whose named index is a column, too; or a table or record batch
-                of Arrow. None, NaN, NaT and NA are empty cells.
+            frame: a pandas DataFrame, whose named index is a column, too; or a table or record
+                batch of Arrow. None, NaN, NaT and NA are empty cells.
             time: the column of times, integers of the program's unit or date-times; or a template
                 of columns such as `"{day} {clock}"`; or several of these, of which the first that a
                 row has counts.
@@ -390,7 +390,7 @@ class Session:
             if self._is_restored:
                 raise SessionError("a restored session cannot explain: what it was given before it was saved is not kept")
             raise SessionError("the session keeps no record of what it is given: make it with session(record=True)")
-        return self._record.replay(self._program, Clock(self._unit, bool(self._dated)))
+        return self._record.replay(self._program, Clock(self._unit, bool(self._dated), self._program.spec.time_zone))
 
     def save(self) -> bytes:
         """Save the session as bytes, from which `Program.restore` continues it in any process.
@@ -435,7 +435,7 @@ class Session:
         continued = found.continued_by(program)
         session = cls(continued.program)
         session._dated, session._last, session._is_restored = found.dated, found.last, True
-        session._engine = Engine(continued.program, Clock(program.spec.unit, found.dated))
+        session._engine = Engine(continued.program, Clock(program.spec.unit, found.dated, program.spec.time_zone))
         session._engine.restore(continued.states, found.last)
         for verdict in continued.change.verdicts:
             if verdict.fate is not StateFate.KEPT or verdict.why:
@@ -518,7 +518,7 @@ class Session:
         date-times."""
         if self._engine is None:
             self._dated = dated
-            self._engine = Engine(self._program, Clock(self._unit, dated))
+            self._engine = Engine(self._program, Clock(self._unit, dated, self._program.spec.time_zone))
         return self._engine
 
     def _caller_time(self, micros: Micros) -> int | datetime:

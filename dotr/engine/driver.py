@@ -25,7 +25,7 @@ from dotr.errors.fallbacks import FallbackKind, error_line, record_fallback, rer
 from dotr.evaluation.limits import LIMITS
 from dotr.instant.datalog.closure.inconsistencies import NO_INCONSISTENCIES, Inconsistency
 from dotr.instant.instants import merge
-from dotr.instant.stage_one import InstantFacts, TickStream, next_tick, ticks_at
+from dotr.instant.stage_one import InstantFacts, TickStream, next_multiple, ticks_at
 from dotr.model.calendars import Schedule, has_moment, next_moment
 from dotr.model.event_order import AttributeValues
 from dotr.model.stream import DeadLetter, Firing, Reason, output_order
@@ -183,17 +183,17 @@ NextTime: TypeAlias = Callable[[Micros], Micros | None]
 """The first time after another at which something is due (None: never)."""
 
 
-def times_between(after: Micros, before: Micros, tick_after: NextTime, next_due: Callable[[], Micros | None]) -> Iterator[Micros]:
+def times_between(after: Micros, before: Micros, next_tick: NextTime, next_due: Callable[[], Micros | None]) -> Iterator[Micros]:
     """The times in (after, before), both in µs since 1970, at which ticks, delayed anchors or
     reports are due.
 
     The caller steps through each time before it draws the next, since a step changes the due times.
 
-    >>> list(times_between(0, 10, partial(next_tick, [3, 4]), lambda: None))
+    >>> list(times_between(0, 10, partial(next_multiple, [3, 4]), lambda: None))
     [3, 4, 6, 8, 9]
     """
     while True:
-        tick, due = tick_after(after), next_due()
+        tick, due = next_tick(after), next_due()
         time = due if tick is None else tick if due is None else min(tick, due)
         if time is None or time >= before:
             return
@@ -337,8 +337,8 @@ class Engine:
         gap = Gap(self._passed, until + 1 if instant is None else instant)
         is_long = self._longest is not None and gap.before - gap.after > self._longest
         ticks = self._open_gap(gap) if is_long else self.program.stage_one.ticks
-        tick_after = partial(next_tick, [each.period for each in ticks])
-        for time in times_between(self._passed, until + 1, tick_after, self._next_due):
+        next_tick = partial(next_multiple, [each.period for each in ticks])
+        for time in times_between(self._passed, until + 1, next_tick, self._next_due):
             self._passed = time
             yield self._moment(time, ticks_at(ticks, time))
         self._passed = max(self._passed, until)  # so that no part of the gap is opened again
@@ -576,7 +576,7 @@ def moments(
             tick = next_moment(period, gap.before - 1)
         return tick
 
-    def tick_after(after: Micros) -> Micros | None:
+    def next_tick(after: Micros) -> Micros | None:
         tick = min([next_of(each.period, after) for each in ticks], default=None)
         return None if tick is None or tick > last else tick
 
@@ -587,11 +587,11 @@ def moments(
 
     next_due = partial(stage.next_due, state)
     for time, arrivals in arrived:
-        for between in times_between(passed, time, tick_after, next_due):
+        for between in times_between(passed, time, next_tick, next_due):
             yield moment(between, {})
         yield moment(time, arrivals)
         passed = time
-    for between in times_between(passed, (LAST_MICRO if closed == LAST_MICRO else last) + 1, tick_after, next_due):
+    for between in times_between(passed, (LAST_MICRO if closed == LAST_MICRO else last) + 1, next_tick, next_due):
         yield moment(between, {})
     state.passed = last
     state.expire(last + 1)

@@ -107,10 +107,11 @@ class TickStream(NamedTuple):
     rows: Sequence[AttributeValues]
 
 
-def next_tick(periods: Sequence[Schedule], after: Micros) -> Micros | None:
-    """The first time after another at which one of some periods has a tick.
+def next_multiple(periods: Sequence[Schedule], after: Micros) -> Micros | None:
+    """The first time after another that is a multiple of one of the periods, or a moment of a
+    calendar.
 
-    >>> next_tick([10, 4], -11), next_tick([10, 4], 4), next_tick([], 4)
+    >>> next_multiple([10, 4], -11), next_multiple([10, 4], 4), next_multiple([], 4)
     (-10, 8, None)
     """
     return min([next_moment(period, after) for period in periods], default=None)
@@ -445,7 +446,7 @@ class StageOne:
         >>> stage.next_tick(-11), stage.next_tick(4), sorted(stage.ticks_at(8)), sorted(stage.ticks_at(20))
         (-10, 8, [1], [0, 1])
         """
-        return next_tick([each.period for each in self.ticks], after)
+        return next_multiple([each.period for each in self.ticks], after)
 
     def ticks_at(self, time: Micros) -> dict[int, Sequence[AttributeValues]]:
         """The ticks of a time, by stream."""

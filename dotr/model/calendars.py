@@ -17,10 +17,8 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from datetime import date, datetime
-from difflib import get_close_matches
 from functools import lru_cache
 from typing import Final, TypeAlias
-from zoneinfo import ZoneInfo, available_timezones
 
 from dotr.model.time import Micros, Unit
 
@@ -118,6 +116,8 @@ def zone_of(name: str) -> Zone:
     Traceback (most recent call last):
     dotr.model.calendars.UnknownZone: there is no time zone Europe/Berlim. Did you mean Europe/Berlin?
     """
+    from zoneinfo import ZoneInfo  # most programs name no zone
+
     try:
         zone = ZoneInfo(name)
     except (LookupError, ValueError, OSError):
@@ -156,6 +156,9 @@ def nearest_zone(name: str) -> str:
     >>> nearest_zone("berlin"), nearest_zone("")
     ('Did you mean Europe/Berlin?', 'A zone is called as in Europe/Berlin or America/New_York.')
     """
+    from difflib import get_close_matches
+    from zoneinfo import available_timezones
+
     names = {part.lower(): each for each in sorted(available_timezones(), reverse=True) for part in (each.rpartition("/")[2], each)}
     found = get_close_matches(name.strip().lower().replace(" ", "_"), names, 1, 0.7)
     return f"Did you mean {names[found[0]]}?" if found else "A zone is called as in Europe/Berlin or America/New_York."

@@ -180,7 +180,7 @@ class Lateness:
         time = record.judged_time
         assert time is not None
         dated = time in date_times_in(record.text) or (file.map is not None and file.map.is_dated)
-        return record.dead_letter(file, reason, self._reason_text(time, reason, Clock(file.unit, dated)))
+        return record.dead_letter(file, reason, self._reason_text(time, reason, Clock(file.unit, dated, file.zone)))
 
     def _reason_text(self, time: Micros, reason: Reason, clock: Clock) -> str:
         from dotr.evaluation.expressions.values.times import format_time  # a planner without dead letters needs no expressions

@@ -17,6 +17,7 @@ from typing import Final, NamedTuple
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from dotr.errors.diagnostics import Diagnostic, Severity
+from dotr.model.calendars import nearest_zone
 from dotr.model.time import Micros, Unit
 from dotr.streams.times import BEYOND, LEAST, ParseTime, date_times_in, has_zone, parse_cell_time, parse_time
 
@@ -314,9 +315,9 @@ def check_time_zone(zone: str) -> None:
     >>> check_time_zone("Europe/Berlin")
     >>> check_time_zone("Berlin")
     Traceback (most recent call last):
-    ValueError: there is no time zone Berlin: a zone is called as in Europe/Berlin or America/New_York
+    ValueError: there is no time zone Berlin. Did you mean Europe/Berlin?
     """
     try:
         ZoneInfo(zone)
     except (ZoneInfoNotFoundError, ValueError, OSError):
-        raise ValueError(f"there is no time zone {zone}: a zone is called as in Europe/Berlin or America/New_York") from None
+        raise ValueError(f"there is no time zone {zone}. {nearest_zone(zone)}") from None

@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Final
 
 from dotr.commands.test.cases import Case, load_test
 from dotr.commands.test.files import is_test
 from dotr.engine.replay import Replay
 from dotr.errors.diagnostics import Diagnostic, Refused, did_you_mean, refuse
+from dotr.evaluation.expressions.values.times import iso
 from dotr.explanations.unit import question_attributes
 from dotr.explanations.why_not.rule import Question
 from dotr.model.algebra import Attribute, Select
@@ -20,7 +22,7 @@ from dotr.model.terms import WELL_KNOWN, Prefixes, Term, Triple, Variable
 from dotr.model.time import Micros
 from dotr.runtimes.pipeline.config import Config, read_config, read_document
 from dotr.runtimes.pipeline.replay import replay_of_config
-from dotr.streams.times import parse_time
+from dotr.streams.time_formats import time_parser
 from dotr.syntax.sparql import parse_select, scan_references
 from dotr.syntax.turtle.graphs import Misread, read_graph
 from dotr.syntax.yaml import read_tree
@@ -55,11 +57,16 @@ def rule_named(replay: Replay, name: str) -> Rule | StreamUnit:
 
 
 def time_of(replay: Replay, text: str, option: str) -> Micros:
-    """The time in µs since 1970 of a text in the form of element times; raises `Refused`."""
+    """The time in µs since 1970 of a text in the form of element times, or of times in the output;
+    raises `Refused`."""
+    for form, zone in replay.time_forms:
+        if form is not None:
+            with suppress(ValueError):
+                return time_parser(form, zone)(text, replay.clock.unit)
     try:
-        return parse_time(text, replay.clock.unit)
+        return time_parser(None, replay.clock.zone or None)(text, replay.clock.unit)
     except ValueError as error:
-        example = "2024-03-01T07:00:00Z" if replay.clock.dated else "1200, or 2024-03-01T07:00:00Z"
+        example = iso(1_709_276_400_000_000, replay.clock.zone) if replay.clock.dated else "1200, or 2024-03-01T07:00:00Z"
         raise refuse("C219", f"{option}: {error}", None, f"Write a time as an element may have it: {example}.") from None
 
 

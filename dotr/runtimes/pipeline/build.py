@@ -162,6 +162,7 @@ def build(config: Config, *, fresh: bool, on_spark: bool, wait: bool = True, loc
         clock = clock_of_present(inputs, unit, notices, unit_given=settings.time.is_given("unit"))
     pending = clock is None and wait and not inputs.files and any(each.source is not None for each in inputs.growing)
     clock = clock or (clock_of_inputs(inputs, unit, notices, topics) if wait and not pending else Clock(unit, dated=False))
+    clock = replace(clock, zone=program.spec.time_zone)
     conf = {key: str(value).lower() if isinstance(value, bool) else str(value) for key, value in settings.spark.conf.items()}
     section = settings.spark
     trigger = parse_delay(section.trigger)
@@ -210,7 +211,7 @@ def with_clock(pipeline: Pipeline, received: FirstHasDates) -> Pipeline:
     """
     notices: list[Diagnostic] = []
     clock = clock_of_inputs(Inputs(pipeline.inputs, pipeline.growing), pipeline.clock.unit, notices, pipeline.topics, received)
-    return replace(pipeline, clock=clock, clock_pending=False)
+    return replace(pipeline, clock=replace(clock, zone=pipeline.clock.zone), clock_pending=False)
 
 
 def _path_conflicts(config: Config, targets: Sequence[Target]) -> list[Diagnostic]:

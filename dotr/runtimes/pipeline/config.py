@@ -191,7 +191,13 @@ class ConfigFiles:
         return tuple(texts)
 
     def spec(
-        self, rules: Sequence[str], knowledge: KnowledgeSection, prefixes: Mapping[str, str], time: TimeSection, windows: WindowsSection
+        self,
+        rules: Sequence[str],
+        knowledge: KnowledgeSection,
+        prefixes: Mapping[str, str],
+        time: TimeSection,
+        windows: WindowsSection,
+        zone: str | None,
     ) -> tuple[ProgramSpec, list[Diagnostic]]:
         """The program of a configuration or rule test without its unreadable files, and their
         errors.
@@ -215,7 +221,7 @@ class ConfigFiles:
         rule_files, datalog = documents(rules, ("rules",)), documents(knowledge.datalog, ("knowledge", "datalog"))
         found = self.matching_files(knowledge.graphs, ("knowledge", "graphs"), problems)
         graphs = [(os.path.abspath(path), form) for path, _, form in found]
-        reading, tables = self.reading(knowledge, prefixes, len(graphs), problems)
+        reading, tables = self.reading(knowledge, prefixes, len(graphs), problems, zone)
         spec = ProgramSpec(
             rule_files,
             datalog,
@@ -227,6 +233,7 @@ class ConfigFiles:
             Inconsistent(knowledge.inconsistent),
             origin=self._origin(windows, UNITS[time.unit], problems),
             unit_given="unit" in time.model_fields_set,
+            time_zone=zone or "",
             reading=replace(
                 reading,
                 formats=tuple((path, form) for path, form in graphs if form),
@@ -236,16 +243,18 @@ class ConfigFiles:
         return spec, problems
 
     def reading(
-        self, knowledge: KnowledgeSection, prefixes: Mapping[str, str], graphs: int, problems: list[Diagnostic]
+        self, knowledge: KnowledgeSection, prefixes: Mapping[str, str], graphs: int, problems: list[Diagnostic], zone: str | None = None
     ) -> tuple[Reading, list[str]]:
         """The declarations of tables and imports beside a number of graphs, and the paths of the
         tables' files. Problems are added to `problems`.
         """
-        tables = self._tables(knowledge.tables, prefixes, problems)
+        tables = self._tables(knowledge.tables, prefixes, problems, zone)
         numbered = tuple((number, settings) for number, (_, settings) in enumerate(tables, graphs))
         return Reading((), (), numbered, self._imports(knowledge.imports, problems), rows_of_table), [path for path, _ in tables]
 
-    def _tables(self, sections: Sequence[TableSection], prefixes: Mapping[str, str], problems: list[Diagnostic]) -> list[tuple[str, str]]:
+    def _tables(
+        self, sections: Sequence[TableSection], prefixes: Mapping[str, str], problems: list[Diagnostic], zone: str | None
+    ) -> list[tuple[str, str]]:
         """The absolute path of each file of tables, with its settings. Problems are added to `problems`."""
         found: list[tuple[str, str]] = []
         for number, section in enumerate(sections):
@@ -254,7 +263,7 @@ class ConfigFiles:
             own += [Diagnostic("C204", message, place.key_span(key), hint) for key, message, hint in row_conflicts(section)]
             try:
                 paths = matching_files(place.path(section.path, "path"), place.span("path"))
-                settings = "" if own else table_settings(section, paths, prefixes, self.folder, place.span())
+                settings = "" if own else table_settings(section, paths, prefixes, self.folder, place.span(), zone)
                 found += [(os.path.abspath(path), settings) for path in paths]
             except Refused as refused:
                 around, of_prefixes = place.span("map"), self.tree.span(("prefixes",))
@@ -344,7 +353,9 @@ class Config:
     def spec(self) -> tuple[ProgramSpec, list[Diagnostic]]:
         """The program without its unreadable files, and their problems."""
         settings = self.settings
-        spec, problems = self.files.spec(settings.rules, settings.knowledge, settings.prefixes, settings.time, settings.windows)
+        spec, problems = self.files.spec(
+            settings.rules, settings.knowledge, settings.prefixes, settings.time, settings.windows, settings.time_zone
+        )
         limits = settings.limits
         own = self.streams() if has_units(spec.rules) else ()
         return replace(spec, limits=Limits(**limits.model_dump()), inputs=own, fires_at_end=settings.at_end == "fire"), problems

@@ -330,6 +330,7 @@ def _file_like(config: Config, number: int, path: str, delay: Micros, mapped: El
         settings.limits.record if section.max_bytes is None else parse_size(section.max_bytes),
         graphs,
         apart=section.one_per_instant == "apart",
+        zone=settings.time_zone or "",
     )
 
 

@@ -309,6 +309,7 @@ def _job(pipeline: Pipeline, layout: CheckpointLayout, tasks: int, folders: tupl
         delays=tuple(file.delay for file in inputs),
         unit=pipeline.clock.unit.written,
         dated=pipeline.clock.dated,
+        zone=pipeline.clock.zone,
         layers=layout.layers,
         buckets=layout.buckets,
         partitions=layout.partitions,

@@ -43,18 +43,29 @@ def test_calendars_of_many_zones_on_spark(tmp_path: Path) -> None:
     (tmp_path / "q.rspql").write_text(QUERIES)
     times = [f"2026-{day}T{hour:02}:17:00Z" for day in ("03-28", "03-29", "04-01", "04-05") for hour in range(0, 24, 5)]
     lines = [json.dumps({"time": time, "graph": f"<http://e/x{number}> a <http://e/X> ."}) for number, time in enumerate(times)]
+    lines.append(lines[-2])  # late
     (tmp_path / "in.ndjson").write_text("\n".join(lines))
     config = {
         "name": "calendars",
+        "time_zone": "America/St_Johns",
         "rules": ["r.dotr", "q.rspql"],
+        "dead_letter": "local-rejected.ndjson",
         "input": [{"name": "in", "format": "ndjson", "path": "in.ndjson"}],
         "output": [{"path": "local.ndjson"}],
         "spark": {"master": "local[2]", "checkpoint": "checkpoint", "batch": 4},
     }
     (tmp_path / "c.yaml").write_text(json.dumps(config))
     run_local(build(read_config(str(tmp_path / "c.yaml")), fresh=False, on_spark=False), lambda totals: None)
-    options = [f"output.0.path={tmp_path / 'spark'}"]
+    options = [f"output.0.path={tmp_path / 'spark'}", f"dead_letter={tmp_path / 'spark-rejected'}"]
     run_spark(build(read_config(str(tmp_path / "c.yaml"), options), fresh=False, on_spark=True), lambda totals: None)
     expected = (tmp_path / "local.ndjson").read_text()
     assert expected.count("\n") > 300
-    assert "".join(each.read_text() for each in sorted((tmp_path / "spark").glob("*.ndjson"))) == expected
+    assert expected.startswith('{"time": "2026-03-27T22:30:00-02:30"')
+    assert written(tmp_path / "spark") == expected
+    assert "-02:30" in (rejected := (tmp_path / "local-rejected.ndjson").read_text())
+    assert written(tmp_path / "spark-rejected") == rejected
+    assert json.loads((tmp_path / "checkpoint" / "dotr.json").read_text())["zone"] == "America/St_Johns"
+
+
+def written(folder: Path) -> str:
+    return "".join(each.read_text() for each in sorted(folder.glob("*.ndjson")))
