@@ -347,7 +347,7 @@ def wrong_lists_of_times(config: Config, number: int, files: Sequence[InputFile]
         if not always:
             message = f"time is the first of a list that is there, and {wrong}"
         template = " ".join(_template(each) for each in (use.written, following.written))
-        hint = f'Date and time of day are one text: time: "{template}".'
+        hint = f"Date and time of day are one text: time: {_in_quotes(template)}."
         hint += "" if following.clock else f" Else leave {following.written} out."
         yield Diagnostic("I124", message, config.span("input", number, "time"), hint, severity)
         return
@@ -361,6 +361,15 @@ def _template(time: str) -> str:
     """
     (text,) = time_cells(time)
     return text.pattern % tuple([f"{{{cell}}}" for cell in text.cells])
+
+
+def _in_quotes(template: str) -> str:
+    """A template in quotes of YAML, of which it has none itself.
+
+    >>> print(_in_quotes("{day} {hour}"), _in_quotes('{"a.b"}'))
+    "{day} {hour}" '{"a.b"}'
+    """
+    return f"'{template}'" if '"' in template else f'"{template}"'
 
 
 def check_lists_of_times(config: Config) -> list[Diagnostic]:
@@ -399,7 +408,8 @@ def _midnights(config: Config, number: int, files: Sequence[InputFile], sample: 
             each_day = sample.count // days
             many = f"{each_day:,}" if each_day * days == sample.count else f"{each_day:,} and more"
             message = f"input {section.name}: {many} records of each day share the time 00:00, beside a column {use.written}"
-            hint = f'Write time: "{_template(section.time)} {{{use.written}}}" and time_format: "{form} {clock_format(use.clock)}".'
+            template = _in_quotes(f"{_template(section.time)} {{{use.written}}}")
+            hint = f'Write time: {template} and time_format: "{form} {clock_format(use.clock)}".'
             yield Diagnostic("I125", message, config.span("input", number, "time"), hint, Severity.WARNING)
             return
 

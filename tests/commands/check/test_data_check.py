@@ -360,6 +360,22 @@ def test_midnights_of_json_are_told_by_the_path_beside_the_time(project: Project
     assert 'Write time: "{at.day} {at.clock}" and time_format: "%d/%m/%Y %I:%M %p".' in answer.err
 
 
+@pytest.mark.parametrize(
+    ("time", "each", "message", "proposal"),
+    [
+        ("day", "rows[]", {"rows": [{"day": "01/03/2024", "of day": "07:30", "v": 1}] * 3}, '"{day} {of day}"'),
+        ("at.day", "a[].b[]", {"a": [{"b": [{"at": {"day": "01/03/2024", "h.m": "07:30"}}] * 3}]}, """'{at.day} {at."h.m"}'"""),
+        ('"[0]"', "rows[]", {"rows": [["01/03/2024", "a", "07:30"]] * 3}, '"{[0]} {[2]}"'),
+        ("^.days[]", '["days[]", "hours[]"]', {"days": ["01/03/2024"] * 3, "hours": ["07:30"] * 3}, '"{^.days[]} {^.hours[]}"'),
+    ],
+)
+def test_midnights_of_items_are_told(project: Project, time: str, each: str, message: object, proposal: str) -> None:
+    air(project, time, json.dumps(message))
+    project.change("c.yaml", "format: csv", f"format: json\n    each: {each}")
+    project.change("c.yaml", '\n    delimiter: ";"', "")
+    assert f'Write time: {proposal} and time_format: "%d/%m/%Y %H:%M".' in project.dotr("check", "--data", "c.yaml").err
+
+
 @pytest.mark.parametrize(("time", "template"), [("[Date, Time]", "{Date} {Time}"), ('["{Date}", Time]', "{Date} {Time}")])
 def test_list_of_a_date_and_a_time_of_day_is_refused_where_data_are_checked(project: Project, time: str, template: str) -> None:
     answer = air(project, time).dotr("check", "--data", "c.yaml")

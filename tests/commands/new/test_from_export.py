@@ -124,6 +124,24 @@ OBJECTS = [
         {"each": ["hourly.time[]", "hourly.rain[]"], "time": "^.hourly.time[]"},
         id="side by side",
     ),
+    pytest.param(
+        [
+            {"at": at, "gateway": "a", "power": n, "seen": [{"by": "x"}], "readings": [{"id": i, "v": n + i} for i in range(3)]}
+            for n, at in enumerate(MINUTES)
+        ],
+        {"each": "readings[]", "time": "^.at"},
+        id="lists in records",
+    ),
+    pytest.param(
+        [{"at": at, "sites": [{"in": [{"at": at, "v": n}]}]} for n, at in enumerate(MINUTES)],
+        {"each": "sites[].in[]", "time": "at"},
+        id="lists in lists in records",
+    ),
+    pytest.param(
+        [{"at": at, "v": n, "parts": [{"n": n}] if n else [], "tags": [{"k": "a"}]} for n, at in enumerate(MINUTES)],
+        {"time": "at"},
+        id="lists of some records, and of names",
+    ),
     pytest.param([[{"s": "1", "at": at} for at in MINUTES], [{"s": "x", "at": MINUTES[0]}]], {"time": "at"}, id="lists in a list"),
     pytest.param("".join(json.dumps({"at": at, "v": n}) for n, at in enumerate(MINUTES)), {"time": "at"}, id="one after the other"),
     pytest.param([{"n": "a", "t": 1.7148132e9 + n, "v": n} for n in range(5)], {"time": "t", "time_format": "unix"}, id="SenML, resolved"),
