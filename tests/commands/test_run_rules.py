@@ -303,6 +303,8 @@ rule Never define Never = [ dotr_id a b:Never ] from Temp [ FILTER(?v > 99) ] de
     )
     assert summary_lines(capsys)[1:] == [
         "Rule Page: 5 anchors, 2 events, 3 firings held back by once, 3 firings with an unbound key.",
-        "Rule Late: 3 anchors, 3 events, 2 events whose delay is an error.",
-        "Rule Never never fired: 0 anchors, 1 event whose delay is an error. dotr why-not bms.yaml --rule Never",
+        "Rule Late: 3 anchors, 3 events; 2 events whose delay is an error, first at 180: its value is no delay. "
+        "dotr why-not bms.yaml --rule Late --at 180",
+        "Rule Never never fired: 0 anchors, 1 event whose delay is an error, first at 180: its value is no delay. "
+        "dotr why-not bms.yaml --rule Never --at 180",
     ]

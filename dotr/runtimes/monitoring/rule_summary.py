@@ -63,9 +63,9 @@ def _label_lines(program: CompiledProgram, totals: Totals, config: str, *, every
     for label in shown:
         each = counts[label]
         told = f"{label}: {count_text(each.events, 'event')}" if each.events else f"{label} never came"
-        errors = f"; {_errors(each, ('FILTER',), clock)}" if each.first_error is not None else ""
+        errors = _errors(each, ("FILTER",), clock)
         command = f" dotr why-not {shlex.quote(config)} --rule {shlex.quote(label)}{_at(each, clock)}"
-        lines.append(f"{told}{errors}.{command if errors or not each.events else ''}")
+        lines.append(f"{told}{f'; {errors}' if errors else ''}.{command if errors or not each.events else ''}")
     if silent := sum(not counts[label].events for label in labels if label not in shown):
         lines.append(f"{silent} more labels never came: --rules shows every one.")
     return lines
@@ -73,12 +73,15 @@ def _label_lines(program: CompiledProgram, totals: Totals, config: str, *, every
 
 def _errors(counts: RuleCounts, steps: Sequence[str], clock: Clock, stop: str = "") -> str:
     """The errors by place, and the first one: `2 by errors at Past, first at 60: "n/a" is text`; that
-    of the step at which a rule stopped has no place."""
-    assert counts.first_error is not None
-    _, first, _, reason = counts.first_error
+    of the step at which a rule stopped has no place. Empty without errors."""
     places = [(count, "" if steps[place - 1] == stop else f" at {steps[place - 1]}") for place, count in counts.errors.items()]
-    told = ", ".join([f"{count:,}{' of them' if stop else ''} by errors{at}" for count, at in places])
-    return f"{told}, first at {format_time(first, clock)}: {reason}"
+    told = [f"{count:,}{' of them' if stop else ''} by errors{at}" for count, at in places]
+    if counts.delay_errors:
+        told.append(f"{count_text(counts.delay_errors, 'event')} whose delay is an error")
+    if counts.first_error is not None:
+        _, first, _, reason = counts.first_error
+        told.append(f"first at {format_time(first, clock)}: {reason}")
+    return ", ".join(told)
 
 
 def _at(counts: RuleCounts, clock: Clock) -> str:
@@ -88,7 +91,7 @@ def _at(counts: RuleCounts, clock: Clock) -> str:
 
 def _is_told(counts: RuleCounts) -> bool:
     """True for a rule without an event, or with more to tell than events."""
-    return not counts.events or bool(counts.errors) or bool(_further(counts))
+    return not counts.events or bool(counts.errors) or bool(counts.delay_errors) or bool(_further(counts))
 
 
 def _verb(count: int) -> str:
@@ -104,7 +107,7 @@ def _line(rule: Rule, counts: RuleCounts, missing_terms: _MissingTerms | None, c
     steps = step_names(rule.clauses, has_condition=rule.condition is not None)
     command = f" dotr why-not {shlex.quote(config)} --rule {rule.name}{_at(counts, clock)}"
     stop = steps[min(counts.furthest, len(steps) - 1)] if counts.anchors and steps and not counts.events else ""
-    errors = "" if counts.first_error is None else _errors(counts, steps, clock, stop)
+    errors = _errors(counts, steps, clock, stop)
     if counts.events:
         told = f"; {errors}.{command}" if errors else "."
         return f"Rule {rule.name}: {count_text(counts.anchors, 'anchor')}, {count_text(counts.events, 'event')}{_further(counts)}{told}"
@@ -118,19 +121,17 @@ def _line(rule: Rule, counts: RuleCounts, missing_terms: _MissingTerms | None, c
 
 
 def _further(counts: RuleCounts) -> str:
-    """The numbers of firings that `once` has held back, of those with an unbound key, and of values
-    that are no delay, for a line.
+    """The numbers of firings that `once` has held back and of those with an unbound key, for a
+    line.
 
-    >>> _further(RuleCounts(held_back=2, unbound_keys=1)), _further(RuleCounts(delay_errors=1)), _further(RuleCounts())
-    (', 2 firings held back by once, 1 firing with an unbound key', ', 1 event whose delay is an error', '')
+    >>> _further(RuleCounts(held_back=2, unbound_keys=1)), _further(RuleCounts())
+    (', 2 firings held back by once, 1 firing with an unbound key', '')
     """
     parts = []
     if counts.held_back:
         parts.append(f"{count_text(counts.held_back, 'firing')} held back by once")
     if counts.unbound_keys:
         parts.append(f"{count_text(counts.unbound_keys, 'firing')} with an unbound key")
-    if counts.delay_errors:
-        parts.append(f"{count_text(counts.delay_errors, 'event')} whose delay is an error")
     return "".join(f", {part}" for part in parts)
 
 

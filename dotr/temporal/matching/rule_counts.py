@@ -128,7 +128,9 @@ class ConditionError(NamedTuple):
                 term = terms[kinds.index(wanted)]
                 return _UNBOUND if term is None else f"{term} is text"
         others = [(term, kind) for term, kind in zip(terms, kinds, strict=True) if kind is not None and kind is not TermKind.NUMBER]
-        return f"{others[0][0]} is {kinds_text(frozenset([others[0][1]]))}" if others else "its value is an error"
+        if others:
+            return f"{others[0][0]} is {kinds_text(frozenset([others[0][1]]))}"
+        return "its value is an error" if self.place else "its value is no delay"
 
 
 class GroupCounter:
@@ -144,7 +146,7 @@ class GroupCounter:
             place 1 initially has all rows.
         after: if counted, the bindings left after each step of the only row.
         errors: the errors of conditions that are not yet added up, as those of `ConditionError`.
-        held_back, unbound_keys, delay_errors: those of `RuleCounts`, by the number of the rule.
+        held_back, unbound_keys: those of `RuleCounts`, by the number of the rule.
 
     In a stage of rules, counts of clauses start after the `passed` clauses of the stages before.
     """
@@ -159,7 +161,6 @@ class GroupCounter:
         "after",
         "anchors",
         "by_rule",
-        "delay_errors",
         "errors",
         "held_back",
         "lengths",
@@ -177,7 +178,6 @@ class GroupCounter:
         self.by_rule = dict.fromkeys(rules, 0)
         self.held_back: Counter[int] = Counter()
         self.unbound_keys: Counter[int] = Counter()
-        self.delay_errors: Counter[int] = Counter()
         self.unreached: tuple[set[int], ...] = tuple(set() for _ in range(steps - 1))
         if passed < len(self.unreached):
             self.unreached[passed].update(rules)
@@ -207,7 +207,7 @@ class GroupCounter:
 
     def fail(self, rule: int, place: int, anchor: StoredEvent, condition: Expression, terms: tuple[Term | None, ...]) -> None:
         """Notes that a binding of an anchor ends at a clause, where a condition is an error; `terms`
-        are those of its parameters."""
+        are those of its parameters. At place 0 the value of `delayed by` is no delay."""
         errors = self.errors
         if len(errors) >= _KEPT_ERRORS and errors[-1][2] is not anchor:
             self._add_errors()
@@ -286,7 +286,7 @@ class GroupCounter:
             furthest = next((place for place, unreached in enumerate(self.unreached) if rule in unreached), len(self.unreached))
             if furthest <= self._passed:
                 furthest = 0  # no binding has passed a clause of this stage; earlier stages count their own clauses
-            further = self.held_back[rule], self.unbound_keys[rule], self.delay_errors[rule]
+            further = self.held_back[rule], self.unbound_keys[rule], self._errors[rule, 0]
             errors = {place: self._errors[rule, place] for place in range(1, len(self.after) + 1) if (rule, place) in self._errors}
             found[rule] = RuleCounts(anchors, 0, furthest, after, errors, self._firsts.get(rule), *further)
         return found
