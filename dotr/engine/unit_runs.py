@@ -189,7 +189,8 @@ class UnitRun(ABC):
         raise AssertionError(f"the unit has no rule {rule.name}")
 
     def take_rule_counts(self) -> Mapping[str, RuleCounts]:
-        """The counts of the rules within the unit since the last call, by name of the rule."""
+        """The counts of the rules within the unit since the last call, by name of the rule; of errors of
+        conditions also by label."""
         return {}
 
     def entries(self, after: Micros | None = None) -> Sequence[Sequence[StoredEvent]]:

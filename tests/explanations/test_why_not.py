@@ -500,6 +500,7 @@ def test_value_that_is_no_delay_is_no_anchor(project: Project) -> None:
     assert why_not(project, "Cooled") == [
         "Cooled: 0 anchors (of 1 Temp)",
         "  Temp at 0, room :lab, v 61, stands at 0: Temp.?v is no delay of at most 1 min (61)",
+        "  Temp.?v is 61 at 0 (in.ndjson:1).",
     ]
 
 

@@ -187,7 +187,8 @@ class AnchorExplainer:
         failing = [each for each in evaluation.conditions if each.holds is not True]
         conditions = tuple([self.writer.constraint(each) for each in failing])
         changes = in_order(Changes(self.evaluator, self.writer).of_anchor(evaluation.anchor, failing[0]) if len(failing) == 1 else ())
-        reason, erring = "; ".join(each.text for each in conditions), self._erring(failing, (evaluation.anchor, 0))
+        reason, binding = "; ".join(each.text for each in conditions), Binding({self.evaluator.rule.anchor.label: evaluation.anchor})
+        erring = self._erring(failing, (evaluation.anchor, 0), binding)
         return AnchorExplanation(event, due, reason=reason, conditions=conditions, changes=changes, erring=erring)
 
     # --- once ---
