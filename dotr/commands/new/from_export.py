@@ -88,16 +88,8 @@ class ExportGuess:
     sentences: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class ExportProject:
-    """The texts of a project's files by name, and sentences on the guesses."""
-
-    files: Mapping[str, str]
-    sentences: Sequence[str]
-
-
-def project_from_export(folder: str, export: str, name: str) -> ExportProject:
-    """A project over an export.
+def project_from_export(folder: str, export: str, name: str) -> tuple[dict[str, str], list[str]]:
+    """The texts of the files of a project over an export, and sentences on the guesses.
 
     Args:
         folder: the folder of the project.
@@ -155,7 +147,7 @@ def project_from_export(folder: str, export: str, name: str) -> ExportProject:
             f"{len(broken):,} of the first {len(records):,} records cannot be read and become dead letters (first: {broken[0]})."
         )
     condition = f"{watched.predicate} is above {_threshold(watched)}" if watched.numeric else f"{watched.predicate} is there"
-    return ExportProject(files, (*sentences, f"The rule {rule_name} fires where {condition}."))
+    return files, [*sentences, f"The rule {rule_name} fires where {condition}."]
 
 
 def _records(config: str, folder: str, paths: Sequence[str]) -> dict[str, list[Record]]:

@@ -12,7 +12,6 @@ Cost: less than twice that of `json.loads`, for an item as for an object on a li
 from __future__ import annotations
 
 import json
-import os
 import re
 import sys
 from bisect import bisect_right
@@ -29,7 +28,7 @@ from dotr.streams.formats.content import open_text
 from dotr.streams.formats.json.cuts import JsonCut, document_cuts, has_object_per_line, line_cuts
 from dotr.streams.formats.json.map import JsonConstant, compile_map_of
 from dotr.streams.formats.json.paths import ItemFinder, ItemGroup, JsonPath, Outer, parse_lists, parse_path, path_text
-from dotr.streams.formats.lines import DAMAGED, STANDARD_INPUT, damage, damaged, line_start
+from dotr.streams.formats.lines import DAMAGED, STANDARD_INPUT, damage, damaged, file_version, line_start
 from dotr.streams.formats.map_terms import JsonNumber, columns_of
 from dotr.streams.formats.maps import (
     ITEM,
@@ -143,7 +142,7 @@ def _found(
     cuts = partial(document_cuts, opening=opening) if is_document else partial(line_cuts, objects=not is_rooted)
     first = position.offset
     if spec.map.each and is_document:
-        starts = _message_starts(spec.path)
+        starts = _message_starts(spec.path, *file_version(spec.path))
         cuts = partial(_noted, cuts, starts)
         position = starts[bisect_right(starts, first, key=lambda each: each.offset) - 1]
     elif spec.map.each:
@@ -153,14 +152,9 @@ def _found(
     yield from _records(lines, spec, position, first, cuts, elements, time_filter, numbers)
 
 
-def _message_starts(path: str) -> list[Position]:
-    """The starts of messages of a document that this process has found, about a megabyte apart."""
-    status = os.stat(path)
-    return _known_starts(path, status.st_ino, status.st_size, status.st_mtime_ns)
-
-
 @lru_cache(256)
-def _known_starts(path: str, *version: int) -> list[Position]:
+def _message_starts(path: str, *version: int) -> list[Position]:
+    """The starts of messages of a document that this process has found, about a megabyte apart."""
     return [START]
 
 
