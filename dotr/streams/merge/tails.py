@@ -91,7 +91,7 @@ class FileSeries:
                 return piece
         obstacle, self._obstacle = self._obstacle, ""
         why = f"{obstacle} is in the place of this file: nothing is read until a file is there again"
-        return self.known[-1].told(why) if obstacle else None
+        return self.known[-1].told(why) if obstacle and self.known else None
 
     def see_obstacle(self, what: str) -> None:
         """Note what is in the place of a file; empty: a file is. A new obstacle is told."""
