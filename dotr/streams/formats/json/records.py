@@ -149,34 +149,6 @@ def _found(
         position = Position(line_start(lines, first), position.line)
     if first and spec.map.each:  # the position may be inside a message
         lines.seek(position.offset)
-    yield from _records(lines, spec, position, first, cuts, elements, time_filter, numbers)
-
-
-@lru_cache(256)
-def _message_starts(path: str, *version: int) -> list[Position]:
-    """The starts of messages of a document that this process has found, about a megabyte apart."""
-    return [START]
-
-
-def _noted(cuts: Callable[..., Iterator[JsonCut]], starts: list[Position], *arguments: Any) -> Iterator[JsonCut]:
-    """The cuts of a document, whose offsets are added to the `starts` of its messages."""
-    for cut in cuts(*arguments):
-        if cut.offset >= starts[-1].offset + _INDEX_BYTES:
-            starts.append(Position(cut.offset, cut.line))
-        yield cut
-
-
-def _records(
-    lines: BinaryIO,
-    spec: InputFile,
-    position: Position,
-    first: int,
-    cuts: Callable[..., Iterator[JsonCut]],
-    elements: bool,
-    time_filter: TimeFilter,
-    numbers: RecordNumbers | None,
-) -> Iterator[Record]:
-    """Records from a position on, without those before the offset `first`."""
     end, line = position
     objects = ObjectReader(spec, time_filter, numbers)
     try:
@@ -193,6 +165,20 @@ def _records(
             raise broken
     except DAMAGED as error:
         yield damaged(end, line, error)
+
+
+@lru_cache(256)
+def _message_starts(path: str, *version: int) -> list[Position]:
+    """The starts of messages of a document that this process has found, about a megabyte apart."""
+    return [START]
+
+
+def _noted(cuts: Callable[..., Iterator[JsonCut]], starts: list[Position], *arguments: Any) -> Iterator[JsonCut]:
+    """The cuts of a document, whose offsets are added to the `starts` of its messages."""
+    for cut in cuts(*arguments):
+        if cut.offset >= starts[-1].offset + _INDEX_BYTES:
+            starts.append(Position(cut.offset, cut.line))
+        yield cut
 
 
 def object_decoder(spec: InputFile, time_filter: TimeFilter = EVERY_TIME) -> Callable[[Message, bool], Iterator[Record]]:
