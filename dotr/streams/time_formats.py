@@ -209,16 +209,6 @@ def date_form(form: str | None) -> str | None:
     return None if form is None or not ends else form[ends[0][0] : ends[-1][1]]
 
 
-def repeated_hour(time: Micros, zone: str) -> str:
-    """The hour, such as 02:00, of a time (µs since 1970) that a zone has twice; empty for another.
-
-    >>> repeated_hour(1729988000_000_000, "Europe/Berlin"), repeated_hour(1729980000_000_000, "Europe/Berlin")
-    ('02:00', '')
-    """
-    local = datetime.fromtimestamp(time // 1_000_000, ZoneInfo(zone)).replace(fold=0)
-    return f"{local:%H}:00" if local.utcoffset() != local.replace(fold=1).utcoffset() else ""
-
-
 def local_zone(form: str | None, zone: str | None) -> str:
     """The zone of the times of a format that have no offset; empty where they are in UTC.
 
@@ -253,14 +243,20 @@ counts of a batch."""
 def note_repeated_hour(name: str, file: str, line: int, time: Micros, zone: str, text: str) -> None:
     """Note a time (µs since 1970) that goes back, where its zone has its hour twice and the text of
     its record no offset. `name`: the name of the input; the first one of a file is kept."""
-    if _is_repeated(time // _QUARTER, zone) and file not in _repeated and not date_times_in(text).get(time):
-        _repeated[file] = RepeatedHour(name, file, line, repeated_hour(time, zone), zone)
+    if (hour := _repeated_hour(time // _QUARTER, zone)) and file not in _repeated and not date_times_in(text).get(time):
+        _repeated[file] = RepeatedHour(name, file, line, hour, zone)
 
 
 @lru_cache(4096)
-def _is_repeated(quarter: int, zone: str) -> bool:
-    """True for the number of a quarter of an hour since 1970 that the clocks of a zone show twice."""
-    return bool(repeated_hour(quarter * _QUARTER, zone))
+def _repeated_hour(quarter: int, zone: str) -> str:
+    """The hour, such as 02:00, of a quarter of an hour since 1970 that a zone has twice; empty for
+    another.
+
+    >>> _repeated_hour(1729988000 // 900, "Europe/Berlin"), _repeated_hour(1729980000 // 900, "Europe/Berlin")
+    ('02:00', '')
+    """
+    local = datetime.fromtimestamp(quarter * 900, ZoneInfo(zone)).replace(fold=0)
+    return f"{local:%H}:00" if local.utcoffset() != local.replace(fold=1).utcoffset() else ""
 
 
 def drain_repeated_hours() -> tuple[RepeatedHour, ...]:

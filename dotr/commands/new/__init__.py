@@ -41,7 +41,7 @@ def new_project(folder: str, export: str | None = None) -> tuple[list[str], Sequ
     Raises:
         Refused: the folder is not empty or not writable, or the export cannot be used.
     """
-    from dotr.commands.new.from_export import SCHEMA, ExportProject, project_from_export
+    from dotr.commands.new.from_export import SCHEMA, project_from_export
     from dotr.runtimes.pipeline.sections import schema
 
     target = Path(folder)
@@ -50,9 +50,9 @@ def new_project(folder: str, export: str | None = None) -> tuple[list[str], Sequ
             what = "holds files already" if target.is_dir() else "is a file"
             raise refuse("C305", f"{folder} {what}", None, "Name a folder that is empty, or not there yet.")
         name = re.sub(r"[^\w-]+", "-", target.resolve().name).strip("-") or "plant"
-        project = ExportProject({**FILES, SCHEMA: schema()}, ()) if export is None else project_from_export(folder, export, name)
+        files, sentences = ({**FILES, SCHEMA: schema()}, []) if export is None else project_from_export(folder, export, name)
         written = []
-        for file, text in project.files.items():
+        for file, text in files.items():
             path = target / file
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text.replace("{name}", f'"{name}"') if export is None else text, encoding="utf-8")
@@ -60,7 +60,7 @@ def new_project(folder: str, export: str | None = None) -> tuple[list[str], Sequ
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
         raise refuse("C304", f"cannot write {error.filename or folder}: {reason}", None, "Choose a folder that can be written.") from None
-    return written, project.sentences
+    return written, sentences
 
 
 FILES: Final = {

@@ -11,13 +11,12 @@ from __future__ import annotations
 
 import codecs
 import io
-import os
 from functools import lru_cache
 from typing import BinaryIO, Final, NamedTuple, cast
 
 from dotr.errors.diagnostics import Refused, refuse
 from dotr.model.places import Span
-from dotr.streams.formats.lines import STANDARD_INPUT, DerivedBytes, damage, open_lines
+from dotr.streams.formats.lines import STANDARD_INPUT, DerivedBytes, damage, file_version, open_lines
 from dotr.streams.records import START, WIDE, Format, InputFile, Position
 
 _LOOKED_AT: Final = 1 << 16
@@ -125,8 +124,7 @@ def _refused(file: InputFile, content: Content, place: Span | None) -> Refused:
 
 def _content_of_file(file: InputFile) -> Content:
     try:
-        state = os.stat(file.path)
-        return _looked_at(file, (state.st_dev, state.st_ino, state.st_size, state.st_mtime_ns))
+        return _looked_at(file, file_version(file.path))
     except (Refused, OSError):  # reported where the file is opened
         return _PLAIN
 

@@ -98,6 +98,12 @@ def _opened(path: str, size: int | None) -> io.FileIO:
     return raw
 
 
+def file_version(path: str) -> tuple[int, ...]:
+    """Numbers of a file that change with its bytes. Raises OSError where there is none."""
+    status = os.stat(path)
+    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
+
+
 def bounded_lines(lines: BinaryIO, limit: int) -> Iterator[bytes]:
     """Lines of a file, line ends included.
 
