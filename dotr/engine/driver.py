@@ -311,7 +311,7 @@ class Engine:
             return self._due
         self._due = None
         if self._timed and self._passed is not None:
-            tick = next_tick([each.period for each in self.program.stage_one.ticks], self._passed)
+            tick = next_multiple([each.period for each in self.program.stage_one.ticks], self._passed)
             self._due = min([time for time in (tick, self._next_due()) if time is not None], default=None)
         self._is_due_known = True
         return self._due
