@@ -102,26 +102,22 @@ def _cycles(time: Micros) -> Micros:
     return 0 if time >= _LOW else ((time - _LOW) // _CYCLE + 1) * _CYCLE
 
 
-class UnknownZone(ValueError):
-    """Raised for a name that no zone has."""
-
-
 @lru_cache(64)
 def zone_of(name: str) -> Zone:
-    """The zone of a name, as the standard library has it; raises `UnknownZone` with the nearest name.
+    """The zone of a name, as the standard library has it; raises LookupError with the nearest name.
 
     >>> zone_of("UTC")
     Zone(name='UTC', begins=(), offsets=(0,))
     >>> zone_of("Europe/Berlim")
     Traceback (most recent call last):
-    dotr.model.calendars.UnknownZone: there is no time zone Europe/Berlim. Did you mean Europe/Berlin?
+    LookupError: there is no time zone Europe/Berlim. Did you mean Europe/Berlin?
     """
     from zoneinfo import ZoneInfo  # most programs name no zone
 
     try:
         zone = ZoneInfo(name)
     except (LookupError, ValueError, OSError):
-        raise UnknownZone(f"there is no time zone {name}. {nearest_zone(name)}") from None
+        raise LookupError(f"there is no time zone {name}. {nearest_zone(name)}") from None
 
     def offset(second: int) -> int:
         found = datetime.fromtimestamp(second, zone).utcoffset()
@@ -331,8 +327,8 @@ def default_zone(name: str) -> Iterator[None]:
 
 
 def calendar_of(unit: str, at: str | None, zone: str | None) -> Calendar:
-    """The calendar of words of a program; raises ValueError with the reason, a sentence,
-    and the way out.
+    """The calendar of words of a program; raises ValueError, or LookupError for
+    the zone, with the reason and the way out as two sentences.
 
     >>> str(calendar_of("DAY", "06:00", None)), calendar_of("hour", None, "UTC").step
     ('day at 06:00 in "UTC"', 3600000000)

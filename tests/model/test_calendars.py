@@ -140,5 +140,5 @@ def test_no_time_of_day(text: str) -> None:
 
 @pytest.mark.parametrize(("name", "hint"), [("europe/berlin", "Europe/Berlin"), ("New York", "New_York"), ("", "A zone is called")])
 def test_no_zone(name: str, hint: str) -> None:
-    with pytest.raises(ValueError, match=hint):
+    with pytest.raises(LookupError, match=hint):
         zone_of(name)

@@ -24,7 +24,7 @@ from dotr.evaluation.expressions.values.decimals import EXACT
 from dotr.evaluation.expressions.values.terms import EXACT_TYPES, NUMERIC, Iri, Lang, Number, Single, Value
 from dotr.evaluation.limits import fits
 from dotr.evaluation.triples.generalised import property_of_literals
-from dotr.model.calendars import UnknownZone, zone_of, zone_of_text
+from dotr.model.calendars import zone_of, zone_of_text
 from dotr.model.terms import (
     DIRECTIONS,
     LANGUAGE_STRINGS,
@@ -334,7 +334,7 @@ def _in_zone(a: Any, name: Any, table: str | None = None) -> DateTime | None:
         return None
     try:
         zone = zone_of(name) if table is None else zone_of_text(table)
-    except UnknownZone:
+    except LookupError:
         return None
     minutes = zone.minutes(floor(a.instant * 1_000_000))
     shown = add_duration(a, DayTime(0, (minutes - (a.zone or 0)) * 60))

@@ -22,7 +22,7 @@ from dotr.evaluation.expressions.functions import ELAPSED, FUNCTIONS, IN_ZONE, M
 from dotr.evaluation.expressions.regexes import unsupported_reason
 from dotr.evaluation.triples.index import HIDDEN
 from dotr.model.algebra import AggregateCall, Attribute, Call, Const, Exists, Expression, Pattern, Slot, TimeOf, Var, chain
-from dotr.model.calendars import UnknownZone, zone_of
+from dotr.model.calendars import zone_of
 from dotr.model.places import Span
 from dotr.model.terms import RDF, XSD, Term, iri, is_literal, literal, literal_parts, triple_term
 from dotr.model.time import Unit
@@ -316,7 +316,7 @@ class ExpressionReader:
         elif name == IN_ZONE and isinstance(zone := arguments[1], Const) and is_literal(zone.term):
             try:
                 return Call(name, (*arguments, Const(literal(zone_of(literal_parts(zone.term)[0]).text))))
-            except UnknownZone as error:
+            except LookupError as error:
                 reason, _, hint = str(error).partition(". ")
                 self.problem("Q157", reason, token.span, hint)
         return Call(name, arguments)

@@ -26,7 +26,7 @@ from dotr.languages.continuous.model import (
     StreamLevel,
     TriplesExtent,
 )
-from dotr.model.calendars import UNITS_OF_CALENDARS, Calendar, UnknownZone, calendar_of
+from dotr.model.calendars import UNITS_OF_CALENDARS, Calendar, calendar_of
 from dotr.model.places import Span
 from dotr.model.terms import XSD, unescaped
 from dotr.model.time import LAST_MICRO, Micros, Unit
@@ -193,9 +193,9 @@ def _calendar(cursor: Cursor) -> Calendar | None:
         zone = quoted[1:-1]
     try:
         return calendar_of(unit, at, zone)
-    except ValueError as error:
+    except (LookupError, ValueError) as error:
         reason, _, hint = str(error).partition(". ")
-        is_zone = isinstance(error, UnknownZone)
+        is_zone = isinstance(error, LookupError)
         cursor.report(WindowCode.UNKNOWN_ZONE if is_zone else WindowCode.NO_TIME_OF_DAY, reason, zone_place if is_zone else place, hint)
         return None
 

@@ -32,7 +32,7 @@ from dotr.languages.rules.syntax import (
     Word,
 )
 from dotr.model.algebra import Attribute, Expression, TimeOf, Var
-from dotr.model.calendars import Calendar, UnknownZone, calendar_of
+from dotr.model.calendars import Calendar, calendar_of
 from dotr.model.event_order import equated_pair
 from dotr.model.places import Span
 from dotr.model.rules import Mode
@@ -284,8 +284,8 @@ def _calendar(syntax: CalendarSyntax) -> Calendar:
     try:
         at, zone = (None if each is None else each.text for each in (syntax.at, syntax.zone))
         return calendar_of(syntax.unit.text, at, zone)
-    except ValueError as error:
-        is_zone, (reason, _, hint) = isinstance(error, UnknownZone), str(error).partition(". ")
+    except (LookupError, ValueError) as error:
+        is_zone, (reason, _, hint) = isinstance(error, LookupError), str(error).partition(". ")
         place = (syntax.zone if is_zone else syntax.at) or syntax.unit
         raise _InvalidDuration(RuleCode.UNKNOWN_ZONE if is_zone else RuleCode.NO_TIME_OF_DAY, reason, place.span, hint) from None
 
