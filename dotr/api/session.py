@@ -177,12 +177,12 @@ class Session:
     ) -> Events:
         """Process the rows of a frame, each a graph, in the order of their times.
 
-        Rows of one time are one instant. The order of the rows has no meaning; all of them are later
-        than the last call. The time stays at that of the last row.
+        Rows of one time are one instant. The order of the rows has no meaning; all of them are
+        later than the last call.
 
         Args:
-            frame: a pandas DataFrame, whose named index is a column, too; or a table or record batch
-                of Arrow. None, NaN, NaT and NA are empty cells.
+            frame: a pandas DataFrame, whose named index is a column, too; or a table or record
+                batch of Arrow. None, NaN, NaT and NA are empty cells.
             time: the column of times, integers of the program's unit or date-times; or a template
                 of columns such as `"{day} {clock}"`; or several of these, of which the first that a
                 row has counts.
