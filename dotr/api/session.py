@@ -178,7 +178,7 @@ class Session:
         """Process the rows of a frame, each a graph, in the order of their times.
 
         Rows of one time are one instant. The order of the rows has no meaning; all of them are
-        later than the last call. The time stays at that of the last row.
+        later than the last call.
 
         Args:
             frame: a pandas DataFrame, whose named index is a column, too; or a table or record
@@ -236,7 +236,8 @@ class Session:
         events = Events()
         if instants:
             first = next(iter(instants))
-            self._check_form(dated, f"{time} of the frame")
+            if self._dated not in (None, dated):
+                raise self._of_another_form(f"{time} of the frame")
             self._check_next(first)
         for now, graphs in instants.items():
             events += self._advanced(now, graphs, dated, internal)
@@ -480,21 +481,22 @@ class Session:
     def _micros(self, time: object) -> Micros:
         """The time in µs since 1970; raises `SessionError` if it is invalid in this session."""
         if isinstance(time, datetime):
-            self._check_form(True, repr(time))
+            if self._dated is False:
+                raise self._of_another_form(repr(time))
             return _datetime_micros(time)
-        if isinstance(time, bool) or not isinstance(time, Integral):
+        if type(time) is not int and (isinstance(time, bool) or not isinstance(time, Integral)):
             raise SessionError(f"{time!r} is no time: it is an integer that counts the program's unit, or a datetime")
-        self._check_form(False, repr(time))
+        if self._dated:
+            raise self._of_another_form(repr(time))
         now: Micros = int(time) * self._unit.value
         if not -LAST_MICRO < now < LAST_MICRO:
             raise SessionError(f"{time} is no time: it is out of range; is the program's unit right?")
         return now
 
-    def _check_form(self, dated: bool, told: str) -> None:
-        """Raise `SessionError` where the times of the session have another form; `told`: a time."""
-        if self._dated is not None and dated != self._dated:
-            kinds = ("a datetime", "an integer") if self._dated else ("an integer", "a datetime")
-            raise SessionError(f"{told} is no time of this session: its first one was {kinds[0]}, and this one is {kinds[1]}")
+    def _of_another_form(self, told: str) -> SessionError:
+        """The error of a time of another form than the session's, for the caller to raise."""
+        kinds = ("a datetime", "an integer") if self._dated else ("an integer", "a datetime")
+        return SessionError(f"{told} is no time of this session: its first one was {kinds[0]}, and this one is {kinds[1]}")
 
     def _moment(self, time: SupportsIndex | datetime) -> Micros:
         """The time of a question in µs since 1970; a date-time is valid in any session."""

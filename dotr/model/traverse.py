@@ -410,9 +410,8 @@ def in_scope(pattern: Pattern) -> dict[Variable, None]:
 
 
 def never_bound(pattern: Pattern) -> Iterator[tuple[Variable, dict[Variable, None]]]:
-    """Yield the variables that FILTERs and HAVING of a pattern read and their group never binds, each
-    with those that it may bind. Conditions inside EXISTS are left out: they see the group around
-    it.
+    """Yield the variables that FILTERs and HAVING of a pattern read and their group never binds,
+    each with those that it may bind. Conditions inside EXISTS see the group around it: left out.
 
     >>> triples = Bgp((TriplePattern(Var("a"), Const("<p>"), Var("b")),))
     >>> [(name, list(bound)) for name, bound in never_bound(Filter(triples, (Call(">", (Var("c"), Var("b"))),)))]

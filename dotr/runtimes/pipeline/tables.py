@@ -130,7 +130,7 @@ def table_settings(section: TableSection, paths: Sequence[str], prefixes: Prefix
 
 
 def rows_of_table(path: str, settings: str) -> Iterator[tuple[int, tuple[Triple, ...]]]:
-    """The line and the triples of each row of a table, whose blank nodes are `_:0`, `_:1`, ….
+    r"""The line and the triples of each row of a table, whose blank nodes are `_:0`, `_:1`, ….
 
     Raises `Refused` at the end (K104), with the place and the reason of each unreadable row.
 
