@@ -579,7 +579,7 @@ def test_elements_that_the_run_rejected_and_events_that_it_wrote(project: Projec
     write_pumps(project)
     assert project.dotr("why-not", "why.yaml", "--rule", "High", "--where", "pump=:p1").out.endswith(f"\n{NO_RUN}\n")
     assert project.dotr("run", "why.yaml", "--engine", "local", "--quiet").code == 0
-    assert why_not(project, "High", "--where", "pump=:p2", code=0)[-1] == "  The run wrote this event: out.ndjson:1."
+    assert why_not(project, "High", "--where", "pump=:p2", code=0)[-1] == "  The run wrote this event: out.ndjson:4."
     project.write("out.ndjson", "")
     assert why_not(project, "High", "--where", "pump=:p2", code=0)[-1] == "  The run wrote no such event to out.ndjson."
     letter = {"reason": "idle", "input": "data", "file": "elsewhere/in.ndjson", "line": 2, "time": 2, "text": "", "error": "late"}
