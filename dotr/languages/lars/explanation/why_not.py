@@ -9,6 +9,7 @@ same way. Cost: for each rule, the models of all points once more.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
@@ -250,10 +251,10 @@ class _PointInquiry:
                 given = ", ".join(f"?{name} = {self._terms.text(term)}" for name, term in reached.row.items())
                 held = self._held(rule, item.literals, reached)
                 yield f"{held} stands under NOT" if held else f"the atom under NOT holds{f' with {given}' if given else ''}"
-            case LarsLiteral(reach=Since()) | LarsLiteral(reach=Always(TimeWindow())) if all(
-                name in reached.row for name in item.variables
-            ):
-                yield self._broken(rule, item, reached)
+            case LarsLiteral(reach=Since()) | LarsLiteral(reach=Always(TimeWindow())) if (
+                nearest := self._nearest(rule, item, reached)
+            ) is not None:
+                yield self._broken(rule, item, nearest)
                 if self._file.may_be_derived(item.atom) and depth < _DEEPEST:
                     yield from self._about(item.atom, reached, depth)
             case LarsLiteral():
@@ -300,6 +301,21 @@ class _PointInquiry:
             texts.append(f"{self._named(literal.atom, {**reached.row, **row})} at {time}")
         return " and ".join(texts)
 
+    def _nearest(self, rule: LarsRule, literal: LarsLiteral, reached: _RuleReached) -> _RuleReached | None:
+        """The reached point with terms for all variables of ALWAYS or SINCE: of several, those that
+        are at most points of the window; None where none is at any."""
+        reach = literal.reach
+        assert isinstance(reach, Since | Always)
+        if all(name in reached.row for name in literal.variables):
+            return reached
+        atom = reach.other if isinstance(reach, Since) else literal.atom
+        counts: Counter[tuple[tuple[Variable, Term], ...]] = Counter()
+        for row in self._times(rule, [replace(literal, atom=atom, reach=Sometime(reach.window))], reached):
+            counts[tuple(sorted((name, term) for name, term in row.items() if name != "0"))] += 1
+        found = max(sorted(counts), key=lambda each: counts[each], default=())
+        row = {**reached.row, **dict(found)}
+        return replace(reached, row=row) if all(name in row for name in literal.variables) else None
+
     def _broken(self, rule: LarsRule, literal: LarsLiteral, reached: _RuleReached) -> str:
         """The point that lacks the atom of ALWAYS, or of SINCE after its second atom."""
         reach, length, first = literal.reach, self._record_length, self._record.first
@@ -332,7 +348,7 @@ class _PointInquiry:
         if isinstance(atom, TriplePattern):
             return atom_text(atom, self._terms, row)
         values = ", ".join(slot_text(slot, self._terms, row) for slot in slots_of_atom(atom))
-        name = f"EVENT {atom.label}" if isinstance(atom, EventAtom) else atom.relation
+        name = atom.label if isinstance(atom, EventAtom) else atom.relation
         return f"{name}({values})"
 
     def _last(self, atom: LarsAtom, reached: _RuleReached) -> str:
@@ -344,7 +360,12 @@ class _PointInquiry:
             times = [time for row, time in all_of_label if row is not None and fits_row(row)]
             if times:
                 return f"the last event {atom.label} before was at {format_time(max(times), self._replay.clock)}"
-            return f"there is no event {self._named(atom, reached.row)} before: {self._replay.why_not_command(atom.label)}"
+            given = ", ".join(
+                f"{name} {self._terms.text(reached.row[slot.name])}"
+                for name, slot in atom.attributes
+                if isinstance(slot, Var) and slot.name in reached.row
+            )
+            return f"there is no event {atom.label}{given and f' with {given}'} before: {self._replay.why_not_command(atom.label)}"
         selects, until, is_named = rows_of_atom(atom).selects, reached.point, self._fits(atom, reached)
         here = (each.atoms.triples for each in self._record.points if each.point <= until)
         found = max((time for triples in here for triple, time in triples.items() if selects(triple) and is_named(triple)), default=None)
