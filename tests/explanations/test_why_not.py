@@ -251,6 +251,18 @@ if Now.?v - Before.?v >= 10 with Jump.?room = Now.?room
 """
 
 
+def test_event_whose_anchor_is_not_yet_due(project: Project) -> None:
+    reader = "rule Reads define Reads = [ dotr_id a :Reads ] from Gone\n"
+    write_project(project, [element(120, "[] :opens :gate ."), element(130, "")], GONE + reader)
+    project.change("why.yaml", "path: in.ndjson }", "path: '*.ndjson', watch: true }")
+    assert why_not(project, "Reads")[1:] == [
+        "  There is no event Gone here: dotr why-not why.yaml --rule Gone",
+        "  Gone: 1 anchor waits until 240. All is closed up to 130: input data has passed no more.",
+    ]
+    assert "Gone: 1 anchor waits until 240" in "".join(why_not(project, "Reads", "--where", "door=:gate"))
+    assert "waits" not in "".join(why_not(project, "Reads", "--where", "door=:door"))
+
+
 def test_late_elements_that_would_have_been_anchors(project: Project) -> None:
     write_project(project, [], JUMP)
     project.change(
@@ -580,7 +592,7 @@ def test_elements_that_the_run_rejected_and_events_that_it_wrote(project: Projec
     write_pumps(project)
     assert project.dotr("why-not", "why.yaml", "--rule", "High", "--where", "pump=:p1").out.endswith(f"\n{NO_RUN}\n")
     assert project.dotr("run", "why.yaml", "--engine", "local", "--quiet").code == 0
-    assert why_not(project, "High", "--where", "pump=:p2", code=0)[-1] == "  The run wrote this event: out.ndjson:1."
+    assert why_not(project, "High", "--where", "pump=:p2", code=0)[-1] == "  The run wrote this event: out.ndjson:4."
     project.write("out.ndjson", "")
     assert why_not(project, "High", "--where", "pump=:p2", code=0)[-1] == "  The run wrote no such event to out.ndjson."
     letter = {"reason": "idle", "input": "data", "file": "elsewhere/in.ndjson", "line": 2, "time": 2, "text": "", "error": "late"}

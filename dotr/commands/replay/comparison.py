@@ -183,7 +183,7 @@ def replayed(replay: Replay) -> Iterator[tuple[Micros, _Firings]]:
 
 
 def _step(engine: Engine, instant: ReplayedInstant) -> _Firings:
-    firings, _ = engine.step(instant.time, instant.graphs)
+    firings = instant.step(engine)
     engine.failed.clear()
     return firings
 

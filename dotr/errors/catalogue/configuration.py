@@ -229,10 +229,11 @@ CONFIGURATION: tuple[ErrorCode, ...] = (
     ),
     ErrorCode(
         "C224",
-        "A replay without a change",
-        "`dotr replay` compares a configuration with another one (`--against`), or with itself under other values (`--set`). "
+        "A comparison without another side",
+        "`dotr replay` compares a configuration with another one (`--against`), or with itself under other values (`--set`); "
+        "`dotr audit` compares a replay with the outputs of a run, of which one must be there and readable. "
         "`--head` and `--show` are numbers from 0 on.",
-        "Name the change.",
+        "Name the change, or the output of a run.",
         ShownMessage(
             "C224 there is nothing to compare city.yaml with\n"
             "Name another configuration, --against OTHER, or change a value: --set rules.0=rules/new.dotr"

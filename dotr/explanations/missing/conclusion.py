@@ -113,10 +113,13 @@ class UnfulfilledRules:
             return ()
         for rule in self._rules:
             for head in rule.head:
-                attempts = [self._attempt(rule, bound) for bound in head_bindings(head, pattern, rows[:MAX_ROWS])]
+                bindings = list(head_bindings(head, pattern, rows[:MAX_ROWS]))
+                attempts = [self._attempt(rule, bound) for bound in bindings]
                 if not attempts or None in attempts:
                     continue
                 best = max((each for each in attempts if each is not None), key=lambda each: each.passed)
+                if self._writer.terms and best.held and not _have_a_term(best.held, bindings):
+                    continue  # premises about other entities than the one asked about
                 text = atom_text(head, self._writer)
                 key = (rule.name, best.lacks)
                 if key not in ancestors:
@@ -287,6 +290,12 @@ class _Attempt:
     held: tuple[Triple, ...]
     lacks: str
     atom: TriplePattern | None = None
+
+
+def _have_a_term(triples: Iterable[Triple], bindings: Iterable[Mapping[Variable, Term]]) -> bool:
+    """True if a triple has a term of a binding."""
+    terms = {term for bound in bindings for term in bound.values()}
+    return any(not terms.isdisjoint(triple) for triple in triples)
 
 
 def _few(terms: Iterable[Term]) -> list[Term]:

@@ -369,7 +369,20 @@ class _Inquiry:
             options = "".join(f" --where {shlex.quote(f'{name}={self._terms.text(term)}')}" for name, term in terms)
             commands.append(self._replay.why_not_command(rule.name) + (options if self._replay.name else ""))
         given = f" with {', '.join(f'{name} {self._terms.text(term)}' for name, term in where)}" if where else ""
-        return (f"There is no event {label}{given} here: {', '.join(commands or [self._replay.why_not_command(label)])}",)
+        waiting = [text for rule in making if (text := self._waiting(rule, where))]
+        return (f"There is no event {label}{given} here: {', '.join(commands or [self._replay.why_not_command(label)])}", *waiting)
+
+    def _waiting(self, rule: Rule, where: Where) -> str:
+        """A sentence on the anchors of a rule that wait with requested terms; empty: there is none,
+        or the terms are not those of its anchor."""
+        terms = copied_terms(rule, where).get(rule.anchor.label, ())
+        if not rule.anchor.delay or self._replay.ended or len(terms) < len(where):
+            return ""
+        other = _Inquiry(self._replay, rule.name, replace(self._question, where=tuple(terms)))
+        for _ in other._recorder.steps():
+            pass
+        waiting = waiting_anchors(self._replay, other._evaluator, other._question.requested)
+        return "" if waiting is None else f"{rule.name}: {waiting.told.text}"
 
 
 Where: TypeAlias = Sequence[tuple[Variable, Term]]
