@@ -169,6 +169,7 @@ def test_the_own_recording_is_the_default_where_an_input_cannot_be_read_twice(re
     recorded.write("c.yaml", CONFIG.replace("a.ndjson", '"-"') + "record: run.ndjson\n")
     recorded.write("run.ndjson", HEARTBEATS)
     assert "1 anchor" in recorded.dotr("why-not", "c.yaml", "--rule", "Left").out
+    assert "Left: the same 1" in recorded.dotr("replay", "c.yaml", "--set", "rules.1=r.dotr").out
 
 
 def test_a_recording_in_a_rule_test(recorded: Project) -> None:

@@ -16,6 +16,8 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import Project
+from tests.support.kafka_broker import Broker
+from tests.support.kafka_inputs import kafka_section, send
 from tests.support.mosquitto import Mosquitto, wait_until
 from tests.support.paths import ROOT
 from tests.support.patience import PATIENCE
@@ -45,7 +47,7 @@ CONFIG = """\
 name: small
 prefixes: {{ "": "http://e/" }}
 rules: [r.dotr, l.lars, q.rspql]
-clock: 2 s
+clock: 3 s
 record: run.ndjson
 input: [{{ name: a, format: ndjson, {} }}]
 output: [{{ path: out.ndjson }}]
@@ -121,7 +123,7 @@ def test_an_http_client_that_sends_no_more(project: Project) -> None:
         paused = time.time()
         sending = threading.Thread(target=post, args=(port, element("paused", now=paused)))
         sending.start()
-        time.sleep(3)
+        time.sleep(5)
         run.process.send_signal(signal.SIGCONT)
         sending.join(PATIENCE)
         run.wait_for("Left", "paused")
@@ -129,6 +131,25 @@ def test_an_http_client_that_sends_no_more(project: Project) -> None:
         post(port, element("behind", now=paused + 0.5))
         wait_until(lambda: run.lines("dead.ndjson"))
         assert [each["reason"] for each in run.lines("dead.ndjson")] == ["clock"]
+        run.stop()
+    finally:
+        run.close()
+
+
+@pytest.mark.kafka
+def test_a_topic_to_which_nothing_comes(kafka: Broker, project: Project) -> None:
+    topic = kafka.topic(partitions=2)
+    send(kafka, topic, [[element(f"old{number}", 60 - number) for number in range(60)], []])  # a backlog, and an empty partition
+    run = Running(project, kafka_section(kafka, topic))
+    try:
+        run.wait_for("Left", "old59")
+        run.wait_for("Silent", "old59")
+        run.process.send_signal(signal.SIGSTOP)
+        send(kafka, topic, [[element("paused")], []])
+        time.sleep(5)
+        run.process.send_signal(signal.SIGCONT)
+        run.wait_for("Left", "paused")
+        assert run.lines("dead.ndjson") == []
         run.stop()
     finally:
         run.close()

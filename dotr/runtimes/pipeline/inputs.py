@@ -110,6 +110,7 @@ def _clock_conflicts(config: Config, inputs: Inputs) -> Iterator[Diagnostic]:
     paces = [section.pace for section in sections]
     delays = {each.like.input: each.like.delay for each in inputs.growing if not each.tail or each.watching}
     delays |= {each.name: each.like.delay for each in inputs.topics if not each.is_bounded}
+    delays |= {each.input: each.delay for each in inputs.files if any(paces)}  # a replay grows with its clock
     if not delays and not any(paces):
         hint = "Leave clock out; or write pace: 1 for each input, which replays the files as time goes on."
         yield Diagnostic("C204", "no input grows: files that are there in full do not wait for a clock", tree.key_span(("clock",)), hint)

@@ -36,8 +36,7 @@ from dotr.streams.records import Format, InputFile, Record, SourcedElement, with
 
 
 def replay_of_config(config: Config, name: str = "") -> Replay:
-    """Compile a configuration's program and find its inputs, for a replay; the run's recording, where
-    one of them cannot be read twice.
+    """Compile a configuration's program and find its inputs, for a replay.
 
     Args:
         config: the configuration.
@@ -49,8 +48,6 @@ def replay_of_config(config: Config, name: str = "") -> Replay:
     """
     problems: list[Diagnostic] = []
     inputs = read_inputs(config, problems)
-    if (recorded := _own_recording(config, inputs)) is not None:
-        inputs = recorded
     try:
         program = compile_program(config.program(), config.cache_policy())
     except Refused as refused:
@@ -61,7 +58,9 @@ def replay_of_config(config: Config, name: str = "") -> Replay:
 
 
 def replay_of_inputs(config: Config, program: CompiledProgram, inputs: Inputs, name: str = "") -> Replay:
-    """A replay of a configuration's inputs through a program that is compiled already."""
+    """A replay of a configuration's inputs through a program that is compiled already; of the run's
+    recording, where an input cannot be read twice."""
+    inputs = _own_recording(config, inputs) or inputs
     if is_recorded(inputs.files):
         return _replay_of_recording(program, inputs.files[0], name or config.path)
     spool = Path(targets_of(config)[-1].path) / SPOOL

@@ -113,12 +113,8 @@ class Channel:
     def look(self, machine: Micros) -> None:
         """Note that an empty read has left nothing unread, if so; `machine` is the machine's time
         (µs since 1970) before the read."""
-        if (
-            self.is_limited
-            or self.feed.ended
-            or machine <= self.drained
-            or (self.is_drained is not None and machine < self.drained + _LOOK)
-        ):
+        next_look = self.drained + (1 if self.is_drained is None else _LOOK)
+        if self.is_limited or self.feed.ended or machine < next_look:
             return
         is_held = isinstance(self.feed, PacedFeed) and self.feed.holding  # by its time, which the machine has not reached
         if is_held or (not self._may_have_more() and (self.is_drained is None or self.is_drained())):

@@ -42,6 +42,11 @@ def problems(config: Config) -> list[str]:
         (GROWS, "10 s", []),
         (f"{GROWS}, {ENDS}", "10 s", []),
         (ENDS.replace("}", ", pace: 60 }"), "10 s", []),
+        (
+            ENDS.replace("}", ", pace: 60, lateness: 1 min }"),
+            "10 s",
+            ["C204 input b may be 1 min late, and clock lets it be 10 s behind only"],
+        ),
         (ENDS, "10 s", ["C204 no input grows: files that are there in full do not wait for a clock"]),
         (GROWS, "soon", ["C205 clock: 'soon' is no length of time: write 0 s, 30 s or 5 min"]),
         (GROWS, "0 s", ["C205 clock: an element takes time to arrive, so a clock of 0 would reject all"]),

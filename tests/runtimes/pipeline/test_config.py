@@ -64,7 +64,7 @@ def test_missing_keys_have_defaults(tmp_path: Path) -> None:
             "format: ndjson",
             "format: xml",
             4,
-            "input.0.format should be ndjson, trig, nquads, csv, json, text, parquet, turtle, ntriples or jsonld",
+            "input.0.format should be ndjson, trig, nquads, csv, json, text, parquet, turtle, ntriples, jsonld or recording",
         ),
         ("name: x", "name: x\nknowledge: { entailments: rdfs }", 2, "Did you mean entailment?"),
         ("name: x", "name: x\nname: y", 2, "name is given twice"),

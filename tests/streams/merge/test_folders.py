@@ -201,3 +201,20 @@ def test_every_change_is_found_once_at_the_next_listing(steps: list[tuple[str, s
             new = [each for each in present if each not in expected]
             assert names(folder.new_files()) == [*((each, True) for each in changed), *((each, False) for each in new)]
             expected |= {each: present[each] for each in new} | dict.fromkeys(changed)
+
+
+def test_a_folder_is_drained_where_it_was_listed_and_no_file_settles(tmp_path: Path) -> None:
+    now = [0.0]
+    folder = Folder(str(tmp_path / "*"), 1_500_000, (), lambda: now[0])
+
+    def drained_after(seconds: float) -> bool:
+        now[0] += seconds
+        folder.new_files()
+        return folder.is_drained
+
+    assert drained_after(0)
+    assert not drained_after(0.001)  # listed a moment ago: a file may have appeared since
+    assert drained_after(1)
+    (tmp_path / "a").write_text("1")
+    (tmp_path / "sub").mkdir()  # no file
+    assert [drained_after(1) for _ in range(4)] == [False, False, False, True]  # new, settling, found, known

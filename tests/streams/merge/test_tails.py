@@ -561,3 +561,18 @@ def test_each_row_comes_once_whatever_becomes_of_its_file(tmp_path: Path, form: 
         assert not missing, (seed, sorted(missing)[:5])
         twice = [number for number, times in writer.found.items() if times > 1]
         assert not twice, (seed, twice[:5])
+
+
+def test_files_that_go_on_are_drained_in_the_round_of_a_scan(tmp_path: Path) -> None:
+    now = [0.0]
+    like = InputFile("a", "", Format.NDJSON)
+    folder = TailedFolder(GrowingInput(like, str(tmp_path / "*"), tail=True), lambda: now[0])
+    (tmp_path / "a").write_text('{"time": 1, "graph": ""}\n{"ti')
+    folder.appeared()
+    assert folder.is_drained()
+    folder.appeared()
+    assert not folder.is_drained()  # scanned a moment ago: bytes may have come since
+    now[0] += 1
+    folder.appeared()
+    assert folder.is_drained()
+    folder.close()
