@@ -1,6 +1,6 @@
 """When instants close and what is rejected, by the text of semantics.md, section 6: everything is computed again after every step.
 
-A script is a sequence of external events: an element arrives at an input, an input ends, some seconds pass.
+A script is a sequence of external events: an element arrives at an input, an input ends, some seconds pass, a heartbeat comes.
 """
 
 from __future__ import annotations
@@ -39,7 +39,14 @@ class Elapse:
     seconds: float
 
 
-Step: TypeAlias = Arrives | Ends | Elapse
+@dataclass(frozen=True)
+class Beats:
+    """A heartbeat of the pipeline's clock, later than those before."""
+
+    time: int
+
+
+Step: TypeAlias = Arrives | Ends | Elapse | Beats
 
 
 @dataclass(frozen=True)
@@ -55,7 +62,7 @@ def outcome(inputs: Sequence[Input], script: Sequence[Step]) -> Outcome:
     came: list[list[int | None]] = [[] for _ in inputs]
     last_came = [0.0 for _ in inputs]
     ended = [False for _ in inputs]
-    now = 0.0
+    now, heartbeat = 0.0, -1
     open_instants: dict[int, list[tuple[int, int]]] = {}
     closed: list[tuple[int, list[tuple[int, int]]]] = []
     dead: list[tuple[int, int, str]] = []
@@ -65,7 +72,7 @@ def outcome(inputs: Sequence[Input], script: Sequence[Step]) -> Outcome:
         readable = [each for each in came[number] if each is not None]
         passed = any(each > time + spec.delay or (spec.single and each == time) for each in readable)
         idle = spec.idle is not None and now - last_came[number] >= spec.idle
-        return ended[number] or passed or idle
+        return ended[number] or passed or idle or time <= heartbeat
 
     for step in script:
         match step:
@@ -73,6 +80,8 @@ def outcome(inputs: Sequence[Input], script: Sequence[Step]) -> Outcome:
                 now += seconds
             case Ends(number):
                 ended[number] = True
+            case Beats(time):
+                heartbeat = time
             case Arrives(number, time):
                 spec, before = inputs[number], [each for each in came[number] if each is not None]
                 place = len(came[number])
@@ -93,6 +102,8 @@ def outcome(inputs: Sequence[Input], script: Sequence[Step]) -> Outcome:
                     dead.append((number, place, "late"))
                 elif spec.single and time in before:
                     dead.append((number, place, "second"))
+                elif moved <= heartbeat:
+                    dead.append((number, place, "clock"))
                 elif closed and moved <= closed[-1][0]:
                     dead.append((number, place, "idle"))
                 else:

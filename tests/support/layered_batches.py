@@ -21,6 +21,7 @@ from dotr.model.time import LAST_MICRO, Clock, Micros
 from dotr.runtimes.spark.buckets.bucket_steps import span_row
 from dotr.runtimes.spark.buckets.worker import BucketCache, process_batch
 from dotr.runtimes.spark.exchange.job import Job
+from dotr.runtimes.spark.exchange.positions import BEGINNING
 from dotr.runtimes.spark.exchange.rows import RowKind, SparkRow, decode_dead_letters, decode_firings, decode_totals
 from dotr.runtimes.spark.tasks.stage_one_task import ChunkRouter
 
@@ -56,14 +57,16 @@ class MemoryStore:
 
 
 class LayeredRun:
-    """A program in buckets. Rows of a bucket come in any order, and a task may be repeated."""
+    """A program in buckets. Rows of a bucket come in any order, and a task may be repeated. With a `clock_delay`, `due` is the least time
+    that the buckets tell after a batch; `BEGINNING` before one."""
 
-    def __init__(self, spec: ProgramSpec, buckets: int = 2, seed: int = 0) -> None:
+    def __init__(self, spec: ProgramSpec, buckets: int = 2, seed: int = 0, clock_delay: Micros | None = None) -> None:
         self.program = compile_program(spec)
         layers = self.program.layout.stateful_operators
         assert layers == len(self.program.layout.layers), "there is state"
         unit, folder = self.program.spec.unit.written, f"{next(_RUNS)}/query"
-        self.job = Job(spec.to_json(), (), (), unit, False, layers, buckets, buckets, 1000, 2, folder)
+        self.job = Job(spec.to_json(), (), (), unit, False, layers, buckets, buckets, 1000, 2, folder, clock_delay=clock_delay)
+        self.due: Micros | None = BEGINNING
         self.stores = [[MemoryStore() for _ in range(buckets)] for _ in range(layers)]
         self.dead_letters = 0
         self.letters: list[DeadLetter] = []
@@ -71,8 +74,8 @@ class LayeredRun:
         self.caches: list[BucketCache] = [{}, {}]
         self._random = random.Random(seed)
 
-    def batch(self, instants: Instants, closed: Micros) -> list[Firing]:
-        """The firings of a batch that ends at a time, in order."""
+    def batch(self, instants: Instants, closed: Micros, *, is_heartbeat: bool = False) -> list[Firing]:
+        """The firings of a batch that ends at a time, which is perhaps a heartbeat, in order."""
         router = ChunkRouter(self.job)
         times: list[Micros] = []
         for time, graphs in instants:
@@ -83,6 +86,8 @@ class LayeredRun:
             items = items_of_instant(self.program.layout.fed_streams, time, graphs, done)
             if done.facts.facts or items:
                 router.add(time, done.facts, items)
+        if is_heartbeat and closed not in times[-1:]:
+            times.append(closed)
         rows = router.lines()
         for layer in range(self.job.layers):
             for key in self.job.keys(layer):
@@ -100,6 +105,7 @@ class LayeredRun:
                 self.dead_letters += sum(decode_totals(row.payload).dead_letters.values())
             elif row.kind == RowKind.DEAD:
                 self.letters += decode_dead_letters(row.payload)
+        self.due = min((int(row.payload) for row in rows if row.kind == RowKind.DUE), default=None)
         return sorted(firings, key=output_order)
 
     def _bucket(self, layer: int, bucket: int, store: MemoryStore, rows: Sequence[SparkRow]) -> list[SparkRow]:

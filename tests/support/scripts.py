@@ -7,9 +7,10 @@ from collections.abc import Callable, Iterable, Sequence
 from hypothesis import strategies as st
 
 from dotr.model.stream import Element
+from dotr.model.time import LAST_MICRO
 from dotr.streams.merge.feeds import BEGIN, FeedRecords, InputPoint
 from dotr.streams.records import Format, InputFile, Record
-from tests.oracle.arrivals import Arrives, Elapse, Ends, Input, Step
+from tests.oracle.arrivals import Arrives, Beats, Elapse, Ends, Input, Step
 
 
 class Stopped(Exception):
@@ -63,6 +64,7 @@ class World:
     def __init__(self, inputs: Sequence[Input], script: Iterable[Step]) -> None:
         self.feeds = [ScriptedFeed(number, spec) for number, spec in enumerate(inputs)]
         self.now = 0.0
+        self.heartbeat = -LAST_MICRO
         self._steps = iter(script)
 
     def clock(self) -> float:
@@ -79,6 +81,8 @@ class World:
                 self.feeds[number].finished = True
             case Elapse(elapsed):
                 self.now += elapsed
+            case Beats(time):
+                self.heartbeat = time
 
 
 @st.composite

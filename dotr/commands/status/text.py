@@ -67,6 +67,8 @@ def _lines(checkpoint: CheckpointStatus, state: StoreReading) -> Iterator[str]:
         yield "The stream has ended: all instants are closed."
     elif checkpoint.closed is not None:
         yield f"Closed up to {_time_text(checkpoint, checkpoint.closed)}"
+    if checkpoint.heartbeat is not None:
+        yield f"Last heartbeat of the clock: {_time_text(checkpoint, checkpoint.heartbeat)}"
     if checkpoint.totals is None:
         yield "Totals: none stored."
     else:
@@ -186,6 +188,7 @@ def _as_json(checkpoint: CheckpointStatus, state: StoreReading) -> str:
             "written_at": checkpoint.written_at,
             "under_way": checkpoint.under_way,
             "closed": _time_text(checkpoint, checkpoint.closed),
+            **({} if checkpoint.heartbeat is None else {"heartbeat": _time_text(checkpoint, checkpoint.heartbeat)}),
             "ended": checkpoint.ended,
             "totals": totals,
             "inputs": inputs,

@@ -24,9 +24,8 @@ from typing import Final
 
 from dotr.engine.driver import Engine, Rejection, close_instant, inconsistency_line
 from dotr.engine.stream_terms import stream_terms
-from dotr.errors.diagnostics import Diagnostic, Refused, Severity
+from dotr.errors.diagnostics import Refused
 from dotr.errors.fallbacks import drain_fallbacks
-from dotr.evaluation.expressions.values.times import format_time
 from dotr.instant.stage_one import InstantFacts
 from dotr.model.stream import DeadLetter, Element, Firing, Reason
 from dotr.model.time import LAST_MICRO, Micros
@@ -40,7 +39,6 @@ from dotr.runtimes.pipeline.inputs import is_recorded
 from dotr.streams.connectors.kafka.channels import TopicChannels
 from dotr.streams.connectors.opening import OpenedSinks, check_secrets, open_sinks
 from dotr.streams.connectors.receivers import QUEUED_MESSAGES, MessageQueue
-from dotr.streams.formats.reading import Reader
 from dotr.streams.formats.typed_cells import drain_left_out
 from dotr.streams.lateness import Lateness
 from dotr.streams.merge.bounded import merged
@@ -349,10 +347,7 @@ class _LocalRun:
 
     def _warn_ahead(self, file: InputFile, record: Record) -> None:
         """Log the first element that is far ahead of the machine's time."""
-        at = format_time(record.time or 0, self._clock)
-        message = f"{file.path}:{record.line}: the time {at} is more than a day ahead of the machine's"
-        hint = "It is taken, and its instant waits. Is the sender's clock right, or time.unit, or time_zone?"
-        LOG.warning("%s", Diagnostic("I137", message, None, hint, Severity.WARNING))
+        self._warnings.report_ahead(file.path, record.line, record.time or 0, self._clock)
 
     def flush(self) -> None:
         """Flush all files, before the run waits."""
@@ -562,12 +557,6 @@ def first_has_dates(queues: Sequence[MessageQueue]) -> bool | None:
     return next((dates for queue in queues if (dates := queue.first_has_dates()) is not None), None)
 
 
-def _first_time(file: InputFile) -> Micros | None:
-    """The time of the first record of a file that has one."""
-    with Reader(file, elements=False) as reader:
-        return next((at for record in reader.records() if (at := record.judged_time) is not None), None)
-
-
 class PipelineChannels:
     """One channel for each existing file, then one for each growing input, then one for each
     partition of a topic; files and partitions of an input share its rate limit. `received` are the
@@ -580,7 +569,7 @@ class PipelineChannels:
         self._clocks = {name: EventClock(pace) for name, pace in pipeline.paces.items()}
         self.machine: Callable[[], Micros | None] = lambda: time.time_ns() // 1_000
         if pipeline.clock_delay is not None and self._clocks:
-            self.machine = self._share_clock(pipeline.inputs)
+            self.machine = self._share_clock(pipeline.paces, pipeline.inputs)
         self.channels = [self._channel(file, FilesFeed(OneFile(file))) for file in pipeline.inputs]
         self.watched: dict[str, AppearingFiles] = {}
         queues = iter(received)
@@ -604,13 +593,11 @@ class PipelineChannels:
         for topics in self._topics.values():
             self.channels += topics.channels
 
-    def _share_clock(self, files: Sequence[InputFile]) -> Callable[[], Micros | None]:
+    def _share_clock(self, paces: Mapping[str, float], files: Sequence[InputFile]) -> Callable[[], Micros | None]:
         """Give all inputs one clock, which begins at the first time in their files; returns the
-        time of that clock. Without a file it begins with the first record that comes."""
-        shared = next(iter(self._clocks.values()))
-        self._clocks = dict.fromkeys(self._clocks, shared)
-        if (first := min((at for file in files if (at := _first_time(file)) is not None), default=None)) is not None:
-            shared.reached(first, time.monotonic())
+        time of that clock."""
+        shared = EventClock.of_files(next(iter(paces.values())), files)
+        self._clocks = dict.fromkeys(paces, shared)
         return lambda: shared.time(time.monotonic())
 
     def appeared(self) -> Iterator[Channel]:

@@ -51,6 +51,12 @@ class WarningLimiter:
         elif self._limit and self._seen[kind] == self._limit + 1:
             LOG.warning("%s: more dead letters (%s) follow and are only counted here", dead_letter.input, dead_letter.reason.value)
 
+    def report_ahead(self, file: str, line: int, time: Micros, clock: Clock) -> None:
+        """Log the first element whose time (µs since 1970) is far ahead of the machine's (I137)."""
+        message = f"{file}:{line}: the time {format_time(time, clock)} is more than a day ahead of the machine's"
+        hint = "It is taken, and its instant waits. Is the sender's clock right, or time.unit, or time_zone?"
+        LOG.warning("%s", Diagnostic("I137", message, None, hint, Severity.WARNING))
+
     def report_fallback(self, fallback: Fallback) -> None:
         """Log the first fallback of each kind and place (C401)."""
         kind = fallback.kind, fallback.place

@@ -25,11 +25,13 @@ from dotr.errors.diagnostics import Refused, refuse
 from dotr.instant.datalog.background.compiled_store import CompiledStore
 from dotr.languages.program_json import ParsedProgram, maps_to_json
 from dotr.model.stream import DeadLetter, Firing
+from dotr.model.time import Micros
 from dotr.runtimes.monitoring.progress import ReportProgress, ignore_progress
 from dotr.runtimes.monitoring.totals import ReportActivity, ReportTotals, RunFailed, Totals, ignore_activity
 from dotr.runtimes.pipeline.build import Pipeline, with_clock
 from dotr.runtimes.spark.checkpoint.bucket_count import Cores, buckets_at_start, move_line
 from dotr.runtimes.spark.checkpoint.damage import failure_in
+from dotr.runtimes.spark.checkpoint.figures import read_clock, write_due
 from dotr.runtimes.spark.checkpoint.folder import Checkpoint, CheckpointLayout, required_layout
 from dotr.runtimes.spark.checkpoint.message_spool import Reception, receiving
 from dotr.runtimes.spark.checkpoint.state_moves import OldQuery, move_state
@@ -91,7 +93,7 @@ def run_spark(
     for destination in pipeline.destinations:
         check_secrets(destination)
     checkpoint.create()
-    with receiving(pipeline.growing, checkpoint.folder) as reception:
+    with receiving(pipeline.growing, checkpoint.folder, marks=pipeline.clock_delay is not None) as reception:
         if pipeline.clock_pending:
             show("waiting for the first message")
             pipeline = with_clock(pipeline, reception.first_has_dates)
@@ -184,11 +186,18 @@ def _run_on_spark(
             spark_progress.batch_written,
             pipeline.dead_letter_warnings,
             cut_rules(pipeline.program.layout),
+            partial(_write_due, checkpoint.folder) if job.clock_delay is not None else None,
         )
+        write_due(checkpoint.folder, None, known=not pipeline.program.timed)  # of this program nothing is told yet
 
         first = FirstBatchProgress(session, checkpoint, show)
+        told = job.clock_delay is None
 
         def poll() -> None:
+            nonlocal told
+            if not told and (ahead := read_clock(checkpoint.folder).ahead) is not None:
+                told = True
+                sink.report_ahead(ahead)
             spark_progress.report()
             first.report(batch_written=sink.batch_written)
             progress(sink.totals)
@@ -229,6 +238,14 @@ def _run_on_spark(
         if before is None:
             with suppress(*JVM_ERRORS):
                 session.stop()
+
+
+def _write_due(folder: Path, due: Micros | None) -> None:
+    """Write the least time due for the planner; raises WriteFailed."""
+    try:
+        write_due(folder, due)
+    except OSError as error:
+        raise WriteFailed(f"cannot write {folder}: {(error.strerror or str(error)).lower()}") from None
 
 
 def _write_changes(checkpoint: Checkpoint, sink: Sink) -> None:
@@ -327,6 +344,7 @@ def _job(pipeline: Pipeline, layout: CheckpointLayout, tasks: int, folders: tupl
         trigger=pipeline.spark.trigger_interval,
         topics=tuple(each.topics.to_json() for each in pipeline.topics),
         maps=_maps([*inputs, *[each.topics.like for each in pipeline.topics]]),
+        clock_delay=pipeline.clock_delay,
     )
     return replace(job, granule=granule_of(inputs, job, Path(job.run).parent))
 

@@ -71,6 +71,8 @@ class Sink:
     - `warning_limit`: the number of dead letters of a kind that are shown as warnings.
     - `cut_rules`: the rules whose branches may be in several buckets; each anchor of theirs has one
       dead letter.
+    - `on_due`: receives the least time (µs) at which the state acts without arrivals after a batch
+      (None: never), before the batch is committed; None where no clock asks for it.
 
     `failure` is the error that ended the last batch, `batch_written` whether a batch is written,
     and `last_batch` Spark's number of the batch that ends the stream. Setting `abandoned` ends the
@@ -88,8 +90,10 @@ class Sink:
         on_written: OnBatchWritten = ignore_totals,
         warning_limit: int = WARNINGS_PER_KIND,
         cut_rules: Sequence[Rule] = (),
+        on_due: Callable[[Micros | None], None] | None = None,
     ) -> None:
         self._cut_rules = cut_rules
+        self._on_due = on_due
         self._first = first
         self._write = write
         self._progress = progress
@@ -107,7 +111,10 @@ class Sink:
 
     def __call__(self, batch: DataFrame, number: int) -> None:
         try:
-            self.process(number, [(row.kind, bytes(row.payload)) for row in batch.select("kind", "payload").collect()])
+            rows = [(row.kind, bytes(row.payload)) for row in batch.select("kind", "payload").collect()]
+            self.process(number, rows)
+            if self._on_due is not None:
+                self._on_due(min((int(payload) for kind, payload in rows if kind == RowKind.DUE), default=None))
         except Exception as error:
             self.failure = error
             raise
@@ -175,6 +182,12 @@ class Sink:
         self.batch_written = True
         self._on_written(number, counted, sizes)
         self._progress(self.totals)
+
+    def report_ahead(self, ahead: tuple[str, str, int, Micros]) -> None:
+        """Log an element that is far ahead of the machine's time: its input, file, line and time."""
+        name, file, line, time = ahead
+        letter = self._display(DeadLetter(Reason.CLOCK, name, file, line, time, "", ""))
+        self._warnings.report_ahead(letter.file, letter.line, time, self._clock)
 
     def check_abandoned(self) -> None:
         """Raise `BatchAbandoned` where the run is stopped without waiting for the batch."""

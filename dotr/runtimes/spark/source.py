@@ -192,7 +192,7 @@ class InstantsReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             first = self._scanner.inputs.padded(first, len(self._planned[1][0].positions))
         tasks = []
         for cut in self._planned[1]:
-            tasks.append(TaskPartition(Task.of_cut(first, cut, last.time, paths, partition).to_json()))
+            tasks.append(TaskPartition(Task.of_cut(first, cut, last.time, paths, partition, is_heartbeat=last.is_heartbeat).to_json()))
             first = Offset(cut.time, cut.positions)
         return tasks
 

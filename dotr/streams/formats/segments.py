@@ -47,6 +47,9 @@ SUFFIX: Final = ".messages"
 TOLD: Final = ".told"
 """Ending of a segment of files that go on which holds no text, but the record of a dead letter."""
 
+DRAINED: Final = "drained"
+"""Name of the file with the machine's time, in µs since 1970, up to which all that has come is spooled."""
+
 PUBLISHED: Final = "published"
 """Name of the file with the number of the last segment and its durable length in bytes."""
 
@@ -283,10 +286,19 @@ class Segments:
         self.closed = False
         self._folder = folder
         self._names: dict[int, str] = {}
+        self._drained = _NONE
 
     def published(self) -> tuple[int, int]:
         """The number of the last segment, and its durable length (bytes); (-1, 0) without any."""
         return published(self._folder)
+
+    def drained(self) -> int:
+        """The machine's time (µs since 1970) up to which all that had come was spooled at the last
+        call: so before an empty read that is between two calls."""
+        before = self._drained
+        with suppress(OSError, ValueError):
+            self._drained = int((self._folder / DRAINED).read_bytes())
+        return before
 
     def file(self, number: int) -> InputFile | None:
         """Segment of this number, or None."""

@@ -120,6 +120,10 @@ class JournaledFiles:
         file = self._journal.files.get(name, {}).get(number)
         return None if file is None else self._growing.like.found(file)
 
+    def is_drained(self) -> bool:
+        """True if the latest look at the folder has listed it, and no file is new."""
+        return self._folder.is_drained
+
     def paths(self, first: int, last: int) -> tuple[FoundFile, ...]:
         """The files `first` to `last`, inclusive."""
         return tuple(self._journal.known(self._name, number) for number in range(first, last + 1))

@@ -43,7 +43,7 @@ _LOOK: Final = 100_000
 _LEAST_DISTANCE: Final = 1_000_000
 """Distance (µs) of heartbeats at which nothing is due, at least."""
 
-_FAR: Final = 86_400_000_000
+FAR: Final = 86_400_000_000
 """How far (µs) a time is ahead of the machine's, if a warning tells it."""
 
 
@@ -61,6 +61,8 @@ class Channel:
     - `is_behind`: returns True while the source may have records that an empty read did not find.
     - `is_drained`: called after an empty read, it returns True if the read has looked at the source
       itself (a folder, a pipe, a socket), and nothing was left there; asked for heartbeats alone.
+    - `spooled`: of an input that is read from a spool, the machine's time up to which its source
+      was left empty.
     - `name`: the name of the input.
     - `drained`: the machine's time (µs since 1970) before the last read that left nothing unread.
     - `is_limited`: the rate limit has permitted no record at the last read.
@@ -76,6 +78,7 @@ class Channel:
     ahead: int = _AHEAD
     is_behind: Callable[[], bool] | None = None
     is_drained: Callable[[], bool] | None = None
+    spooled: Callable[[], Micros] | None = None
     name: str = ""
     drained: Micros = -LAST_MICRO
     is_limited: bool = False
@@ -113,12 +116,12 @@ class Channel:
     def look(self, machine: Micros) -> None:
         """Note that an empty read has left nothing unread, if so; `machine` is the machine's time
         (µs since 1970) before the read."""
-        next_look = self.drained + (1 if self.is_drained is None else _LOOK)
+        next_look = self.drained + (1 if self.is_drained is None and self.spooled is None else _LOOK)
         if self.is_limited or self.feed.ended or machine < next_look:
             return
         is_held = isinstance(self.feed, PacedFeed) and self.feed.holding  # by its time, which the machine has not reached
         if is_held or (not self._may_have_more() and (self.is_drained is None or self.is_drained())):
-            self.drained = machine
+            self.drained = machine if self.spooled is None else max(self.drained, min(machine, self.spooled()))
 
     def _may_have_more(self) -> bool:
         """True if an empty read does not mean silence: the pace holds a record back, or the broker
@@ -304,7 +307,7 @@ def live_instants(
             if bound > max(until, closed) and heartbeats.is_wanted(bound, min([*times[:1], *held], default=None), channels):
                 until = beat = bound
                 heartbeats.beat(beat, channels)
-            if last > machine + _FAR and not heartbeats.has_warned and last in buffered:
+            if last > machine + FAR and not heartbeats.has_warned and last in buffered:
                 heartbeats.has_warned = True
                 heartbeats.warn_ahead(*buffered[last][0][1:])
         for number, channel in enumerate(channels):

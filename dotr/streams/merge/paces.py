@@ -8,12 +8,13 @@ has reached its time, and delays the records behind it.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
 from dotr.model.time import Micros
+from dotr.streams.formats.reading import Reader
 from dotr.streams.merge.feeds import Feed, FeedRecords, InputPoint
-from dotr.streams.records import Record
+from dotr.streams.records import InputFile, Record
 
 _AHEAD: Final = 256
 """Limit of the records read at once."""
@@ -33,6 +34,18 @@ class EventClock:
     def __init__(self, pace: float) -> None:
         self._pace = pace
         self._start: tuple[Micros, float] | None = None
+
+    @staticmethod
+    def of_files(pace: float, files: Iterable[InputFile]) -> EventClock:
+        """A clock that begins at the first time in some files, now; with the first record that comes
+        where they have none."""
+        clock, times = EventClock(pace), list[Micros]()
+        for file in files:
+            with Reader(file, elements=False) as reader:
+                times += next(([at] for record in reader.records() if (at := record.judged_time) is not None), [])
+        if times:
+            clock.reached(min(times), time.monotonic())
+        return clock
 
     def time(self, now: float) -> Micros | None:
         """The event time (µs since 1970) that the clock has reached at `now` (s); None before the

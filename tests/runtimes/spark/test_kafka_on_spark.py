@@ -126,6 +126,28 @@ def test_growing_topic_continues_after_a_new_partition_a_killed_broker_and_a_res
 
 
 @pytest.mark.usefixtures("spark")
+def test_clock_closes_the_instants_of_a_silent_topic(kafka: Broker, tmp_path: Path) -> None:
+    """One partition stays empty, then all are silent; the broker is restarted, and what is behind the clock is a dead letter."""
+    topic = kafka.topic(partitions=2)
+    section = f"{{ name: a, format: ndjson, {kafka_section(kafka, topic)} }}"
+    config = write_config(tmp_path, section, SPARK.format(100), "clock: 2 s\ntime: { unit: ms }\n")
+    started = int(time.time() * 1_000)
+
+    def world() -> None:
+        kafka.produce_values(topic, [line(started, 0, 1), line(started + 100, 0, 2)])
+        _until(lambda: _times(config) == [started + 100])
+        kafka.restart()
+        kafka.produce_values(topic, [line(started + 200, 0, 3)], partition=1)
+        _until(lambda: len(dead_letters(tmp_path / "out/dead")) == 1)
+
+    assert run_until(["run", str(config)], world) == 0
+    ((reason, place, why),) = [(each["reason"], each["file"], each["error"]) for each in dead_letters(tmp_path / "out/dead")]
+    assert (reason, place) == ("clock", f"{topic}/1")
+    assert str(why).startswith("behind the clock by ")
+    assert _times(config) == [started + 100]
+
+
+@pytest.mark.usefixtures("spark")
 def test_a_lost_range_is_one_dead_letter(kafka: Broker, tmp_path: Path) -> None:
     topic = kafka.topic()
     kafka.produce_values(topic, [line(n, 0, n) for n in range(20)])

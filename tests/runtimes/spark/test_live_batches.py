@@ -23,9 +23,10 @@ from dotr.streams.merge.bounded import RecordSource, in_time_order
 from dotr.streams.merge.feeds import FeedRecords, FilesFeed, InputPoint, OneFile
 from dotr.streams.merge.file_marks import FoundFile
 from dotr.streams.merge.journal import NAME, Journal
+from dotr.streams.merge.live import Heartbeats
 from dotr.streams.merge.paces import NoRateLimit
 from dotr.streams.records import Format, InputFile, Record
-from tests.oracle.arrivals import Ends, Input, Outcome, Step, outcome
+from tests.oracle.arrivals import Beats, Ends, Input, Outcome, Step, outcome
 from tests.support.scripts import ScriptedFeed, Stopped, World, record_of, worlds
 
 Batch = tuple[Offset, list[Cut]]
@@ -41,7 +42,21 @@ def planned(world: World, inputs: Sequence[Input], start: Offset, size: int, tas
                 place, feed, spec.delay, single=spec.single, apart=spec.apart, idle=idle, pace=NoRateLimit(), bounded=False
             )
         )
-    return ScannedPlan(scanned, start, size, tasks, world.clock)
+    return ScannedPlan(scanned, start, size, tasks, world.clock, ScriptedHeartbeats(world))
+
+
+class ScriptedHeartbeats(Heartbeats):
+    """The heartbeats of a script; what waits unread holds them back. Something is due at those of even times."""
+
+    def __init__(self, world: World) -> None:
+        super().__init__(0, due=lambda: None if world.heartbeat % 2 else world.heartbeat)
+        self._world = world
+
+    def bound(self, channels: object) -> int:
+        return self._world.heartbeat if all(feed.place == len(feed.times) for feed in self._world.feeds) else -LAST_MICRO
+
+    def is_wanted(self, at: int, first_open: int | None, channels: object) -> bool:
+        return at > self.last
 
 
 def paths(number: int, first: int, last: int) -> tuple[FoundFile, ...]:
@@ -115,8 +130,19 @@ def on_spark(inputs: list[Input], script: list[Step], size: int, tasks: int, *, 
     return Outcome([(time, sorted(elements)) for time, elements in closed.items()], sorted(dead))
 
 
-@given(worlds(), st.integers(1, 5), st.integers(1, 3), st.booleans())
-@settings(max_examples=60, deadline=None)
+@st.composite
+def worlds_with_heartbeats(draw: st.DrawFn) -> tuple[list[Input], list[Step]]:
+    """Worlds as those of `worlds`, with ascending heartbeats among the steps."""
+    inputs, script = draw(worlds())
+    beats = sorted(draw(st.sets(st.integers(0, 14), max_size=4)))
+    places = sorted(draw(st.lists(st.integers(0, len(script)), min_size=len(beats), max_size=len(beats))))
+    for number, (time, place) in enumerate(zip(beats, places, strict=True)):
+        script.insert(place + number, Beats(time))
+    return inputs, script
+
+
+@given(worlds() | worlds_with_heartbeats(), st.integers(1, 5), st.integers(1, 3), st.booleans())
+@settings(max_examples=90, deadline=None)
 def test_live_batches_agree_with_the_specification(world: tuple[list[Input], list[Step]], size: int, tasks: int, restarting: bool) -> None:
     inputs, script = world
     if restarting:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import errno
 import os
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -16,6 +17,7 @@ from dotr.errors.diagnostics import Refused
 from dotr.runtimes.spark.checkpoint.message_spool import MessageSpool
 from dotr.streams.connectors.receivers import MessageQueue, deliver
 from dotr.streams.formats.segments import (
+    DRAINED,
     MAGIC,
     PUBLISHED,
     RECEIVED,
@@ -27,7 +29,8 @@ from dotr.streams.formats.segments import (
     spool_folder,
 )
 from dotr.streams.merge.feeds import BEGIN, InputPoint, SegmentsFeed, open_segment
-from dotr.streams.records import Format, InputFile, Message, Record
+from dotr.streams.records import Format, Inbox, InputFile, Message, Record
+from tests.support.patience import PATIENCE
 
 pytestmark = pytest.mark.core
 
@@ -246,3 +249,50 @@ def test_queue_is_bounded_in_process() -> None:
     assert queue.wait_for_capacity(0)
     assert queue.read(5) is not None
     assert queue.offer([message(number) for number in range(9)], lambda: None)  # more than its bound, into an empty queue
+
+
+class SilentReceiver:
+    """A receiver in whose socket something waits, or nothing."""
+
+    connected = True
+    failure = None
+
+    def __init__(self) -> None:
+        self.drained = True
+
+    def is_drained(self) -> bool:
+        return self.drained
+
+    def start(self, inbox: Inbox) -> None:
+        """Does nothing: the test offers the messages."""
+
+    def stop(self) -> None:
+        """Does nothing."""
+
+
+def test_spool_tells_up_to_when_nothing_was_left(tmp_path: Path) -> None:
+    """The planner's clock goes on only with what the spool has told before an empty read; in the socket nothing is overtaken."""
+    segments, receiver = Segments(LIKE, tmp_path), SilentReceiver()
+    with opened(tmp_path) as spool:
+        time.sleep(0.3)
+        assert not (tmp_path / DRAINED).exists(), "no clock asks for it"
+        receiver.drained = False
+        spool.receiver, spool.marks = receiver, True
+        send(spool, 5)
+        time.sleep(0.3)
+        assert not (tmp_path / DRAINED).exists(), "something waits in the socket"
+        before = time.time_ns() // 1_000
+        receiver.drained = True
+        segments.drained()
+        until(lambda: segments.drained() >= before)
+    told = int((tmp_path / DRAINED).read_bytes())
+    assert Segments(LIKE, tmp_path).drained() < before, "what is told at the first look may have come after the read before it"
+    assert told <= time.time_ns() // 1_000
+    assert places(read_all(tmp_path)) == [(1, 5)]
+
+
+def until(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + PATIENCE
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)

@@ -9,15 +9,19 @@ import signal
 import threading
 import time
 from collections.abc import Callable
+from contextlib import redirect_stdout
+from io import StringIO
 from pathlib import Path
 
 import pytest
 
 from dotr.commands import main
 from dotr.errors.diagnostics import Refused
+from dotr.evaluation.expressions.values.times import format_time
 from dotr.runtimes.monitoring.totals import Totals
 from dotr.runtimes.pipeline.build import build
 from dotr.runtimes.pipeline.config import read_config
+from dotr.runtimes.spark.figures.status import status_of
 from tests.support.patience import PATIENCE
 
 pytestmark = pytest.mark.spark
@@ -119,6 +123,58 @@ def test_watched_folder_continues_after_a_restart(tmp_path: Path, monkeypatch: p
     assert len(read(tmp_path, "dead.ndjson")) == 6
     with pytest.raises(Refused, match="S106"):
         run(tmp_path)
+
+
+TIMERS = """
+PREFIX : <http://e/>
+rule Left define Left = [ [] :x ?x ] from A = [ SELECT ?x WHERE { ?s :v ?x } ] delayed by 3 s with Left.?x = A.?x
+rule Hourly define Hourly = [ [] :x 1 ] from every 1 h as T
+"""
+
+
+@pytest.mark.usefixtures("spark")
+def test_clock_goes_on_while_no_file_appears(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A delayed anchor fires in silence, and no batch is made where nothing is due."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "d").mkdir()
+    (tmp_path / "r.dotr").write_text(TIMERS)
+    (tmp_path / "c.yaml").write_text(CONFIG.replace("trigger: 1.5 s", "trigger: 0.1 s") + "clock: 1 s\ntime: { unit: ms }\n")
+    sent: list[int] = []
+
+    def world() -> None:
+        try:
+            until(lambda: len(batches(tmp_path)) == 1)  # the first heartbeat, at which nothing is due
+            time.sleep(3)
+            assert len(batches(tmp_path)) == 1
+            sent.append(int(time.time() * 1_000))
+            put(tmp_path, "a.ndjson", sent[0])
+            until(lambda: [each["time"] for each in read(tmp_path, "out.ndjson") if each["rule"] == "Left"] == [sent[0] + 3_000])
+            put(tmp_path, "b.ndjson", sent[0] + 1)
+            until(lambda: len(read(tmp_path, "dead.ndjson")) == 1)
+        finally:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    thread = threading.Thread(target=world)
+    thread.start()
+    with pytest.raises(KeyboardInterrupt):
+        run(tmp_path)
+    thread.join()
+    assert [(each["reason"], each["file"], each["time"]) for each in read(tmp_path, "dead.ndjson")] == [
+        ("clock", "d/b.ndjson", sent[0] + 1)
+    ]
+    status = status_of("out/checkpoint")
+    assert status.closed is not None
+    assert status.heartbeat is not None
+    assert status.heartbeat >= status.closed > sent[0] * 1_000
+    assert f"Last heartbeat of the clock: {format_time(status.heartbeat, status.clock)}" in main_output(
+        ["status", "--quick", "out/checkpoint"]
+    )
+
+
+def main_output(arguments: list[str]) -> str:
+    with redirect_stdout(StringIO()) as out:
+        assert main(arguments) == 0
+    return out.getvalue()
 
 
 @pytest.mark.usefixtures("spark")

@@ -16,6 +16,7 @@ from dotr.engine.gaps import gaps_of, skipped_ticks, stretches, tick_letters
 from dotr.engine.state.bucket import BucketContext
 from dotr.engine.state.pages import MAX_DECODED, PagedState
 from dotr.engine.state.segments import SegmentMap
+from dotr.instant.stage_one import next_multiple
 from dotr.model.stream import DeadLetter, Firing
 from dotr.model.terms import Term
 from dotr.model.time import LAST_MICRO, Micros
@@ -151,6 +152,17 @@ def spans_of(lines: Iterable[SparkRow]) -> list[tuple[Micros, Micros]]:
     return found
 
 
+def due_rows(job: Job, bucket: int, due: Iterable[Micros | None]) -> list[SparkRow]:
+    """The row with the least of the times at which a bucket acts without arrivals, where a planner
+    with a clock is to know it.
+
+    >>> due_rows(Job("{}", (), (), "SECOND", False, 1, 2, 2, 1000, 2, "x", clock_delay=5), 1, [None, 9, 7])
+    [SparkRow(key=-2, kind=<RowKind.DUE: 13>, time=7, payload=b'7')]
+    """
+    times = [] if job.clock_delay is None else [each for each in due if each is not None]
+    return [SparkRow(-1 - bucket, RowKind.DUE, min(times), b"%d" % min(times))] if times else []
+
+
 def span_row(key: int, times: Sequence[Micros], longest: Micros | None) -> SparkRow:
     """The row with the stretches of a task's instants that no gap longer than `longest` divides.
 
@@ -265,6 +277,7 @@ class _BucketRun:
         self._results = BucketResults(job, layer, bucket)
         self._counter = self._stage.counter()
         self._waiting: list[SparkRow] = []
+        self._due: list[SparkRow] = []
 
     def step(self, state: State, moments: Iterable[tuple[Micros, PortArrivals, bool]], partition: int) -> None:
         """Step a partition through moments."""
@@ -288,6 +301,9 @@ class _BucketRun:
                 self._results.add(gap.before, (), (), list(tick_letters(program.stage_one.ticks, layers, skipped, gap, most, job.clock)))
         ticks = _ticks(job, self._number, self._bucket)
         self.step(state, self._with_ends(state, moments(self._stage, state, ticks, instants, spans, closed, gaps, most)), self._bucket)
+        if state.passed is not None and closed != LAST_MICRO:
+            tick = next_multiple([each.period for each in ticks], state.passed)
+            self._due = due_rows(job, self._bucket, [tick, self._stage.next_due(state)])
 
     def _with_ends(self, state: State, moments: Iterable[tuple[Micros, PortArrivals, bool]]) -> Iterator[tuple[Micros, PortArrivals, bool]]:
         """The moments, unchanged. Before the first one after the last instant, the rows are made
@@ -301,7 +317,7 @@ class _BucketRun:
 
     def lines(self) -> list[SparkRow]:
         """The results as rows."""
-        return [*self._results.lines(self._stage.rule_counts(self._counter)), *self._waiting]
+        return [*self._results.lines(self._stage.rule_counts(self._counter)), *self._waiting, *self._due]
 
 
 # The stored state of one bucket, as the operator hands it to the engine's code.

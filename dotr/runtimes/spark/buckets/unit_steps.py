@@ -19,7 +19,7 @@ from dotr.engine.state.units import UnitPart, UnitsValue, has_segments, write_un
 from dotr.engine.unit_layer import UnitEnd, UnitPort, unit_steps
 from dotr.engine.unit_runs import UnitContext, engine_unit
 from dotr.model.time import LAST_MICRO, Micros
-from dotr.runtimes.spark.buckets.bucket_steps import BucketResults, BucketStore, closed_by, in_order, instants_of, spans_of
+from dotr.runtimes.spark.buckets.bucket_steps import BucketResults, BucketStore, closed_by, due_rows, in_order, instants_of, spans_of
 from dotr.runtimes.spark.buckets.under_way import UnderWay, unit_rows
 from dotr.runtimes.spark.exchange.job import Job
 from dotr.runtimes.spark.exchange.rows import BucketSize, RowKind, SparkRow, encode_inconsistencies, encode_size
@@ -95,6 +95,7 @@ def process_units(job: Job, layer: int, bucket: int, rows: Sequence[SparkRow], s
     for unit in loaded.units:
         counts_of_units = added_counts(counts_of_units, unit.take_counts())
     out = [*results.lines(counts_of_units, len(contradicted)), *under_way_rows]
+    out += due_rows(job, bucket, [unit.run.next_due() for unit in loaded.units] if closed != LAST_MICRO else ())
     if contradicted:
         shown = contradicted[:_MAX_CONTRADICTED_SHOWN]
         out.append(SparkRow(-1 - bucket, RowKind.INCONSISTENT, 0, encode_inconsistencies(shown)))

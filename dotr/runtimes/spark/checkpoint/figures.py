@@ -13,12 +13,13 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from dotr.errors.fallbacks import FallbackKind, record_fallback, reraise_in_tests
 from dotr.evaluation.files.private_files import replace_file
 from dotr.model.time import Micros
 from dotr.runtimes.monitoring.totals import Totals
+from dotr.runtimes.spark.exchange.positions import BEGINNING
 from dotr.runtimes.spark.exchange.rows import BucketSize, decode_totals, encode_totals
 
 NAME: Final = "progress.json"
@@ -116,6 +117,31 @@ def write_totals(folder: Path, totals: StoredTotals) -> None:
         replace_file(folder / NAME, [json.dumps(data).encode()])
 
 
+# The least time at which the state acts without arrivals, which the driver writes after each batch,
+# before it is committed, and the planner reads to know of which heartbeat to make one. A file that
+# is not there, or is damaged, says that the time is not known: the next heartbeat is then a batch.
+
+DUE: Final = "due.json"
+
+
+def write_due(folder: Path, due: Micros | None, *, known: bool = True) -> None:
+    """Write the least time due (µs) after a batch, None for never; or, unless `known`, that it is not.
+    Raises OSError."""
+    if known:
+        replace_file(folder / DUE, [json.dumps(due).encode()])
+    else:
+        (folder / DUE).unlink(missing_ok=True)
+
+
+def read_due(folder: Path) -> Micros | None:
+    """The least time due (µs), None where nothing is; `BEGINNING` where it is not known."""
+    try:
+        due = json.loads((folder / DUE).read_bytes())
+        return None if due is None else int(due)
+    except (OSError, ValueError, TypeError):
+        return BEGINNING
+
+
 # Watermarks of growing inputs: a small file beside the checkpoint's, written by the planner's
 # process.
 #
@@ -127,10 +153,26 @@ INPUTS: Final = "inputs.json"
 EVERY_SECONDS: Final = 1.0
 
 
-def write_watermarks(folder: Path, found: Sequence[tuple[str, Micros, bool]], connections: Mapping[str, bool] | None = None) -> None:
-    """Write the inputs `found`, each as its name, its watermark (µs) and True if it has ended, and
-    the `connections` by name, True if the broker answers. Errors of writing are ignored."""
+class ClockFigures(NamedTuple):
+    """Figures of the pipeline's clock in the planner: its last heartbeat (µs), and the first element
+    that is far ahead of the machine's time, as input, file, line and time (µs)."""
+
+    heartbeat: Micros | None = None
+    ahead: tuple[str, str, int, Micros] | None = None
+
+
+def write_watermarks(
+    folder: Path,
+    found: Sequence[tuple[str, Micros, bool]],
+    connections: Mapping[str, bool] | None = None,
+    clock: ClockFigures | None = None,
+) -> None:
+    """Write the inputs `found`, each as its name, its watermark (µs) and True if it has ended, the
+    `connections` by name, True if the broker answers, and figures of the clock. Errors of writing
+    are ignored."""
     written: list[object] = [*found, dict(connections)] if connections else [*found]
+    if clock is not None:
+        written.append({"clock": clock})
     with suppress(OSError):
         replace_file(folder / INPUTS, [json.dumps(written).encode()])
 
@@ -148,6 +190,16 @@ def read_connections(folder: Path) -> dict[str, bool]:
     """The connections by name as written last: True if the broker of the input answered."""
     try:
         written = json.loads((folder / INPUTS).read_bytes())
-        return {str(name): bool(value) for each in written if isinstance(each, dict) for name, value in each.items()}
+        return {str(name): bool(value) for each in written if isinstance(each, dict) for name, value in each.items() if value in (0, 1)}
     except (OSError, ValueError, TypeError):
         return {}
+
+
+def read_clock(folder: Path) -> ClockFigures:
+    """The figures of the clock as written last; none without one."""
+    try:
+        written = json.loads((folder / INPUTS).read_bytes())
+        heartbeat, ahead = next(each["clock"] for each in written if isinstance(each, dict) and isinstance(each.get("clock"), list))
+        return ClockFigures(heartbeat, None if ahead is None else tuple(ahead))
+    except (OSError, ValueError, TypeError, StopIteration):
+        return ClockFigures()

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
@@ -51,13 +52,15 @@ _LOOK_SECONDS: Final = 0.2
 class MessageSpool(Spool):
     """Inbox of an input like `like` on Spark: its segments in a folder of the checkpoint.
 
-    `limit`: bytes of segments, at most. Raises `RunFailed` where the folder cannot be written.
+    `limit`: bytes of segments, at most; `receiver`: what fills it, once it is made. Raises
+    `RunFailed` where the folder cannot be written.
     """
 
     def __init__(self, like: InputFile, folder: Path, limit: int) -> None:
         super().__init__(folder, "messages cannot be spooled")
         self._feeds = [SegmentsFeed(Segments(replace(like, unit=unit), folder), elements=True) for unit in (Unit.MICROSECOND, Unit.DAY)]
         self._limit = limit
+        self.receiver: Receiver | None = None
         self._segment_bytes = max(_LEAST_SEGMENT_BYTES, min(_SEGMENT_BYTES, limit // 8))
         self._waiting: list[tuple[list[bytes], Callable[[], None]]] = []
         self._waiting_messages = self._waiting_bytes = 0
@@ -135,11 +138,17 @@ class MessageSpool(Spool):
                         with suppress(Exception):  # the sender may have disconnected
                             kept()
                     continue
+                self._mark(time.time_ns() // 1_000, self._is_drained)
                 if self._used * 2 > self._limit:
                     self._count_again()
         finally:
             if self._file >= 0:
                 os.close(self._file)
+
+    def _is_drained(self) -> bool:
+        """True if nothing waits in the receiver's socket, or to be written."""
+        receiver = self.receiver
+        return receiver is not None and receiver.is_drained() and not self._waiting
 
     def _count_again(self) -> None:
         """Count the bytes of the segments again, of which the planner may have removed some."""
@@ -234,10 +243,12 @@ def _size(folder: Path) -> int:
 
 @dataclass
 class Reception:
-    """The spools of a run on Spark, and the receivers that fill them, by name of input."""
+    """The spools of a run on Spark, and the receivers that fill them, by name of input. `marks`: those
+    of `Spool`."""
 
     spools: list[Spool] = field(default_factory=list)
     receivers: dict[str, Receiver] = field(default_factory=dict)
+    marks: bool = False
 
     def connections(self) -> dict[str, bool]:
         """The state of each receiver by name of input: True if messages can arrive."""
@@ -269,7 +280,7 @@ class Reception:
 
     def copy_standard_input(self, growing: Sequence[GrowingInput], checkpoint: Path) -> None:
         """Begin to copy standard input, if an input reads it."""
-        self.spools += [StandardInputSpool(each.like, checkpoint / SPOOL) for each in growing if each.standard]
+        self.spools += [StandardInputSpool(each.like, checkpoint / SPOOL, marks=self.marks) for each in growing if each.standard]
 
     def stop(self) -> None:
         """End the receivers, then the spools."""
@@ -280,19 +291,20 @@ class Reception:
 
 
 @contextmanager
-def receiving(growing: Sequence[GrowingInput], checkpoint: Path) -> Iterator[Reception]:
+def receiving(growing: Sequence[GrowingInput], checkpoint: Path, *, marks: bool = False) -> Iterator[Reception]:
     """Receive the messages of inputs that have a source into their spools while the context is
-    open.
+    open. `marks`: those of `Spool`.
 
     Raises `Refused` where a receiver cannot start, and `RunFailed` where a spool cannot be written.
     """
-    reception = Reception()
+    reception = Reception(marks=marks)
     try:
         for each in growing:
             if each.source is not None:
                 spool = MessageSpool(each.like, spool_folder(checkpoint, each.like.input), each.spool)
                 reception.spools.append(spool)
                 receiver = each.source.receiver()
+                spool.receiver, spool.marks = receiver, marks
                 reception.receivers[each.like.input] = receiver
                 receiver.start(spool)
         yield reception

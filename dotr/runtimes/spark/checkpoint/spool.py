@@ -4,17 +4,24 @@ from __future__ import annotations
 
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Final
 
 from dotr.errors.diagnostics import Refused
-from dotr.evaluation.files.private_files import remove_leftovers
+from dotr.evaluation.files.private_files import remove_leftovers, replace_file
+from dotr.model.time import Micros
 from dotr.runtimes.monitoring.totals import RunFailed
+from dotr.streams.formats.segments import DRAINED
+
+_MARK_MICROS: Final = 100_000
+"""Least time between two marks, in µs."""
 
 
 class Spool(ABC):
-    """A spool; `failure` is the error that ended its thread.
+    """A spool; `failure` is the error that ended its thread. `marks`: it tells the planner up to when
+    its source was left empty.
 
     `what` begins the message of such an error. Raises `RunFailed` where the folder cannot be
     written.
@@ -22,6 +29,8 @@ class Spool(ABC):
 
     def __init__(self, folder: Path, what: str) -> None:
         self.failure: Refused | RunFailed | None = None
+        self.marks = False
+        self._marked = 0
         self._folder = folder
         self._what = what
         self._thread = threading.Thread(target=self._run, name="dotr-spool", daemon=True)
@@ -36,6 +45,12 @@ class Spool(ABC):
     @abstractmethod
     def close(self) -> None:
         """End the thread."""
+
+    def _mark(self, machine: Micros, is_drained: Callable[[], bool]) -> None:
+        """Tell the planner that all that had come at a time of the machine (µs) is spooled, if so."""
+        if self.marks and machine >= self._marked + _MARK_MICROS and is_drained():
+            replace_file(self._folder / DRAINED, [b"%d" % machine])
+            self._marked = machine
 
     @contextmanager
     def _writing(self) -> Iterator[None]:

@@ -42,8 +42,9 @@ _MAGIC: Final = b"\x1f\x8b"
 class StandardInputSpool(Spool):
     """Copy of standard input, read as an input like `like`, in a folder of the checkpoint."""
 
-    def __init__(self, like: InputFile, folder: Path) -> None:
+    def __init__(self, like: InputFile, folder: Path, *, marks: bool = False) -> None:
         super().__init__(folder, "standard input cannot be copied")
+        self.marks = marks
         self._like = like
         self._stop = threading.Event()
         if not (folder / SPOOL_END).exists():
@@ -60,11 +61,13 @@ class StandardInputSpool(Spool):
             if len(os.listdir(folder)) > _MAX_SEGMENTS:
                 time.sleep(_PAUSE_SECONDS)
                 continue
+            machine = time.time_ns() // 1_000
             chunk = feed.read(_SEGMENT_RECORDS)
             if chunk is None:
                 if feed.ended:
                     replace_file(folder / SPOOL_END, (), sync=True)
                     return
+                self._mark(machine, feed.is_drained)
                 time.sleep(_PAUSE_SECONDS)
                 continue
             records = [record for record in chunk.records if record.line > copied]  # a line may be several records

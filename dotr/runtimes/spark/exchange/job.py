@@ -42,6 +42,7 @@ class Job:
     - `granule`: records of a granule of the index that tasks make; 0: the planner scans the inputs.
     - `marks`: the marks of the files among the inputs as JSON; empty where one is unknown.
     - `trigger`: shortest time between batches of growing inputs, in µs.
+    - `clock_delay`: heartbeats follow the machine's time by so many µs; None: there are none.
     """
 
     program: str
@@ -70,6 +71,7 @@ class Job:
     shared: bool = False
     marks: tuple[str, ...] = ()
     zone: str = ""
+    clock_delay: Micros | None = None
 
     @property
     def live(self) -> bool:
@@ -108,6 +110,7 @@ class Job:
                 **({"shared": self.shared} if self.shared else {}),
                 **({"marks": self.marks} if self.marks else {}),
                 **({"zone": self.zone} if self.zone else {}),
+                **({"clock_delay": self.clock_delay} if self.clock_delay is not None else {}),
             }
         )
 
@@ -148,6 +151,7 @@ class Job:
             shared=data.get("shared", False),
             marks=tuple(data.get("marks", ())),
             zone=data.get("zone", ""),
+            clock_delay=data.get("clock_delay"),
         )
 
     def keys(self, layer: int) -> tuple[int, ...]:

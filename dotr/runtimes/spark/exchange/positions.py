@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -26,17 +26,19 @@ BEGINNING: Final[Micros] = -LAST_MICRO
 
 
 class Floor(NamedTuple):
-    """A position in an idle input: instants up to `until` (µs) closed without it, so that records
-    from this file and offset on with times up to `until` are too late."""
+    """A position in an input: instants up to `until` (µs) closed without it, so that records from
+    this file and offset on with times up to `until` are too late. The input was idle, or
+    `by_clock`: `until` is a heartbeat."""
 
     file: int
     offset: int
     until: Micros
+    by_clock: bool = False
 
 
 def floors_of_json(listed: Iterable[Sequence[int]]) -> tuple[Floor, ...]:
     """Floors from the lists in which JSON has them."""
-    return tuple(Floor(*each) for each in listed)
+    return tuple(Floor(file, offset, until, by_clock == [True]) for file, offset, until, *by_clock in listed)
 
 
 class InputPosition(NamedTuple):
@@ -58,7 +60,9 @@ class InputPosition(NamedTuple):
 
     def to_json(self) -> list[object]:
         """The members as a list, without trailing defaults."""
-        return list(self) if self.shift else list(self[:5] if self.file or self.floors else self[:3])
+        floors = [each if each.by_clock else each[:3] for each in self.floors]
+        written = [*self[:4], floors, self.shift]
+        return written if self.shift else written[: 5 if self.file or floors else 3]
 
     @staticmethod
     def of_json(
@@ -66,7 +70,7 @@ class InputPosition(NamedTuple):
     ) -> InputPosition:
         """The inverse of `to_json`.
 
-        >>> position = InputPosition(5, 1, 7, 2, (Floor(1, 9, 4),))
+        >>> position = InputPosition(5, 1, 7, 2, (Floor(1, 9, 4), Floor(1, 10, 6, by_clock=True)))
         >>> InputPosition.of_json(*position.to_json()) == position
         True
         """
@@ -100,10 +104,11 @@ class Cut(NamedTuple):
 @dataclass(frozen=True, slots=True)
 class Offset:
     """The position of a query: the time closed so far (µs), and a position in each input. Spark
-    keeps it as JSON in its log."""
+    keeps it as JSON in its log. `is_heartbeat`: the time is a heartbeat of the pipeline's clock."""
 
     time: Micros
     positions: tuple[InputPosition, ...]
+    is_heartbeat: bool = False
 
     def to_json(self) -> dict[str, object]:
         """JSON data; times are within the integers that Spark's JSON keeps exactly.
@@ -111,7 +116,8 @@ class Offset:
         >>> Offset(5, (START,)).to_json()
         {'version': 1, 'time': 5, 'places': [[0, 1, -4611686018427387904]]}
         """
-        return {"version": 1, "time": self.time, "places": [position.to_json() for position in self.positions]}
+        places = [position.to_json() for position in self.positions]
+        return {"version": 1, "time": self.time, "places": places, **({"heartbeat": True} if self.is_heartbeat else {})}
 
     @staticmethod
     def of_json(value: dict[str, object]) -> Offset:
@@ -124,7 +130,7 @@ class Offset:
         assert value["version"] == 1
         assert isinstance(time, int)
         assert isinstance(positions, list)
-        return Offset(time, tuple(InputPosition.of_json(*position) for position in positions))
+        return Offset(time, tuple(InputPosition.of_json(*position) for position in positions), bool(value.get("heartbeat")))
 
     def to_text(self) -> str:
         """The JSON data as text."""
@@ -144,7 +150,7 @@ class Offset:
 
     def padded(self, inputs: int) -> Offset:
         """The offset with start positions for inputs added since."""
-        return Offset(self.time, (*self.positions, *[START] * (inputs - len(self.positions))))
+        return replace(self, positions=(*self.positions, *[START] * (inputs - len(self.positions))))
 
     @staticmethod
     def start(inputs: int) -> Offset:

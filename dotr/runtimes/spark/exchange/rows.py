@@ -15,6 +15,7 @@
 | ENDED | below 0 | 0 | none: the stream has ended |
 | STATE | below 0 | its bytes | size of a bucket |
 | UNDER_WAY | bucket | end | a unit or queue of a lower layer, active before that time (`under_way`) |
+| DUE | below 0 | due | the time as text: when a bucket acts next without arrivals; only with a `clock` |
 
 Rows with keys below 0 pass every operator unchanged. Payloads are JSON, or a path: data, never
 code.
@@ -63,6 +64,7 @@ class RowKind(IntEnum):
     DEAD_RUN = 10
     FALLBACKS = 11
     UNDER_WAY = 12
+    DUE = 13
 
 
 class SparkRow(NamedTuple):

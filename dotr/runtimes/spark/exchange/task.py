@@ -93,18 +93,26 @@ _PLAIN_MEMBERS: Final = 6
 @dataclass(frozen=True, slots=True)
 class Task:
     """The elements with times in (after, until] (µs). The last task of a batch has the batch's last
-    time as `closed`, and sends it to all buckets."""
+    time as `closed`, and sends it to all buckets; `is_heartbeat`: that time is one."""
 
     after: Micros
     until: Micros
     closed: Micros | None
     ranges: tuple[InputRange, ...]
+    is_heartbeat: bool = False
 
     @staticmethod
     def of_cut(
-        start: Offset, cut: Cut, closed: Micros, paths: PathsOfInput = single_files, partition: PartitionOfInput = no_partition
+        start: Offset,
+        cut: Cut,
+        closed: Micros,
+        paths: PathsOfInput = single_files,
+        partition: PartitionOfInput = no_partition,
+        *,
+        is_heartbeat: bool = False,
     ) -> Task:
-        """The task between an offset and the next cut."""
+        """The task between an offset and the next cut; `is_heartbeat`: `closed`, the end of the
+        batch, is a heartbeat."""
         ranges = []
         for number, (position, after, (stop_file, stop)) in enumerate(zip(start.positions, cut.positions, cut.points, strict=True)):
             if position.offset == END or position.point == (stop_file, stop):
@@ -112,12 +120,14 @@ class Task:
             files = paths(number, position.file, stop_file if stop else stop_file - 1)
             offset, line, greatest, file, floors, shift = position
             where = number, offset, line, greatest, stop, after.offset, file, stop_file, after.file
+            floors = (*floors, *[each for each in after.floors if each.by_clock and each not in floors])
             ranges.append(InputRange(*where, files, floors, partition(number), shift))
-        return Task(start.time, cut.time, closed if cut.time == closed else None, tuple(ranges))
+        is_last = cut.time == closed
+        return Task(start.time, cut.time, closed if is_last else None, tuple(ranges), is_last and is_heartbeat)
 
     def to_json(self) -> str:
         """JSON text."""
-        return json.dumps([self.after, self.until, self.closed, [each.to_json() for each in self.ranges]])
+        return json.dumps([self.after, self.until, self.closed, [each.to_json() for each in self.ranges], self.is_heartbeat])
 
     @staticmethod
     def of_json(text: str) -> Task:
@@ -129,5 +139,5 @@ class Task:
         >>> Task.of_json(task.to_json()) == task
         True
         """
-        after, until, closed, ranges = json.loads(text)
-        return Task(after, until, closed, tuple(InputRange(*each).without_lists() for each in ranges))
+        after, until, closed, ranges, is_heartbeat = json.loads(text)
+        return Task(after, until, closed, tuple(InputRange(*each).without_lists() for each in ranges), is_heartbeat)

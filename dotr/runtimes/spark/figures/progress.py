@@ -37,7 +37,15 @@ from dotr.runtimes.monitoring.progress import (
     stored_events,
 )
 from dotr.runtimes.monitoring.totals import ReportActivity, Totals
-from dotr.runtimes.spark.checkpoint.figures import PortTotals, StoredTotals, read_connections, read_totals, read_watermarks, write_totals
+from dotr.runtimes.spark.checkpoint.figures import (
+    PortTotals,
+    StoredTotals,
+    read_clock,
+    read_connections,
+    read_totals,
+    read_watermarks,
+    write_totals,
+)
 from dotr.runtimes.spark.checkpoint.folder import Checkpoint, CheckpointLayout
 from dotr.runtimes.spark.exchange.jvm_errors import JVM_ERRORS
 from dotr.runtimes.spark.exchange.positions import END, Offset
@@ -102,7 +110,8 @@ class SparkProgress:
             return
         closed, inputs = progress_of(checkpoint.folder, checkpoint.layout, offset, self._connections())
         labels = [[port.label for port in layer] for layer in totals.ports]
-        self._on_progress(RunProgress(closed, inputs, stored_events(labels, totals.event_counts), totals.bytes, self._batch))
+        beat = read_clock(checkpoint.folder).heartbeat
+        self._on_progress(RunProgress(closed, inputs, stored_events(labels, totals.event_counts), totals.bytes, self._batch, beat))
 
 
 def _frozen(ports: Sequence[Sequence[PortTotals]]) -> tuple[tuple[PortTotals, ...], ...]:

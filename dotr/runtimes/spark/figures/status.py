@@ -19,7 +19,7 @@ from dotr.engine.state.units import UnitsValue
 from dotr.errors.diagnostics import Refused, refuse
 from dotr.model.time import Clock, Micros, Unit
 from dotr.runtimes.monitoring.progress import InputProgress
-from dotr.runtimes.spark.checkpoint.figures import StoredTotals, read_totals
+from dotr.runtimes.spark.checkpoint.figures import StoredTotals, read_clock, read_totals
 from dotr.runtimes.spark.checkpoint.folder import Checkpoint, CheckpointLayout
 from dotr.runtimes.spark.checkpoint.standard_input_spool import copied_lines
 from dotr.runtimes.spark.checkpoint.state_moves import moved_states
@@ -72,7 +72,8 @@ class CheckpointStatus:
     `batch` is the number of the last written batch, and `under_way` that of a planned one not
     written yet. `written_at` is the file time of the last batch or migration, in seconds since
     1970. `closed` is the last closed time (µs; the greatest time where the stream has `ended`).
-    `totals` is None where none are stored. `copied_lines` is the number of copied lines of standard
+    `heartbeat` is the last one of the clock (µs), None without one. `totals` is None where none are
+    stored. `copied_lines` is the number of copied lines of standard
     input, and `received` that of the messages of each input that receives them.
     """
 
@@ -89,6 +90,7 @@ class CheckpointStatus:
     totals: StoredTotals | None
     copied_lines: int | None = None
     received: Mapping[str, int] = field(default_factory=dict)
+    heartbeat: Micros | None = None
 
     @property
     def is_moved_state(self) -> bool:
@@ -134,8 +136,9 @@ def status_of(folder: str) -> CheckpointStatus:
     last = batch if batch >= 0 else None
     copied = copied_lines(checkpoint.folder)
     received = {name: last_place(spool_folder(checkpoint.folder, name)) for name, _, pattern in layout.growing if pattern == RECEIVED}
+    beat = read_clock(checkpoint.folder).heartbeat
     return CheckpointStatus(
-        checkpoint.folder, layout, clock, last, at, under_way, closed, ended, inputs, positions, totals, copied, received
+        checkpoint.folder, layout, clock, last, at, under_way, closed, ended, inputs, positions, totals, copied, received, beat
     )
 
 

@@ -9,6 +9,7 @@ appear after instants have closed are left to the planner of growing inputs.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from dotr.model.time import Micros
@@ -64,7 +65,7 @@ class IndexedTopics:
         """The offset with first positions for the inputs and partitions that it lacks."""
         offset = offset.padded(self._first)
         new = [each for _, each in self._entries][len(offset.positions) - self._first :]
-        return Offset(offset.time, (*offset.positions, *[InputPosition(each.first, each.first, BEGINNING) for each in new]))
+        return replace(offset, positions=(*offset.positions, *[InputPosition(each.first, each.first, BEGINNING) for each in new]))
 
     def partition(self, number: int) -> RangePartition | None:
         """The partition with the number of an input; None for files."""

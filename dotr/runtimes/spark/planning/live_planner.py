@@ -6,13 +6,15 @@ from __future__ import annotations
 import gc
 import json
 import time
+from collections.abc import Callable
 from pathlib import Path
 from threading import Condition, Thread
 from typing import Final
 
-from dotr.runtimes.spark.checkpoint.figures import EVERY_SECONDS, write_watermarks
+from dotr.model.time import Micros
+from dotr.runtimes.spark.checkpoint.figures import EVERY_SECONDS, ClockFigures, read_due, write_watermarks
 from dotr.runtimes.spark.exchange.job import Job
-from dotr.runtimes.spark.exchange.positions import Cut, Offset
+from dotr.runtimes.spark.exchange.positions import BEGINNING, Cut, Offset
 from dotr.runtimes.spark.exchange.task import PathsOfInput
 from dotr.runtimes.spark.exchange.worker_cache import input_of
 from dotr.runtimes.spark.planning.planned_topics import GrowingTail, PlannedTopics
@@ -22,8 +24,10 @@ from dotr.streams.merge.feeds import Feed, FilesFeed, InputPoint, SegmentsFeed
 from dotr.streams.merge.file_marks import FoundFile
 from dotr.streams.merge.folders import TAILED, GrowingInput
 from dotr.streams.merge.journal import Journal, JournaledFiles
+from dotr.streams.merge.live import Heartbeats
 from dotr.streams.merge.paces import EventClock, NoRateLimit, PacedFeed, RateLimit
 from dotr.streams.merge.tails import NoFileYet
+from dotr.streams.records import InputFile, Record
 
 _PAUSE_SECONDS: Final = 0.01
 _OBJECTS: Final = 50_000
@@ -58,10 +62,20 @@ class GrowingInputs:
         journal = Journal(folder, done)
         paces: dict[str, RateLimit | NoRateLimit] = {name: RateLimit(rate) for name, rate in job.rates}
         clocks = {name: EventClock(pace) for name, pace in job.paces}
+        self.due = DueTime(folder)
+        self.ahead: tuple[str, str, int, Micros] | None = None
+        heartbeats = None if job.clock_delay is None else Heartbeats(job.clock_delay, due=self.due, warn_ahead=self._note_ahead)
+        if heartbeats is not None and clocks:
+            shared = EventClock.of_files(job.paces[0][1], files[:singles] if start.time == BEGINNING else ())
+            if start.time > BEGINNING:  # where an earlier run has stopped
+                shared.reached(start.time, time.monotonic())
+            clocks, heartbeats.machine = dict.fromkeys(clocks, shared), lambda: shared.time(time.monotonic())
         scanned = []
         for number, (file, position) in enumerate(zip(files, start.positions[: len(files)], strict=True)):
             idle = None
             feed: Feed
+            is_drained: Callable[[], bool] | None = None
+            spooled: Callable[[], Micros] | None = None
             bounded = number < singles
             if bounded:
                 feed = feed_of_file(file, position)
@@ -71,16 +85,18 @@ class GrowingInputs:
                 growing = GrowingInput(file, pattern, settle, idle)
                 start_point = InputPoint(position.file, position.offset, position.line)
                 if file.input in tails:
-                    feed = NoFileYet(tails[file.input].folder)
+                    feed, is_drained = NoFileYet(tails[file.input].folder), tails[file.input].folder.is_drained
                 elif pattern == RECEIVED:
                     segments = self._growing[number] = Segments(file, spool_folder(folder, file.input))
-                    feed = SegmentsFeed(segments, start_point)
+                    feed, spooled = SegmentsFeed(segments, start_point), segments.drained
                 else:
-                    source = (
-                        JournaledFiles(growing, journal, known, watching=watching)
-                        if pattern
-                        else Segments(file, folder / SPOOL, framed=False)
-                    )
+                    source: JournaledFiles | Segments
+                    if pattern:
+                        source = JournaledFiles(growing, journal, known, watching=watching)
+                        is_drained = source.is_drained
+                    else:
+                        source = Segments(file, folder / SPOOL, framed=False)
+                        spooled = source.drained
                     self._growing[number] = source
                     feed = FilesFeed(source, start_point, elements=False)
             pace = paces.setdefault(file.input, NoRateLimit())
@@ -97,13 +113,19 @@ class GrowingInputs:
                     bounded=bounded,
                     name=file.input,
                     apart=file.apart,
+                    is_drained=is_drained,
+                    spooled=spooled,
                 )
             )
         start = self.topics.padded(start)
         partitions = range(len(job.inputs), len(start.positions))
         self._paces, self._clocks = paces, clocks
         scanned += [self.topics.scanned(number, start.positions[number], paces, clocks) for number in partitions]
-        self.plan = ScannedPlan(scanned, start, job.batch, job.tasks)
+        self.plan = ScannedPlan(scanned, start, job.batch, job.tasks, heartbeats=heartbeats)
+
+    def _note_ahead(self, file: InputFile, record: Record) -> None:
+        """Note the first record that is far ahead of the machine's time, which the driver tells."""
+        self.ahead = file.input, file.path, record.line, record.judged_time or 0
 
     def add_appeared(self) -> None:
         """Add the partitions that have appeared, after they are noted in the journal."""
@@ -138,6 +160,28 @@ class GrowingInputs:
         for each in self.plan.inputs:
             each.channel.feed.close()
         self.topics.close()
+
+
+class DueTime:
+    """The least time at which the state acts without arrivals, as the driver has written it after
+    the last batch; None where there is none, and while a batch is under way."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._is_read = False
+        self._due: Micros | None = None
+
+    def __call__(self) -> Micros | None:
+        return self._due
+
+    def read(self) -> None:
+        """Read the time after a batch."""
+        if not self._is_read:
+            self._due, self._is_read = read_due(self._folder), True
+
+    def begin_batch(self) -> None:
+        """Forget the time, which the batch under way changes."""
+        self._due, self._is_read = None, False
 
 
 class Scanner:
@@ -177,8 +221,9 @@ class Scanner:
                 with self._changed:
                     if self._stopped:  # within the lock, since after a stop another scanner writes the journal
                         return
+                    machine = None if self._plan.heartbeats is None else self._plan.heartbeats.machine()
                     self.inputs.add_appeared()
-                    read = self._plan.scan(full=self._plan.pending >= self._max_pending)
+                    read = self._plan.scan(full=self._plan.pending >= self._max_pending, machine=machine)
                     self._changed.notify_all()
                     if not read:
                         self._changed.wait(_PAUSE_SECONDS)
@@ -193,7 +238,9 @@ class Scanner:
             self._next_write = time.monotonic() + EVERY_SECONDS
             channels = [each.channel for each in self._plan.inputs]
             watermarks = [(channel.name, channel.lateness.passed, channel.feed.ended) for channel in channels]
-            write_watermarks(self._folder, watermarks, self.inputs.topics.connections())
+            beats = self._plan.heartbeats
+            figures = None if beats is None else ClockFigures(beats.last if beats.last > BEGINNING else None, self.inputs.ahead)
+            write_watermarks(self._folder, watermarks, self.inputs.topics.connections(), figures)
 
     def batch(self) -> list[Cut]:
         """The cuts of the next batch; empty where no instant closes within 0.1 s."""
@@ -206,7 +253,11 @@ class Scanner:
     def _cuts(self) -> list[Cut]:
         if self._failure is not None:
             raise self._failure
-        return self._plan.cuts()
+        self.inputs.due.read()
+        cuts = self._plan.cuts()
+        if cuts:
+            self.inputs.due.begin_batch()
+        return cuts
 
     def stop(self) -> None:
         """Stop scanning."""

@@ -2,15 +2,16 @@
 by the journal behind the other inputs.
 
 A new partition is noted in the journal before it is part of an offset. Its records for instants
-that have closed by then are rejected as idle: its first position has a floor at its first offset,
-up to the time at which its first batch starts. So this position is a function of the journal and
-the previous offset, and a batch can be planned again.
+that have closed by then are rejected as idle, or as behind the pipeline's clock: its first position
+has a floor at its first offset, up to the time at which its first batch starts. So this position is
+a function of the journal and the previous offset, and a batch can be planned again.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, MutableMapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
@@ -61,6 +62,7 @@ class PlannedTopics:
         self._copies = {} if copies is None else copies
         self._replanned = replanned
         self._inputs: dict[str, _PlannedInput] = {}
+        self._by_clock = job.clock_delay is not None
         if not job.topics and not self._tails:
             self._journal: PartitionJournal | None = None
             return
@@ -76,7 +78,10 @@ class PlannedTopics:
             return offset
         known = [partition for _, partition in self._journal.entries]
         new = known[len(offset.positions) - self._first : None if count is None else count - self._first]
-        return Offset(offset.time, (*offset.positions, *[_first_position(each, offset.time) for each in new]))
+        return replace(offset, positions=(*offset.positions, *[self._first_position(each, offset.time) for each in new]))
+
+    def _first_position(self, partition: Partition, closed: Micros) -> InputPosition:
+        return _first_position(partition, closed, by_clock=self._by_clock)
 
     def scanned(
         self,
@@ -106,6 +111,7 @@ class PlannedTopics:
             name=name,
             partition=feed,
             apart=like.apart,
+            is_drained=feed.is_drained,
         )
 
     def _series(
@@ -136,6 +142,7 @@ class PlannedTopics:
             bounded=False,
             name=name,
             apart=like.apart,
+            is_drained=tail.folder.is_drained,
         )
 
     def watch(self) -> None:
@@ -156,7 +163,7 @@ class PlannedTopics:
                 number = self._first + len(self._journal.entries)
                 self._journal.add(name, partitions)
                 for further, each in enumerate(partitions):
-                    yield number + further, _first_position(each, closed)
+                    yield number + further, self._first_position(each, closed)
 
     def partition(self, number: int) -> RangePartition | None:
         """The partition with the number of an input; None for files."""
@@ -188,14 +195,14 @@ class PlannedTopics:
             tail.folder.close()
 
 
-def _first_position(partition: Partition, closed: Micros) -> InputPosition:
+def _first_position(partition: Partition, closed: Micros, *, by_clock: bool = False) -> InputPosition:
     """The position of a partition before its first record, where instants up to a time (µs) have
     closed without it.
 
-    >>> _first_position(Partition("t", 0, "", 5), 7)
-    InputPosition(offset=5, line=5, greatest=-4611686018427387904, file=0, floors=(Floor(file=0, offset=5, until=7),), shift=0)
+    >>> _first_position(Partition("t", 0, "", 5), 7).floors
+    (Floor(file=0, offset=5, until=7, by_clock=False),)
     """
-    floors = (Floor(0, partition.first, closed),) if closed > BEGINNING else ()
+    floors = (Floor(0, partition.first, closed, by_clock),) if closed > BEGINNING else ()
     return InputPosition(partition.first, partition.first if partition.number >= 0 else 1, BEGINNING, 0, floors)
 
 

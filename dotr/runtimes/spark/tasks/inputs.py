@@ -178,11 +178,15 @@ def admit(
         own = END if input_range.own == END or number < input_range.own_file else input_range.own if number == input_range.own_file else 0
         if isinstance(lateness, Apart):
             for record in records:
-                decided = lateness.decided(file, record, _closed_before(floors, number, record.offset), number)
+                closed, lateness.heartbeat = _closed_before(floors, number, record.offset)
+                decided = lateness.decided(file, record, closed, number)
                 _admit_decided(decided, input_range, after, until, elements, dead_letters)
             continue
         for record in records:
-            dead_letter = rejection(file, record, _closed_before(floors, number, record.offset) if floors else BEGINNING)
+            closed = BEGINNING
+            if floors:
+                closed, lateness.heartbeat = _closed_before(floors, number, record.offset)
+            dead_letter = rejection(file, record, closed)
             if dead_letter is not None:
                 stamp = record.stamp
                 if record.judged_time is not None and dead_letter.reason not in BY_TIME and stamp is not None:  # as an element of its time
@@ -227,7 +231,9 @@ def _admit_decided(
             elements.append(element)
 
 
-def _closed_before(floors: Sequence[Floor], number: int, offset: int) -> Micros:
-    """The last instant (µs) that had closed before the record at an offset of a file arrived, from
-    the floors."""
-    return max([floor.until for floor in floors if (floor.file, floor.offset) <= (number, offset)], default=BEGINNING)
+def _closed_before(floors: Sequence[Floor], number: int, offset: int) -> tuple[Micros, Micros]:
+    """The last instant (µs) that had closed before the record at an offset of a file arrived, and
+    the last heartbeat before it, from the floors."""
+    before = [floor for floor in floors if (floor.file, floor.offset) <= (number, offset)]
+    heartbeat = max([floor.until for floor in before if floor.by_clock], default=BEGINNING)
+    return max([heartbeat, *(floor.until for floor in before)]), heartbeat

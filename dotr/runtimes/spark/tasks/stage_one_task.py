@@ -99,13 +99,14 @@ def task_lines(job: Job, task: Task) -> list[SparkRow]:
             stage_two.add(time, instant, items)
     lines = stage_two.lines()
     longest = program.longest_gap
+    acting = [*times, task.until] if task.is_heartbeat and task.until not in times[-1:] else times
     # LAST_MICRO is the end of the stream, after which delayed anchors and reports still come; one less is the end of a batch.
     until: Micros | None = LAST_MICRO - 1 if task.closed == LAST_MICRO and not program.spec.fires_at_end else task.closed
     for key in (key for layer in range(job.layers) for key in job.keys(layer)):
         if until is not None:
             lines.append(SparkRow(key, RowKind.CLOSED, until, b""))
-        if times and program.timed:
-            lines.append(span_row(key, times, longest))
+        if acting and program.timed:
+            lines.append(span_row(key, acting, longest))
     lines += dead_letters.rows(-1)
     if contradictory:
         lines.append(SparkRow(-3, RowKind.INCONSISTENT, 0, encode_inconsistencies(contradictory)))
