@@ -3,10 +3,12 @@
 
 from __future__ import annotations
 
+import json
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields
 from enum import Enum
+from pathlib import Path
 from typing import Final, Self, TypeAlias, TypeVar
 
 from dotr.api.html import paragraph, table
@@ -15,22 +17,28 @@ from dotr.engine.program import CompiledProgram as CompiledProgram
 from dotr.engine.spec import Inconsistent, ProgramSpec
 from dotr.errors.diagnostics import ArgumentRefused, Diagnostic, Refused, did_you_mean
 from dotr.evaluation.limits import LIMITS, Limits
+from dotr.instant.datalog.background.sources import Reading
 from dotr.instant.datalog.entailment import Entailment
 from dotr.languages.programs import compile_program
-from dotr.languages.registry import extension_problem
+from dotr.languages.registry import RuleLanguage, extension_problem
 from dotr.model.places import Document
 from dotr.model.time import UNITS, Micros, Unit
-from dotr.runtimes.pipeline.config import read_config, read_document
+from dotr.runtimes.pipeline.config import ConfigFiles, read_config, read_document
+from dotr.runtimes.pipeline.sections import KnowledgeSection, validated
 from dotr.streams.times import parse_time
+from dotr.syntax.sections import Section
+from dotr.syntax.yaml import read_tree
 from dotr.temporal.layout.retention import roles
 
 OnePath: TypeAlias = str | os.PathLike[str]
 SomePaths: TypeAlias = OnePath | Iterable[OnePath]
+SomeTexts: TypeAlias = str | Iterable[str] | Mapping[str, str]
 
 _E = TypeVar("_E", bound=Enum)
 _ProblemOf: TypeAlias = Callable[[str], Diagnostic | None]
 
 _ENTAILMENTS: Final = {each.value: each for each in Entailment}
+_LANGUAGES: Final = {each.value[1:]: each for each in RuleLanguage}
 _INCONSISTENT: Final = {each.value: each for each in Inconsistent}
 _NAMES_WIDTH: Final = 28
 """Approximate number of characters that `repr` spends on a list of names."""
@@ -65,10 +73,14 @@ class Program(CompiledProgram):
     @classmethod
     def load(
         cls,
-        rules: SomePaths,
+        rules: SomePaths | None = None,
         graphs: SomePaths = (),
         datalog: SomePaths = (),
         *,
+        text: SomeTexts | None = None,
+        language: str = "dotr",
+        tables: Iterable[Mapping[str, object]] = (),
+        imports: Mapping[str, OnePath] | None = None,
         entailment: str | Entailment = Entailment.NONE,
         axiomatic: bool = False,
         prefixes: Mapping[str, str] | None = None,
@@ -77,7 +89,7 @@ class Program(CompiledProgram):
         limits: Limits = LIMITS,
         origin: int | str = 0,
     ) -> Self:
-        """Compile a program from files.
+        """Compile a program from files, or from texts.
 
         Args:
             rules: paths of rule files (`.dotr`, `.rspql`, `.lars`, `.epsparql`), or one path
@@ -85,6 +97,13 @@ class Program(CompiledProgram):
             graphs: paths of RDF files of background knowledge, in any RDF format, optionally
                 compressed (`.gz`); or one path.
             datalog: paths of Datalog files (`.dlog`), or one path.
+            text: the text of rules or queries, in place of files or beside them; or several; or a
+                mapping of names of files, whose endings tell their languages, to texts.
+            language: the language of texts without a name: `"dotr"`, `"rspql"`, `"lars"` or
+                `"epsparql"`.
+            tables: tables whose rows are triples of the background, each a mapping with the keys
+                of `knowledge.tables` in a configuration: `path`, `format`, `map` and others.
+            imports: a mapping of the IRIs of ontologies that graphs import to paths of RDF files.
             entailment: `"none"`, `"rdfs"` or `"owl2rl"`, or the member of `Entailment`.
             axiomatic: also derive the axiomatic and reflexive triples of the entailment.
             prefixes: a mapping of prefixes without colon to namespace IRIs, for graphs given as
@@ -109,6 +128,9 @@ class Program(CompiledProgram):
         >>> program = dotr.Program.load("rules/fire.dotr", graphs=["kb/building.ttl"], datalog="kb/building.dlog", unit="min")
         >>> [rule.name for rule in program.rules.rules]
         ['R']
+        >>> hot = 'PREFIX : <http://e/> rule R "" define Hot = [ [] a :Hot ] from T = [ SELECT ?v WHERE { ?r :v ?v FILTER(?v > 60) } ]'
+        >>> [event.type for event in dotr.Program.load(text=hot, prefixes={"": "http://e/"}).session().advance(1, ":r :v 70 .")]
+        ['Hot']
         >>> dotr.Program.load("rules/fire.dotr", unit="parsec")
         Traceback (most recent call last):
         dotr.errors.diagnostics.ArgumentRefused: C203 unit should be us, ms, s, min, h or d, not 'parsec'
@@ -118,10 +140,16 @@ class Program(CompiledProgram):
         counted = Unit.SECOND if unit is None else _member("unit", unit, Unit, UNITS)
         _check_limits(limits)
         problems: list[Diagnostic] = []
+        if rules is None and text is None:
+            hint = "Name rule files: Program.load(rules=…); or give a text: Program.load(text=…)."
+            raise ArgumentRefused([Diagnostic("C202", "rules or text is missing", None, hint)])
+        documents = (*_documents(rules or (), problems, _rule_file_problem), *_texts(text, language, problems))
+        paths = tuple(_paths(graphs))
+        reading, read = _background(tables, imports or {}, prefixes or {}, len(paths), problems)
         spec = ProgramSpec(
-            _documents(rules, problems, extension_problem),
+            documents,
             _documents(datalog, problems),
-            tuple(_paths(graphs)),
+            (*paths, *read),
             entailment,
             axiomatic,
             dict(prefixes or {}),
@@ -130,6 +158,7 @@ class Program(CompiledProgram):
             limits,
             origin=_origin(origin, counted),
             unit_given=unit is not None,
+            reading=reading,
         )
         if problems:
             raise Refused(problems)
@@ -231,10 +260,9 @@ class Program(CompiledProgram):
     def _background_text(self) -> str:
         spec = self.spec
         unit = next(word for word, unit in UNITS.items() if unit is spec.unit)
-        return (
-            f"times in {unit}; background of {_counted(spec.graphs, 'RDF file')} and {_counted(spec.datalog, 'Datalog file')}, "
-            f"entailment {spec.entailment.value}"
-        )
+        tables = spec.reading.tables
+        graphs = _counted(spec.graphs[: len(spec.graphs) - len(tables)], "RDF file") + (f", {_counted(tables, 'table')}" if tables else "")
+        return f"times in {unit}; background of {graphs} and {_counted(spec.datalog, 'Datalog file')}, entailment {spec.entailment.value}"
 
 
 def _paths(paths: SomePaths) -> list[str]:
@@ -244,6 +272,60 @@ def _paths(paths: SomePaths) -> list[str]:
     (['a.ttl'], ['a.ttl', 'b.ttl'])
     """
     return [os.fspath(path) for path in ([paths] if isinstance(paths, str | os.PathLike) else paths)]
+
+
+def _rule_file_problem(path: str) -> Diagnostic | None:
+    """The error of a path that is no rule file; a text has lines, and a path has none."""
+    if "\n" in path:
+        return Diagnostic("C319", "rules is a text, and no path", None, "Give it as text: Program.load(text=…).")
+    return extension_problem(path)
+
+
+def _texts(text: SomeTexts | None, language: str, problems: list[Diagnostic]) -> Iterator[Document]:
+    """Documents of texts by their names; a text without one has that of its language.
+
+    >>> [each.name for each in (*_texts("rule R", "dotr", []), *_texts(["a", "b"], "lars", []), *_texts({"q.rspql": ""}, "dotr", []))]
+    ['text.dotr', 'text1.lars', 'text2.lars', 'q.rspql']
+    """
+    ending = _member("language", language, RuleLanguage, _LANGUAGES).value
+    texts = [text] if isinstance(text, str) else text or ()
+    if not isinstance(texts, Mapping):
+        several = list(texts)
+        texts = {f"text{number if len(several) > 1 else ''}{ending}": each for number, each in enumerate(several, 1)}
+    for name, each in texts.items():
+        if problem := extension_problem(name):
+            problems.append(problem)
+        else:
+            yield Document(name, each)
+
+
+class _Arguments(Section):
+    """Arguments of `Program.load` in the form of a configuration."""
+
+    knowledge: KnowledgeSection
+
+
+def _background(
+    tables: Iterable[Mapping[str, object]],
+    imports: Mapping[str, OnePath],
+    prefixes: Mapping[str, str],
+    graphs: int,
+    problems: list[Diagnostic],
+) -> tuple[Reading, list[str]]:
+    """The declarations of tables and imports beside a number of graphs, and the paths of the tables.
+
+    Problems are added to `problems`; they show the arguments as a configuration has them.
+    """
+    given = {"tables": [dict(table) for table in tables], "imports": dict(imports)}
+    if not any(given.values()):
+        return Reading(), []
+    written = json.dumps({"knowledge": given}, indent=1, default=os.fspath, ensure_ascii=False)
+    tree = read_tree(Document("Program.load", written))
+    try:
+        knowledge = validated(_Arguments, tree.data, tree).knowledge
+    except Refused as refused:
+        raise ArgumentRefused(refused.diagnostics) from None
+    return ConfigFiles(tree, Path()).reading(knowledge, prefixes, graphs, problems)
 
 
 def _origin(origin: int | str, unit: Unit) -> Micros:

@@ -197,12 +197,18 @@ class TermDependencies:
         return available
 
     def _add_leaves(self, needed: Iterable[Term], available: set[Term], found: dict[Term, None], visited: set[Term]) -> None:
-        """Add to `found` the underivable terms that the needed terms depend on."""
+        """Add to `found` the terms that the needed ones depend on by Datalog rules, but that no rule
+        derives.
+
+        What axioms of the schema would derive a term from is not followed: `owl:Nothing`, a
+        subclass of every class, is in no text of the author.
+        """
         for term in needed:
             if term in visited:
                 continue
             visited.add(term)
-            bodies = [self._unavailable(derivation.body, available) for derivation in self._derivations_of(term)]
+            rules = [each for each in self._by_head.get(term, ()) if isinstance(each, DatalogRule)]
+            bodies = [self._unavailable(_derivation(rule).body, available) for rule in rules]
             if bodies:
                 fewest = min(bodies, key=lambda body: len(body))
                 self._add_leaves(fewest, available, found, visited)

@@ -25,7 +25,7 @@ from dotr.evaluation.limits import BOUNDS, LONGEST_TEXT, MOST_TEXT_OF_BACKGROUND
 from dotr.evaluation.triples.index import NO_ENDS, NO_TERMS, TripleIndex
 from dotr.instant.datalog.background.compiled_cache import CachePolicy, StoreFile, open_background
 from dotr.instant.datalog.background.knowledge import Knowledge
-from dotr.instant.datalog.background.loading import load_graphs
+from dotr.instant.datalog.background.loading import IMPORTS, load_graphs
 from dotr.instant.datalog.closure.inconsistencies import visible_premises
 from dotr.instant.datalog.entailment import Entailment, rule_set
 from dotr.instant.stage_one import StaticLimitExceeded, plan_source
@@ -40,6 +40,7 @@ from dotr.temporal.layout.units import StreamUnit
 
 _MAX_CONTRADICTIONS: Final = 10
 """Contradictions of the background that are reported, at most."""
+_ONTOLOGY, _VERSION = iri(OWL + "Ontology"), iri(OWL + "versionIRI")
 _RANGE: Final = iri(RDFS + "range")
 _FUNCTIONAL, _OF_DATA = (iri(OWL + name) for name in ("FunctionalProperty", "DatatypeProperty"))
 _MAX_LITERALS: Final = 10_000
@@ -100,7 +101,7 @@ def _compile_program(spec: ProgramSpec, keeping: CachePolicy | StoreFile | None)
     queries = {role.span: shared[role.origin] for rule in ruleset.rules for role in roles(rule) if role.origin in shared}
     kept, further_silenced = without_allowed(further, allowed, queries)
     static.write()
-    warnings = (*problems, *_contradictions(closed.knowledge), *kept)
+    warnings = (*problems, *_contradictions(closed.knowledge), *_unresolved_imports(spec, closed.knowledge), *kept)
     return replace(program, warnings=warnings, silenced=(*silenced, *further_silenced))
 
 
@@ -130,7 +131,7 @@ def fingerprint(spec: ProgramSpec) -> str:
         for text in sorted(document.text for document in documents):
             digest.update(text.encode() + b"\0")
         digest.update(b"\1")
-    for path in spec.graphs:
+    for path in spec.sources.files:
         with open(path, "rb") as file:
             for block in iter(lambda: file.read(1 << 20), b""):
                 digest.update(block)
@@ -142,7 +143,8 @@ def fingerprint(spec: ProgramSpec) -> str:
         spec.unit.written,
         spec.inconsistent.value,
     ]
-    settings += [spec.limits.fingerprint, *spec.reading.to_list()]
+    imports = tuple((iri, "") for iri, _ in spec.reading.imports)
+    settings += [spec.limits.fingerprint, *replace(spec.reading, imports=imports).to_list()]
     if has_units(spec.rules):
         settings.append([spec.origin, [[each.name, each.stream] for each in spec.inputs]])
     digest.update(json.dumps(settings).encode())
@@ -195,6 +197,25 @@ def _contradictions(knowledge: Knowledge) -> list[Diagnostic]:
         hint = "Mend the graphs, or choose another entailment; what was derived is used all the same."
         warnings.append(Diagnostic("K401", f"the background contradicts itself {described}", None, hint, Severity.WARNING))
     return warnings
+
+
+def _unresolved_imports(spec: ProgramSpec, knowledge: Knowledge) -> Iterator[Diagnostic]:
+    """A warning for each ontology that the background imports, of which it has nothing."""
+    ends = knowledge.background
+    imported = ends.by_object.get(IMPORTS, NO_ENDS)
+    versions = ends.by_object.get(_VERSION, NO_ENDS)
+    resolved = {f"<{name}>" for name, _ in spec.reading.imports}
+    for name in sorted(imported):
+        if name in resolved or name in versions or (name, RDF_TYPE, _ONTOLOGY) in ends:
+            continue
+        similar = next((each for each in sorted(resolved) if each.rstrip("#/>") == name.rstrip("#/>")), "")
+        hint = (
+            f'Name the file that holds it: knowledge: {{ imports: {{ "{name[1:-1]}": FILE }} }}; or accept it: report: {{ accept: [K139] }}'
+        )
+        if similar:
+            hint = f"Did you mean {name[1:-1]} in knowledge.imports, where {similar[1:-1]} is?"
+        message = f"{min(imported[name])} imports {name}, which no graph holds; nothing is fetched, so it is left out"
+        yield Diagnostic("K139", message, None, hint, Severity.WARNING)
 
 
 def _static_queries(program: CompiledProgram, static: StaticAnswers) -> list[Diagnostic]:

@@ -123,7 +123,8 @@ class ElementMap:
     """Mapping of rows of CSV or Parquet, or of JSON objects, to elements.
 
     - `time`: the column, or the path in the object, of the time; a template of such cells, or
-      several of these, of which the first that is there counts (`maps.time_cells`).
+      several of these, of which the first that is there counts (`maps.time_cells`); none of a
+      table of the background, whose rows have the time 0.
     - `template`: makes the graph. It is a document, so messages can refer to its lines.
     - `delimiter`, `decimal`: of a CSV file; the decimal mark is a dot or a comma.
     - `encoding`: of the text; one of `WIDE` is recoded to UTF-8 as it is read.

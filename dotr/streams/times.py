@@ -12,22 +12,24 @@ import re
 from collections.abc import Callable
 from datetime import date
 from fractions import Fraction
-from typing import Final, TypeAlias
+from typing import Final, Never, TypeAlias
 
 from dotr.model.time import LAST_MICRO, UNITS, Micros, Unit
 from dotr.syntax.quantities import InvalidDuration, parse_duration
 
+_DAY: Final = Unit.DAY.value
+_MINUTE: Final = Unit.MINUTE.value
 _EPOCH: Final = date(1970, 1, 1).toordinal()
 _DATE_TIME: Final = re.compile(
     r"([0-9]{4})-([0-9]{2})-([0-9]{2})[T ]([0-9]{2}):([0-9]{2})(?::([0-9]{2})(?:[.,]([0-9]+))?)?(Z|[+-][0-9]{2}(?::?[0-9]{2})?)?"
 )
-_INTEGER: Final = re.compile(r"[+-]?[0-9]{1,30}")
-_FRACTION: Final = re.compile(r"[+-]?[0-9]{1,30}(?:\.[0-9]{1,30}(?:[eE][+-]?[0-9]{1,4})?|[eE][+-]?[0-9]{1,4})")
+_INTEGER: Final = re.compile(r"[+-]?[0-9]{1,30}+")
+_NUMBER: Final = re.compile(r"[+-]?[0-9]{1,30}+(\.[0-9]{1,30}(?:[eE][+-]?[0-9]{1,4})?|[eE][+-]?[0-9]{1,4})?")
 _QUANTITY: Final = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*([A-Za-z]+\.?)\s*")
 _LONGEST: Final = 200
 """Limit of the characters of an integer or a duration."""
-LEAST: Final = (date(1, 1, 1).toordinal() - _EPOCH) * Unit.DAY.value
-BEYOND: Final = (date(9999, 12, 31).toordinal() + 1 - _EPOCH) * Unit.DAY.value
+LEAST: Final = (date(1, 1, 1).toordinal() - _EPOCH) * _DAY
+BEYOND: Final = (date(9999, 12, 31).toordinal() + 1 - _EPOCH) * _DAY
 _BOUND: Final = 1 << 17
 """Limit of the cached days and times of day: more than the seconds of a day."""
 
@@ -64,7 +66,7 @@ def _parse_and_cache(text: str) -> Micros:
         shown = text if len(text) <= 40 else text[:40] + "…"
         raise ValueError(f"{shown!r} is no ISO 8601 date-time" if shown else "it is empty")
     try:
-        day = (date(int(found[1]), int(found[2]), int(found[3])).toordinal() - _EPOCH) * Unit.DAY.value
+        day = (date(int(found[1]), int(found[2]), int(found[3])).toordinal() - _EPOCH) * _DAY
     except ValueError:
         raise ValueError(f"there is no {text[:10]}") from None
     hour, minute, second = int(found[4]), int(found[5]), int(found[6] or 0)
@@ -72,7 +74,7 @@ def _parse_and_cache(text: str) -> Micros:
     seconds = (hour * 60 + minute) * 60 + second
     if minute > 59 or second > 60 or hour > 24 or (hour == 24 and (seconds > 86_400 or fraction)):
         raise ValueError(f"there is no time of day {text[11:]}")
-    clock = seconds * 1_000_000 + fraction - _zone(found[8] or "Z") * Unit.MINUTE.value
+    clock = seconds * 1_000_000 + fraction - _zone(found[8] or "Z") * _MINUTE
     if not LEAST <= day + clock < BEYOND:
         raise ValueError(f"{text} lies outside the years 1 to 9999")
     if found[1] not in ("0001", "9999"):  # not cached: the sum may be out of range, and is checked each time
@@ -212,13 +214,12 @@ def parse_time(value: str | int, unit: Unit) -> Micros:
     try:
         return _days[value[:11]] + _clocks[value[11:]]
     except KeyError:
-        return parse_integer(int(value), unit) if _INTEGER.fullmatch(value) else _date_time_or_error(value)
+        if _INTEGER.fullmatch(value):
+            return parse_integer(int(value), unit)
+        return _parse_and_cache(value if value[:1].isdigit() else _no_time(value))
 
 
-def _date_time_or_error(text: str) -> Micros:
-    """The time of a date-time; raises ValueError for another text, which is no integer either."""
-    if text[:1].isdigit():
-        return _parse_and_cache(text)
+def _no_time(text: str) -> Never:
     raise ValueError(f"{text[:40]!r} is neither an integer nor an ISO 8601 date-time" if text else "it is empty") from None
 
 
@@ -232,9 +233,10 @@ def parse_cell_time(value: str, unit: Unit) -> Micros:
     try:
         return _days[value[:11]] + _clocks[value[11:]]
     except KeyError:
-        if _INTEGER.fullmatch(value):
-            return parse_integer(int(value), unit)
-        return parse_number(value, unit) if _FRACTION.fullmatch(value) else _date_time_or_error(value)
+        found = _NUMBER.fullmatch(value)
+        if found is not None:
+            return parse_number(value, unit) if found[1] else parse_integer(int(value), unit)
+        return _parse_and_cache(value if value[:1].isdigit() else _no_time(value))
 
 
 def parse_delay(value: str | int, unit: Unit = Unit.SECOND) -> Micros:

@@ -77,9 +77,9 @@ def test_errors_of_conditions_are_counted_and_the_first_is_told(folder: Path, ca
     values = ["20", '"n/a"', "19", "18", "17", "16", "30"]
     write(FALLS, [f"[] b:value {value} ; b:of b:room ." for value in values])
     assert summary_lines(capsys)[1:] == [
-        'Rule Fall never fired: 7 anchors, 0 after if, 5 by errors at if, first at 60: "n/a" is text. '
+        'Rule Fall never fired: 7 anchors, 0 after if, 5 of them by errors, first at 60: "n/a" is text. '
         "dotr why-not bms.yaml --rule Fall --at 60",
-        'Rule Drop never fired: 7 anchors, 0 after Past, 4 by errors at Past, first at 60: "n/a" is text. '
+        'Rule Drop never fired: 7 anchors, 0 after Past, 4 of them by errors, first at 60: "n/a" is text. '
         "dotr why-not bms.yaml --rule Drop --at 60",
         'Rule Rise: 7 anchors, 1 event; 2 by errors at Past, first at 60: "n/a" is text. dotr why-not bms.yaml --rule Rise --at 60',
     ]

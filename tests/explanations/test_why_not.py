@@ -156,6 +156,8 @@ def test_text_that_is_no_number(project: Project) -> None:
         "Rise: 2 anchors, 1 after Before, 0 after if (1 error)",
         '  Now at 60, room :lab, v "35,5": Now.?v - Before.?v errs: "35,5" and "20,5" are text. '
         'xsd:decimal(REPLACE(?v, ",", ".")) reads them.',
+        '  Now.?v is "35,5" at 60 (in.ndjson:2).',
+        '  Before.?v is "20,5" at 0 (in.ndjson:1).',
     ]
 
 
@@ -164,6 +166,49 @@ def test_text_with_a_decimal_point_has_a_cast(project: Project) -> None:
     assert why_not(project, "Rise")[1] == (
         '  Now at 60, room :lab, v "35.5": Now.?v - Before.?v errs: "35.5" and "20.5" are text. xsd:decimal(?v) reads them.'
     )
+
+
+VALUES = [temp(0, 20), temp(5, 21), temp(5, '"defekt"', ":attic"), temp(60, '"defekt"'), temp(60, '"defekt"', ":attic"), temp(120, 31)]
+CLAUSES = """
+query Own = [ SELECT ?room ?v WHERE { ?r :celsius ?v ; :in ?room } ]
+rule Peak define Peak = [ dotr_id a :Peak ] from Temp as Now
+and ?max = max(Past.?v) of Temp as Past [ FILTER(?room = Now.?room) ] within 5 min from Now if Now.?v > 2 * ?max
+rule Total define Total = [ dotr_id a :Total ] from Temp as Now
+and ?all = sum(Past.?v) of Temp as Past [ FILTER(?room = Now.?room) ] within 5 min from Now if ?all > 90
+rule Fell define Fell = [ dotr_id a :Fell ] from Temp as Now
+and last Temp as Past [ FILTER(?room = Now.?room) FILTER(?v > Now.?v + 5) ] within 5 min from Now
+rule High define High = [ dotr_id a :High ] from Temp as Now [ FILTER(?v > 99) ]
+rule Copy define Copy = [ dotr_id a :Copy ] from Temp with Copy.?room = Temp.?room, Copy.?w = Temp.?v
+rule Late define Late = [ dotr_id a :Late ] from Copy and each Copy as Past [ FILTER(?w > 1 + Copy.?w) ] within 5 min from Copy
+rule Half define Half = [ dotr_id a :Half ] from Half0 = [ SELECT ?room ?v WHERE { ?r :in ?room OPTIONAL { ?r :volt ?v } } ] if Half0.?v > 5
+"""
+
+
+@pytest.mark.parametrize(
+    ("rule", "at", "told"),
+    [
+        ("Peak", 60, ['Now.?v is "defekt" at 60 (in.ndjson:4)']),
+        ("Peak", 120, ['Past.?v is "defekt" at 60 (in.ndjson:4)']),
+        ("Total", 120, ['Past.?v is "defekt" at 60 (in.ndjson:4)']),
+        ("Fell", 60, ['Now.?v is "defekt" at 60 (in.ndjson:4)']),
+        ("Fell", 120, ['Past.?v is "defekt" at 60 (in.ndjson:4)']),
+        ("High", 5, ['Now.?v is "defekt" at 5 (in.ndjson:3)']),
+        ("Late", 60, ['Copy.?w is "defekt" at 60 (in.ndjson:4)']),
+        ("Half", 120, ["Half0.?v is unbound at 120 (in.ndjson:6)"]),
+        ("Fell", 5, []),
+    ],
+)
+def test_value_with_which_a_condition_is_an_error_has_its_place(project: Project, rule: str, at: int, told: list[str]) -> None:
+    write_project(project, VALUES, CLAUSES)
+    where = ["--where", "room=:lab"] if at == 60 else []
+    lines = why_not(project, rule, "--at", str(at), *where)
+    assert [line.strip().removesuffix(".") for line in lines if "in.ndjson:" in line] == told
+
+
+def test_json_of_an_error_has_the_place(project: Project) -> None:
+    write_project(project, VALUES, CLAUSES)
+    found = json.loads("\n".join(why_not(project, "Peak", "--at", "120", "--format", "json")))
+    assert found["not_fired"][0]["erring"] == [{"label": "Past", "name": "v", "place": "in.ndjson:4"}]
 
 
 def test_if_does_not_change_what_last_selects(project: Project) -> None:

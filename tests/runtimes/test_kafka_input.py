@@ -77,6 +77,17 @@ def test_marks_aborted_records_and_tombstones(kafka: Broker, tmp_path: Path) -> 
     assert (dead["reason"], dead["line"], dead["error"], dead["text"]) == ("unreadable", 4, told, "")
 
 
+def test_integers_of_a_topic_beside_numbers_since_1970_are_refused(kafka: Broker, tmp_path: Path) -> None:
+    topic = kafka.topic()
+    send(kafka, topic, [[line(1, 0, 1)]])
+    (tmp_path / "log.csv").write_text("t,v\n1709294400,1\n")
+    log = "{ name: log, format: csv, path: log.csv, time: t, time_format: unix, map: '[] <http://e/v> {v} .' }"
+    config = write_config(tmp_path, f"{log}\n{{ name: a, format: ndjson, {kafka_section(kafka, topic)} }}")
+    ended = run(config, "--engine", "local")
+    assert ended.returncode == 2, ended.stderr
+    assert "C204 the times of input log (unix) are date-times, and those of a are integers" in ended.stderr, ended.stderr
+
+
 def _number(value: int) -> str:
     return f'"{value}"^^<http://www.w3.org/2001/XMLSchema#integer>'
 

@@ -39,11 +39,15 @@ def tail(project: Project, text: str) -> None:
             "format: csv, time: t, map: '[] :x {$number} .', path: a.csv, tail: true",
             "{$number} is the number of a record in its whole file",
         ),
+        (f"{ROWS}, path: dir, tail: true", "tail is of files, and dir is none"),
+        (f"{ROWS}, path: pipe, tail: true", "tail is of files, and pipe is none"),
         ("format: turtle, path: a.ttl, tail: true", "has no line end of its own"),
         ("format: nquads, path: a.nq, tail: true", "has no line end of its own"),
     ],
 )
 def test_what_excludes_tail_is_refused(project: Project, capsys: pytest.CaptureFixture[str], text: str, reason: str) -> None:
+    os.mkdir("dir")
+    os.mkfifo("pipe")
     tail(project, text)
     assert main(["check", "c.yaml"]) == 2
     told = capsys.readouterr()

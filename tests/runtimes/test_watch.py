@@ -123,6 +123,18 @@ def test_csv_is_read_from_standard_input(project: Project) -> None:
     assert times(project) == [1, 2]
 
 
+def test_integers_of_standard_input_beside_numbers_since_1970_are_refused(project: Project) -> None:
+    project.write("log.csv", "t,x\n1709294400,a\n")
+    log = '- { name: log, format: csv, path: log.csv, time: t, time_format: unix, map: "[] :x {x} ." }'
+    project.change("c.yaml", "- { name: a,", f"{log}\n  - {{ name: a,")
+    run = start(project, "input.1.path=-")
+    _, told = run.communicate(element(7), timeout=PATIENCE)
+    assert (run.returncode, "C204 the times of input log (unix) are date-times, and those of a are integers" in told) == (2, True)
+    run = start(project, "input.1.path=-")
+    run.communicate(element("2024-03-01T12:00:01Z"), timeout=PATIENCE)
+    assert run.returncode == 0
+
+
 def test_rate_limit_is_respected(project: Project) -> None:
     project.write("a.ndjson", "".join(element(at) for at in range(60)))
     began = time.monotonic()

@@ -188,6 +188,8 @@ class _CheckedInput:
         for predicate, texts in sorted(sample.texts.items()):
             if texts.numbers * 2 > texts.count:
                 yield self._of_texts(predicate, texts)
+            if texts.count and texts.numerals * 2 > texts.objects:
+                yield self._of_few_texts(predicate, texts)
 
     def _of_lateness(self) -> Diagnostic:
         sample = self.sample
@@ -277,6 +279,26 @@ class _CheckedInput:
             return self._warning("I108", message, f"Write its cell in the map with a type, as in {{path:decimal}}; {cast}", "map")
         return self._warning("I108", message, f"Write it without quotes in the data; {cast}")
 
+    def _of_few_texts(self, predicate: Term, texts: ObjectTexts) -> Diagnostic:
+        """A warning of texts among the objects of a predicate that are numbers for the most part."""
+        name, verb = term_text(predicate, self.prefixes), "is" if texts.count == 1 else "are"
+        message = f"{texts.count:,} of {texts.objects:,} values of {name} {verb} text ({texts.first})"
+        cell, accept = self._cell_of(predicate), "or accept it: report: { accept: [I118] }"
+        if cell is None:
+            hint = f"A condition with such a value is an error. Test it in a query, FILTER(isNumeric(?value)), correct the data, {accept}"
+            return self._warning("I118", message, hint)
+        hint = f"Write {{{cell}:decimal?}}, which leaves such a text out, or {{{cell}:decimal}}, which rejects its element; {accept}"
+        return self._warning("I118", message, hint, "map")
+
+    def _cell_of(self, predicate: Term) -> str | None:
+        """The cell without a type that the map gives as the object of a predicate."""
+        if self.section.map is None:
+            return None
+        document = Document(f"map of input {self.section.name}", self.section.map)
+        template = parse_template(Span(document, 0, len(self.section.map)), self.config.settings.prefixes, cells=True)
+        found = [each for _, each_predicate, each in template.triples if each_predicate == Const(predicate)]
+        return next((each.column for each in found if isinstance(each, Cell) and each.type is None), None)
+
     def line(self) -> str:
         """A line about the input: its records, their times, and the least lateness without late
         records."""
@@ -325,7 +347,7 @@ def wrong_lists_of_times(config: Config, number: int, files: Sequence[InputFile]
         if not always:
             message = f"time is the first of a list that is there, and {wrong}"
         template = " ".join(_template(each) for each in (use.written, following.written))
-        hint = f'Date and time of day are one text: time: "{template}".'
+        hint = f"Date and time of day are one text: time: {_in_quotes(template)}."
         hint += "" if following.clock else f" Else leave {following.written} out."
         yield Diagnostic("I124", message, config.span("input", number, "time"), hint, severity)
         return
@@ -339,6 +361,15 @@ def _template(time: str) -> str:
     """
     (text,) = time_cells(time)
     return text.pattern % tuple([f"{{{cell}}}" for cell in text.cells])
+
+
+def _in_quotes(template: str) -> str:
+    """A template in quotes of YAML, of which it has none itself.
+
+    >>> print(_in_quotes("{day} {hour}"), _in_quotes('{"a.b"}'))
+    "{day} {hour}" '{"a.b"}'
+    """
+    return f"'{template}'" if '"' in template else f'"{template}"'
 
 
 def check_lists_of_times(config: Config) -> list[Diagnostic]:
@@ -377,7 +408,8 @@ def _midnights(config: Config, number: int, files: Sequence[InputFile], sample: 
             each_day = sample.count // days
             many = f"{each_day:,}" if each_day * days == sample.count else f"{each_day:,} and more"
             message = f"input {section.name}: {many} records of each day share the time 00:00, beside a column {use.written}"
-            hint = f'Write time: "{_template(section.time)} {{{use.written}}}" and time_format: "{form} {clock_format(use.clock)}".'
+            template = _in_quotes(f"{_template(section.time)} {{{use.written}}}")
+            hint = f'Write time: {template} and time_format: "{form} {clock_format(use.clock)}".'
             yield Diagnostic("I125", message, config.span("input", number, "time"), hint, Severity.WARNING)
             return
 

@@ -11,6 +11,7 @@ from itertools import islice
 from typing import Final, NamedTuple
 
 from dotr.engine.stream_terms import MOST_TERMS, StreamTerms
+from dotr.evaluation.expressions.kinds import TermKind, term_kind
 from dotr.model.stream import Element, Reason
 from dotr.model.terms import RDF_TYPE, Term, Triple, is_iri, unescaped
 from dotr.model.time import LAST_MICRO, Micros, Unit
@@ -27,6 +28,9 @@ _SILENCE: Final = 2.0
 _MOST_COMPARED: Final = 8
 """Limit of the records of one time and subject that later ones are compared with."""
 
+_LONGEST: Final = 42
+"""Characters of a text that are shown, quotes included."""
+
 _NUMBER: Final = re.compile(r"[+-]?(?:0|[1-9][0-9]*)(?:[.,][0-9]+)?(?:[eE][+-]?[0-9]+)?")
 _OUT_OF_RANGE: Final = re.compile(r"\b([0-9]{10,20}) is no time: it is out of range")
 _DAY: Final = Unit.DAY.value
@@ -36,13 +40,17 @@ _YEAR: Final = 365 * _DAY
 @dataclass(slots=True)
 class ObjectTexts:
     """Texts among the objects of a predicate: their number, and that of those that look like
-    numbers, with an example; `comma`: the example has a decimal comma.
+    numbers, with an example; `comma`: the example has a decimal comma. `objects`, `numerals`: the
+    numbers of all objects, and of those that are numbers; `first`: the first text with its place.
     """
 
     count: int = 0
     numbers: int = 0
     example: str = ""
     comma: bool = False
+    objects: int = 0
+    numerals: int = 0
+    first: str = ""
 
     def add(self, text: str) -> None:
         """Count a text."""
@@ -104,7 +112,7 @@ class InputSample:
     - `unreadable`: records that cannot be read; `reason`: that of the first.
     - `zoned`, `zoneless`, `far`: date-times with and without a zone, and integers that look like
       another unit, `far_unit`, than the declared one.
-    - `texts`: the texts of each predicate; predicates beyond 1,000 are left out.
+    - `texts`: the texts among the objects of each predicate; predicates beyond 1,000 are left out.
     - `shared`: by what records have in common with one before, of the same time and with the same
       predicates (the subject, under "", or the object of a predicate), their number.
     - `mixed`: the first values that mix, in the order of the file.
@@ -202,10 +210,17 @@ class InputSample:
             self._find_mixed(file, record, element)
         self.terms.note((element,))
         for _, predicate, value in element.triples:
-            if value.startswith('"') and (predicate in self.texts or len(self.texts) < MOST_TERMS):
-                counted = self.texts.setdefault(predicate, ObjectTexts())
-                if value.endswith('"'):
-                    counted.add(unescaped(value[1:-1]))
+            counted = self.texts.get(predicate)
+            if counted is None:
+                if len(self.texts) >= MOST_TERMS:
+                    continue
+                counted = self.texts[predicate] = ObjectTexts()
+            counted.objects += 1
+            if value.startswith('"') and value.endswith('"'):
+                counted.first = counted.first or f"{value if len(value) <= _LONGEST else f'{value[:_LONGEST]}…'}, {place_of(file, record)}"
+                counted.add(unescaped(value[1:-1]))
+            elif value.startswith('"') and term_kind(value) is TermKind.NUMBER:
+                counted.numerals += 1
 
     def _compare(self, element: Element) -> None:
         """Count what an element shares with others before it of the same time."""

@@ -240,7 +240,7 @@ def compare_configuration(config: str, options: Sequence[str], at: str | None) -
         if found is None:
             raise refuse("C219", f"there is no instant at {at}", None, "dotr facts lists the instants.")
         instant = merge(time, found.graphs).triples
-    triples = load_graphs(spec.graphs)
+    triples = load_graphs(spec.graphs, spec.reading)
     if (number := len({*triples, *instant})) > MOST:
         raise refuse("C267", f"{number:,} triples are too many to compare: owlrl takes at most {MOST:,}", None, "Compare a part of them.")
     datalog = [rule for document in spec.datalog for rule in parse_datalog(document, spec.prefixes)]

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from dotr.commands.common import count_noun
 from dotr.engine.program import CompiledProgram
 from dotr.errors.diagnostics import Diagnostic
 from dotr.instant.datalog.background.compiled_store import CompiledStore
+from dotr.instant.datalog.background.loading import table_rows
 from dotr.instant.datalog.closure.bulk import HIDDEN_TRIPLES
 from dotr.languages.programs import compile_program
 from dotr.runtimes.pipeline.config import read_config
@@ -56,6 +59,11 @@ def summary_lines(background: CompiledBackground, store: CompiledStore) -> Itera
     terms = sum(sizes[name] for name in _OF_TERMS)
     visible = store.index.visible_count()
     yield f"triples    {visible:,}: {about.loaded:,} loaded, {visible - about.loaded:,} derived"
+    spec = background.program.spec
+    for number, _ in spec.reading.tables:
+        counts = [len(row) for _, row in table_rows(spec.graphs[number], number, spec.reading)]
+        rows = f"{count_noun(sum(counts), 'triple')} of {count_noun(len(counts), 'row')}"
+        yield f"table      {rows} of {os.path.relpath(spec.graphs[number])}"
     yield f"terms      {about.terms:,}"
     by_rule = {rule: count for rule, count in about.by_rule.items() if count and rule != HIDDEN_TRIPLES}
     yield f"derived    {'by rule' if by_rule else 'nothing'}"

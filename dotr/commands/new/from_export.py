@@ -44,7 +44,7 @@ _READ: Final = 10 * SAMPLE
 
 _LABEL: Final = "Reading"
 _COUNTERS: Final = ("id", "index", "row", "number", "no", "nr")
-_SCHEMA: Final = ".dotr/config.schema.json"
+SCHEMA: Final = ".dotr/config.schema.json"
 
 
 _LETTERS: Final = (
@@ -142,7 +142,7 @@ def project_from_export(folder: str, export: str, name: str) -> ExportProject:
         "config.yaml": _config(guessed, settings | lateness, prefixes, name),
         f"rules/{rule_name}.dotr": rule,
         f"tests/{rule_name}.yaml": _test(program, elements[:SAMPLE], clock, prefixes, rule_name),
-        _SCHEMA: schema(),
+        SCHEMA: schema(),
     }
     sentences = list(guessed.sentences)
     if behind:
@@ -219,7 +219,7 @@ def _config(guessed: ExportGuess, settings: Mapping[str, object], prefixes: Pref
     lines = "".join(f"    {key}: {_yaml(value)}\n" for key, value in settings.items() if value is not None)
     zone = "" if guessed.time.zoned else "    # time_zone: Europe/Berlin        # of the times, which have none; else they are UTC\n"
     unit = f"time: {{ unit: {guessed.time.unit} }}\n" if guessed.time.unit != "s" else ""
-    return f"""# yaml-language-server: $schema={_SCHEMA}
+    return f"""# yaml-language-server: $schema={SCHEMA}
 # Run it: dotr run config.yaml      Check it: dotr check .      Test it: dotr test tests
 name: {_yaml(name)}
 prefixes: {{ {", ".join(f"{_yaml(prefix)}: {_yaml(iri)}" for prefix, iri in prefixes.items())} }}
@@ -304,14 +304,15 @@ def guess(path: str) -> ExportGuess:
 
 
 def _chosen(path: str, samples: list[Sample]) -> tuple[Sample, TimeGuess]:
-    """The sample that has times, and its time: the whole objects of a file of many, else the first
-    list whose items have times."""
+    """The sample that has times, and its time: of a file of many objects the first list with numbers
+    that all of them have, else the objects; of one object the first list whose items have times."""
     found = [(sample, time) for sample in samples if (time := time_of(sample))]
     timed = [each for each in found if 2 * each[1].count >= each[0].count]
     whole = [each for each in timed if "each" not in each[0].settings]
     items = [each for each in timed if "each" in each[0].settings and not each[1].is_around]
     around = [each for each in timed if each[1].is_around and each[0].count > 1]
-    for chosen in (whole, items, around) if samples[0].count > 1 else (items, around, whole):
+    inner = [each for each in (*items, *around) if each[0].in_all and _has_numbers(*each)]
+    for chosen in (inner, whole, items, around) if samples[0].count > 1 else (items, around, whole):
         if chosen:
             return chosen[0]
     if found:  # few records have a time
@@ -327,6 +328,12 @@ def _chosen(path: str, samples: list[Sample]) -> tuple[Sample, TimeGuess]:
     raise refuse("C308", f"{path} has no column of times: {shown}", None, hint)
 
 
+def _has_numbers(sample: Sample, time: TimeGuess) -> bool:
+    """True if a cell of the items themselves has numbers in most of them."""
+    own = [column for cell, column in sample.cells.items() if cell not in time.cells and not cell.startswith("^.")]
+    return any(2 * sum(value is not None and _number(value, comma=False) is not None for value in column) > sample.count for column in own)
+
+
 def _reason(column: list[Any]) -> str:
     """The reason why a cell is no time."""
     texts = [str(value) for value in column if value is not None]
@@ -337,7 +344,8 @@ def _reason(column: list[Any]) -> str:
 
 
 def _values(columns: Mapping[str, list[Any]], sample: Sample) -> list[ValueGuess]:
-    """The cells with values, each with a local name of its own and the type that its values need."""
+    """The cells with values, each with a local name of its own and the type of its values. Numbers
+    of JSON and Parquet need none."""
     values: list[ValueGuess] = []
     predicates: dict[str, None] = {}
     comma = sample.settings.get("decimal") == ","
@@ -359,7 +367,7 @@ def _values(columns: Mapping[str, list[Any]], sample: Sample) -> list[ValueGuess
         known = [number for number in numbers if number is not None]
         numeric = 2 * len(known) >= len(found) and bool(known)
         is_json_text = sample.settings["format"] == "json" and any(value.__class__ is str for value in found)
-        typed = numeric and (len(known) < len(found) or is_json_text)
+        typed = numeric and (len(known) < len(found) or is_json_text or sample.settings["format"] == "csv")
         if typed:
             lexical = [str(value) for value, number in zip(found, numbers, strict=True) if number is not None]
             kind = "double" if any("e" in text.lower() for text in lexical) else "decimal"

@@ -9,18 +9,17 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any, Final, TypeAlias
 
 from dotr.errors.diagnostics import refuse
 from dotr.streams.formats.json.cuts import document_cuts, has_object_per_line, line_cuts
-from dotr.streams.formats.json.paths import Step, parse_path
+from dotr.streams.formats.json.paths import Step, parse_path, step_text
 from dotr.streams.formats.json.records import DECODER
 from dotr.streams.formats.lines import open_lines
 from dotr.streams.formats.parquet import rows_of
@@ -39,7 +38,6 @@ _DATA: Final = re.compile(r"-?[0-9]+([.,][0-9]+)*([eE][+-]?[0-9]+)?|.*[0-9][-/.:
 _NAME: Final = re.compile(r'(?!["$\s])[^{}"\r\n]+(?<!\s)')
 _TYPED: Final = re.compile(r":[A-Za-z]+\??$")
 _BETWEEN: Final = re.compile(r"[\s,\x1e]*(?=[{\[])")
-_STEP: Final = re.compile(r'[^.\[\]{}"^$\s:][^.\[\]{}":]*')
 
 Cells: TypeAlias = dict[str, list[Any]]
 """The values of each cell, as it is written in a map, one a record; None where it has none."""
@@ -52,6 +50,7 @@ class Sample:
     - `settings`: the keys of its input, `format` among them.
     - `count`: the number of records; `names`: the names of cells that are not written as such.
     - `sentences`: what was guessed.
+    - `in_all`: every message has such records.
     """
 
     settings: Mapping[str, object]
@@ -59,6 +58,7 @@ class Sample:
     count: int
     names: Mapping[str, str]
     sentences: tuple[str, ...]
+    in_all: bool = True
 
 
 def samples_of(path: str) -> list[Sample]:
@@ -193,8 +193,13 @@ def _json_samples(path: str) -> list[Sample]:
     samples = [_sample({}, messages, f"{path} is JSON: each object is an element.")]
     for each in dict.fromkeys(each for message in messages[:20] for each in _lists(message, "", 4)):
         steps = parse_path(each).steps
-        items = islice((item for message in messages for item in _items(message, steps, "^.", {})), SAMPLE)
-        samples.append(_sample({"each": each}, list(items), f"{path} is JSON: each item of {each} is an element."))
+        items, in_all = list[dict[str, Any]](), True
+        for whole in messages:
+            found = list(islice(_items(whole, steps, "^.", {}), max(1, SAMPLE - len(items))))
+            items += found
+            in_all = in_all and bool(found)
+        sample = _sample({"each": each}, items[:SAMPLE], f"{path} is JSON: each item of {each} is an element.")
+        samples.append(replace(sample, in_all=in_all))
     for lists in _columns(messages[0], ""):
         around = dict(_scalars(messages[0], "^."))
         rows = [dict(zip([f"^.{each}" for each in lists], row, strict=True)) | around for row in zip(*lists.values(), strict=True)]
@@ -220,7 +225,7 @@ def _lists(value: dict[str, Any], before: str, most: int) -> Iterator[str]:
     in lists."""
     inner: list[tuple[Any, str]] = []
     for name, member in value.items():
-        path = before + _quoted(name)
+        path = before + step_text(name)
         if isinstance(member, dict):
             inner.append((member, f"{path}."))
         elif isinstance(member, list) and member and isinstance(member[0], dict | list) and most:
@@ -233,13 +238,13 @@ def _lists(value: dict[str, Any], before: str, most: int) -> Iterator[str]:
 
 def _columns(value: dict[str, Any], before: str) -> Iterator[dict[str, list[Any]]]:
     """The lists of values of one length that are members of one object, by path."""
-    lists = {f"{before}{_quoted(name)}[]": each for name, each in value.items() if isinstance(each, list)}
+    lists = {f"{before}{step_text(name)}[]": each for name, each in value.items() if isinstance(each, list)}
     lists = {path: each for path, each in lists.items() if len(each) > 1 and not isinstance(each[0], dict | list)}
     if len(lists) > 1 and len({len(each) for each in lists.values()}) == 1:
         yield lists
     for name, member in value.items():
         if isinstance(member, dict):
-            yield from _columns(member, f"{before}{_quoted(name)}.")
+            yield from _columns(member, f"{before}{step_text(name)}.")
 
 
 def _items(value: Any, steps: Sequence[Step], before: str, outer: dict[str, Any]) -> Iterator[dict[str, Any]]:
@@ -252,7 +257,7 @@ def _items(value: Any, steps: Sequence[Step], before: str, outer: dict[str, Any]
             yield from _items(item, steps[1:], f"{before}[].", outer)
     elif isinstance(value, dict):
         around = dict(_scalars(value, before))
-        name = _quoted(str(steps[0]))
+        name = step_text(str(steps[0]))
         yield from _items(value.get(str(steps[0])), steps[1:], before + name + "." * isinstance(steps[1], str), {**outer, **around})
 
 
@@ -270,19 +275,10 @@ def _scalars(value: Any, before: str) -> Iterator[tuple[str, Any]]:
     these."""
     steps = value.items() if isinstance(value, dict) else [(f"[{number}]", each) for number, each in enumerate(value)]
     for name, member in steps:
-        path = before + (_quoted(name) if isinstance(value, dict) else name)
+        path = before + (step_text(name) if isinstance(value, dict) else name)
         if isinstance(member, dict):
             yield from _scalars(member, path + ".")
         elif isinstance(member, (str, bool)) and "{" not in name and "}" not in name:
             yield path, member
         elif member and isinstance(member, list) and not before.startswith("^.") and all(isinstance(each, str | bool) for each in member):
             yield f"{path}[]", member
-
-
-def _quoted(name: str) -> str:
-    """A member's name as a step of a path.
-
-    >>> _quoted("room"), _quoted("a.b")
-    ('room', '"a.b"')
-    """
-    return name if _STEP.fullmatch(name) else json.dumps(name, ensure_ascii=False)

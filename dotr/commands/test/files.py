@@ -135,7 +135,9 @@ def _program_files(files: ConfigFiles, rules: Sequence[str], knowledge: Knowledg
     graphs = [path_of_graph(graph) for graph in knowledge.graphs]
     lists = ((("rules",), rules), (("knowledge", "datalog"), knowledge.datalog), (("knowledge", "graphs"), graphs))
     yield from (files.path(text, (*location, number)) for location, texts in lists for number, text in enumerate(texts))
-    yield from (files.path(text, ("knowledge", "contexts", iri)) for iri, text in knowledge.contexts.items())
+    yield from (files.path(each.path, ("knowledge", "tables", number, "path")) for number, each in enumerate(knowledge.tables))
+    for key, named in (("contexts", knowledge.contexts), ("imports", knowledge.imports)):
+        yield from (files.path(text, ("knowledge", key, iri)) for iri, text in named.items())
 
 
 def read_file(path: str) -> tuple[TestFile, list[Diagnostic]]:

@@ -403,14 +403,15 @@ class KnowledgeDigests(NamedTuple):
 def knowledge_digests(program: CompiledProgram) -> KnowledgeDigests:
     """The digests of a program's background. Reads the graphs; raises OSError."""
     spec = program.spec
-    graphs, declared = list[str](), dict(spec.reading.formats)
-    for path in spec.graphs:
+    graphs, declared, tables = list[str](), dict(spec.reading.formats), dict(spec.reading.tables)
+    for number, path in enumerate(spec.sources.files):
         digest = blake2b(digest_size=16)
         with open(path, "rb") as file:
             while block := file.read(1 << 20):
                 digest.update(block)
-        graphs.append(digest.hexdigest() + declared.get(path, ""))
+        graphs.append(digest.hexdigest() + declared.get(path, "") + tables.get(number, ""))
     settings = [spec.entailment.value, spec.axiomatic, spec.unit.written, spec.inconsistent.value, *spec.reading.contexts]
+    settings += [iri for iri, _ in spec.reading.imports]
 
     def digest_with(datalog: Iterable[DatalogRule]) -> str:
         return digest_of([sorted(graphs), sorted(json.dumps(plain_data(rule)) for rule in datalog), *settings])

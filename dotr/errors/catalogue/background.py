@@ -67,6 +67,19 @@ KNOWLEDGE: tuple[ErrorCode, ...] = (
         "Convert it to RDF with the tool shown.",
         _graph("rooms.owl", "Prefix(:=<http://example.org/>)\nOntology(Declaration(Class(:Hall)))\n"),
     ),
+    ErrorCode(
+        "K139",
+        "An imported ontology is not there",
+        "A graph imports an ontology (`owl:imports`) that no graph holds and no file stands for. dotr fetches nothing, so the background "
+        "is without it: its classes and properties have no meaning.",
+        "Name its file by its IRI under `knowledge.imports`, or add it to `knowledge.graphs`; if it is not needed, accept the warning: "
+        "`report: { accept: [K139] }`.",
+        _graph(
+            "rooms.ttl",
+            "<http://example.org/> a <http://www.w3.org/2002/07/owl#Ontology> ;\n"
+            "  <http://www.w3.org/2002/07/owl#imports> <http://www.w3.org/ns/sosa/> .\n",
+        ),
+    ),
 )
 
 

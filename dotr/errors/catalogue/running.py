@@ -201,6 +201,21 @@ INPUTS: tuple[ErrorCode, ...] = (
         ),
     ),
     ErrorCode(
+        "I118",
+        "Texts among numbers",
+        "More than half of the values that the first records of an input give for a predicate are numbers, and some are text. A comparison "
+        "with a text, or arithmetic with it, is an error: the condition is false, and an aggregate of such values has no value.",
+        "Write a type in the map: `{Wert:decimal?}` leaves out what is no number, and counts it; with `{Wert:decimal}` its element is a "
+        "dead letter. Else test the value in the query (`FILTER(isNumeric(?v))`), or accept it: `report: { accept: [I118] }`.",
+        ShownMessage(
+            'pumps.yaml:7:10: I118 warning: input pumps: 1 of 456 values of :bar is text ("n/a", export.csv:51)\n'
+            '  7 |     map: "[] :bar {Wert} ."\n'
+            "    |          ^^^^^^^^^^^^^^^^^^\n"
+            "Write {Wert:decimal?}, which leaves such a text out, or {Wert:decimal}, which rejects its element; or accept it: report: "
+            "{ accept: [I118] }"
+        ),
+    ),
+    ErrorCode(
         "I119",
         "Values of two records mix",
         "Two records of one time give one subject different values of several predicates: the load of two processors of a host, for "

@@ -25,6 +25,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from decimal import Decimal
+from functools import lru_cache
 from typing import Any, Final, NamedTuple, TypeAlias, assert_never
 
 from dotr.evaluation.codegen import define
@@ -39,7 +40,7 @@ from dotr.evaluation.expressions.values.terms import EXACT_TYPES, NUMERIC, VALUE
 from dotr.evaluation.limits import counted, counted_above_short
 from dotr.model.algebra import Attribute, Call, Const, Exists, Expression, Select, TimeOf, Var, fold_balanced, is_chain
 from dotr.model.terms import FALSE, TRUE, XSD, Label, Term, is_literal, is_triple, literal
-from dotr.model.traverse import conjuncts, operands, transform, with_changed_expressions
+from dotr.model.traverse import conjuncts, operands, parameters_of, transform, with_changed_expressions
 
 Parameter: TypeAlias = Var | Attribute | TimeOf | Exists
 """A parameter of an expression. The argument for an `Exists` is TRUE or FALSE, with NOT already
@@ -194,6 +195,46 @@ def evaluator(expression: Expression, parameters: Sequence[Parameter]) -> Callab
     term = code.counted_term(expression)
     code.add(Return(term))
     return code.function()
+
+
+TermOf: TypeAlias = Callable[[Parameter], Term | None]
+"""The term of a variable, an attribute or a time in a binding; None: unbound."""
+
+
+@lru_cache(maxsize=4096)
+def _compiled(expression: Expression) -> tuple[tuple[Parameter, ...], Callable[..., Term | None]]:
+    parameters = parameters_of([expression])
+    return parameters, evaluator(expression, parameters)
+
+
+def term_in(expression: Expression, term_of: TermOf) -> Term | None:
+    """The term of an expression in a binding; None: unbound, or an error."""
+    parameters, evaluate = _compiled(expression)
+    return evaluate(*map(term_of, parameters))
+
+
+def first_error(expression: Expression, term_of: TermOf) -> Expression | None:
+    """The innermost part of an expression that errs while its own parts do not; None: none errs.
+
+    >>> difference = Call("-", (Var("a"), Var("b")))
+    >>> first_error(Call(">", (difference, Var("a"))), {Var("a"): '"x"', Var("b"): '"y"'}.get) == difference
+    True
+    """
+    match expression:
+        case Const():
+            return None
+        case Var() | Attribute() | TimeOf() | Exists():
+            return expression if term_of(expression) is None else None
+        case Call(function, arguments):
+            if term_in(expression, term_of) is not None:
+                return None
+            if function not in ("IF", "COALESCE", "BOUND"):
+                for argument in arguments:
+                    if (found := first_error(argument, term_of)) is not None:
+                        return found
+            return expression
+        case _:
+            assert_never(expression)
 
 
 def with_lengths(expression: Expression) -> Expression:

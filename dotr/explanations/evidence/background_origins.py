@@ -18,15 +18,15 @@ from typing import Final, NamedTuple
 
 from dotr.engine.program import CompiledProgram
 from dotr.engine.replay import ElementPlace
-from dotr.errors.diagnostics import Refused
+from dotr.errors.diagnostics import Diagnostic, Refused
 from dotr.evaluation.joins.order import Side
 from dotr.evaluation.triples.index import TripleIndex
 from dotr.explanations.evidence.rounds import RoundsClosure, close_in_rounds
 from dotr.explanations.evidence.rule_matches import ProvingRules, RuleMatch
-from dotr.instant.datalog.background.loading import read_graph
+from dotr.instant.datalog.background.loading import loaded_graphs, table_rows
 from dotr.instant.datalog.closure.derivations import StratumDelta
 from dotr.model.datalog import DatalogRule
-from dotr.model.terms import Term, Triple
+from dotr.model.terms import Triple
 
 _A_LINE_EACH: Final = (".nt", ".nq", ".nt.gz", ".nq.gz")
 """Extensions of syntaxes with one statement per line."""
@@ -161,14 +161,21 @@ def stated_triples(program: CompiledProgram) -> Iterator[tuple[Triple, ElementPl
 
     Raises `Refused` if a graph can no longer be read.
     """
-    terms: dict[Term, Term] = {}
-    for number, path in enumerate(program.spec.graphs):
-        name, triples = _shown(path), read_graph(path, number, terms, program.spec.reading)
-        lines = _statement_lines(path) if path.lower().endswith(_A_LINE_EACH) else []
+    reading, problems = program.spec.reading, list[Diagnostic]()
+    tables = dict(reading.tables)
+    for number, file, triples in loaded_graphs(program.spec.graphs, reading, problems):
+        path = str(file)
+        name, lines = _shown(path), list[int]()
+        if number in tables:
+            lines = [line for line, row in table_rows(path, number, reading) for _ in row]
+        elif path.lower().endswith(_A_LINE_EACH):
+            lines = _statement_lines(path)
         if len(lines) != len(triples):
             lines = [0] * len(triples)
         for triple, line in zip(triples, lines, strict=True):
             yield triple, ElementPlace(name, line)
+    if problems:
+        raise Refused(problems)
 
 
 def _shown(path: str) -> str:

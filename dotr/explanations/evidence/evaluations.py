@@ -6,11 +6,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import NamedTuple, TypeAlias, assert_never
+from typing import NamedTuple, TypeAlias
 
-from dotr.evaluation.expressions import evaluator
+from dotr.evaluation.expressions import TermOf, evaluator
 from dotr.explanations.replay.history import RecordedEvent
-from dotr.model.algebra import Attribute, Call, Const, Exists, Expression, TimeOf, Var
+from dotr.model.algebra import Attribute, Call, Exists, Expression, TimeOf, Var
 from dotr.model.places import Span
 from dotr.model.rules import Clause
 from dotr.model.terms import FALSE, TRUE, Label, Term, Variable
@@ -21,9 +21,6 @@ from dotr.model.traverse import operands, parameters_of
 #
 # Idea: each conjunct is compiled by itself (`dotr.evaluation.expressions`) and called with the terms
 # of one binding. Compiled conjuncts are cached, since all candidates of a clause share them.
-
-TermOf = Callable[[Var | Attribute | TimeOf | Exists], Term | None]
-"""The term of a variable, an attribute or a time in a binding; None: unbound."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,21 +45,9 @@ class ConditionOutcome:
 
 
 @lru_cache(maxsize=4096)
-def _compiled(expression: Expression) -> tuple[tuple[Var | Attribute | TimeOf | Exists, ...], Callable[..., Term | None]]:
-    parameters = parameters_of([expression])
-    return parameters, evaluator(expression, parameters)
-
-
-@lru_cache(maxsize=4096)
 def _truth(expression: Expression) -> tuple[tuple[Var | Attribute | TimeOf | Exists, ...], Callable[..., Term | None]]:
     parameters = parameters_of([expression])
     return parameters, evaluator(Call("!", (Call("!", (expression,)),)), parameters)
-
-
-def term_in(expression: Expression, term_of: TermOf) -> Term | None:
-    """The term of an expression in a binding; None: unbound, or an error."""
-    parameters, evaluate = _compiled(expression)
-    return evaluate(*map(term_of, parameters))
 
 
 def truth_in(expression: Expression, term_of: TermOf) -> bool | None:
@@ -86,30 +71,6 @@ def outcome_of(expression: Expression, term_of: TermOf, places: Mapping[Expressi
     alternatives = operands(expression, "||")
     sides = tuple([outcome_of(each, term_of, {}) for each in alternatives]) if len(alternatives) > 1 else ()
     return ConditionOutcome(expression, holds, tuple(zip(parameters, terms, strict=True)), sides, places.get(expression))
-
-
-def first_error(expression: Expression, term_of: TermOf) -> Expression | None:
-    """The innermost part of an expression that errs while its own parts do not; None: none errs.
-
-    >>> difference = Call("-", (Var("a"), Var("b")))
-    >>> first_error(Call(">", (difference, Var("a"))), {Var("a"): '"x"', Var("b"): '"y"'}.get) == difference
-    True
-    """
-    match expression:
-        case Const():
-            return None
-        case Var() | Attribute() | TimeOf() | Exists():
-            return expression if term_of(expression) is None else None
-        case Call(function, arguments):
-            if term_in(expression, term_of) is not None:
-                return None
-            if function not in ("IF", "COALESCE", "BOUND"):
-                for argument in arguments:
-                    if (found := first_error(argument, term_of)) is not None:
-                        return found
-            return expression
-        case _:
-            assert_never(expression)
 
 
 def failing(outcomes: Sequence[ConditionOutcome]) -> list[ConditionOutcome]:

@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, assert_never
 
+from dotr.evaluation.expressions import TermOf, term_in
 from dotr.evaluation.expressions.values.times import time_term
 from dotr.evaluation.limits import LIMITS
 from dotr.explanations.evidence.evaluations import (
@@ -27,9 +28,7 @@ from dotr.explanations.evidence.evaluations import (
     FinalCondition,
     FiringKeys,
     HeldBack,
-    TermOf,
     outcome_of,
-    term_in,
 )
 from dotr.explanations.replay.history import History, RecordedEvent, anchor_delay_of
 from dotr.explanations.replay.recording import UnfilteredSource

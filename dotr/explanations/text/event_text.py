@@ -7,17 +7,19 @@ from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Final
 
+from dotr.evaluation.expressions import first_error
+from dotr.evaluation.expressions.kinds import TermKind, term_kind
 from dotr.evaluation.expressions.values.times import format_time
-from dotr.explanations.evidence.evaluations import ConditionOutcome, first_error
+from dotr.explanations.evidence.evaluations import ConditionOutcome
 from dotr.explanations.replay.history import RecordedEvent
 from dotr.explanations.text.narrative import Narrative, NarrativePart
-from dotr.model.algebra import Attribute, Call, Const, Exists, Expression, TimeOf, Var
+from dotr.model.algebra import Attribute, Call, Const, Expression, TimeOf, Var
 from dotr.model.places import Span
 from dotr.model.rule_places import RulePlaces
 from dotr.model.rules import Aggregate, Rule
 from dotr.model.terms import XSD, Label, Term, Variable, literal_parts
 from dotr.model.time import Clock, Micros, Unit
-from dotr.model.traverse import transform
+from dotr.model.traverse import parameters_of, transform
 from dotr.syntax.rendering import TermWriter, brief_text, duration_text
 
 _UNIT_NAMES: Final = {
@@ -178,15 +180,9 @@ class EventWriter:
 
     def _error(self, outcome: ConditionOutcome) -> str:
         """`Now.?v - Before.?v errs: "35,5" and "20,5" are text. …`."""
-        terms: Mapping[Expression, Term | None] = dict(outcome.operands)
-
-        def term_of(part: Var | Attribute | TimeOf | Exists) -> Term | None:
-            return terms.get(part)
-
-        part = first_error(outcome.expression, term_of) or outcome.expression
-        if part in terms:
+        part, operands = _erring_part(outcome)
+        if any(leaf == part for leaf, _ in operands):
             return f"{self.expression(outcome.expression)} errs: {self.expression(part)} is unbound"
-        operands = [(leaf, terms[leaf]) for leaf in terms if _occurs(leaf, part)]
         texts = [(leaf, term) for leaf, term in operands if term is not None and _is_text(term)]
         if not texts:
             values = ", ".join(self.term(term) for _, term in operands)
@@ -196,16 +192,24 @@ class EventWriter:
         return f"{self.expression(part)} errs: {listed} {'are' if len(texts) > 1 else 'is'} text" + (f". {hint}" if hint else "")
 
 
-def _occurs(leaf: Expression, expression: Expression) -> bool:
-    found = False
+def _erring_part(outcome: ConditionOutcome) -> tuple[Expression, list[tuple[Expression, Term | None]]]:
+    """The innermost part that errs, and its operands."""
+    terms: Mapping[Expression, Term | None] = dict(outcome.operands)
+    part = first_error(outcome.expression, terms.get) or outcome.expression
+    return part, [(leaf, terms[leaf]) for leaf in parameters_of([part])]
 
-    def look(part: Expression) -> Expression:
-        nonlocal found
-        found = found or part == leaf
-        return part
 
-    transform(expression, look)
-    return found
+def erring_operands(outcome: ConditionOutcome) -> list[tuple[Expression, Term | None]]:
+    """The operands of the innermost part that errs which are no number; empty without an error."""
+    if outcome.holds is not None:
+        return []
+    found = [each for each in _erring_part(outcome)[1] if not isinstance(each[0], TimeOf) and not is_number(each[1])]
+    return [each for each in found if each[1] is not None and _is_text(each[1])] or found
+
+
+def is_number(term: Term | None) -> bool:
+    """True for a number."""
+    return term is not None and term_kind(term) is TermKind.NUMBER
 
 
 def _is_text(term: Term) -> bool:

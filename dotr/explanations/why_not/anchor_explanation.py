@@ -7,25 +7,78 @@ change of the rule that suffices for the best-ranked candidate that has one.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 from typing import Final
 
-from dotr.explanations.evidence.evaluations import AnchorEvaluation, Binding, CandidateEvaluation, ClauseEvaluation, HeldBack
+from dotr.engine.replay import ElementPlace, ReplayedInstant
+from dotr.explanations.evidence.evaluations import (
+    AnchorEvaluation,
+    Binding,
+    CandidateEvaluation,
+    ClauseEvaluation,
+    ConditionOutcome,
+    HeldBack,
+)
 from dotr.explanations.evidence.rule_evaluation import RuleEvaluator
-from dotr.explanations.text.event_text import ConditionText, EventText, EventWriter, distance_text
+from dotr.explanations.replay.history import RecordedEvent
+from dotr.explanations.text.event_text import ConditionText, EventText, EventWriter, distance_text, erring_operands, is_number
 from dotr.explanations.text.narrative import Narrative, NarrativePart, sentences
 from dotr.explanations.why_not.changes import Changes, clause_text
 from dotr.explanations.why_not.survey import MOST_BINDINGS
 from dotr.model.algebra import Attribute, Expression, TimeOf, Var
 from dotr.model.rules import Absent, Aggregate, Between, Choose, FactSource, Mode, Window
-from dotr.model.time import EVER
+from dotr.model.terms import Label, Term, Variable
+from dotr.model.time import EVER, LAST_MICRO
 from dotr.model.traverse import parameters_of
 from dotr.syntax.rendering import scope_text, step_names
 from dotr.temporal.layout.retention import scope_of
 
 _MOST_CANDIDATES: Final = 5
 _MOST_LISTED: Final = 3
+
+
+@dataclass(frozen=True, slots=True)
+class ErringValue:
+    """A value of an event with which a condition is an error.
+
+    - `label`, `name`: those of the event's attribute.
+    - `term`: the value; None: unbound.
+    - `text`: a clause on it, such as `Now.?v is "n/a" at 60`.
+    """
+
+    label: Label
+    name: Variable
+    term: Term | None
+    event: RecordedEvent
+    text: str
+
+    def told(self, place: ElementPlace | None) -> Narrative:
+        """The value with the place of its element."""
+        where = f" ({place})" if place is not None else ""
+        parts: dict[str, NarrativePart] = {"label": self.label, "name": self.name, "place": None if place is None else str(place)}
+        return Narrative(f"{self.text}{where}.", parts=parts)
+
+
+def places_of_values(values: Sequence[ErringValue], instants: Iterable[ReplayedInstant]) -> list[ElementPlace | None]:
+    """The place of each value: of the elements with the time of its event the one with most of the
+    event's terms; of a value that none of them has, the last element before with that text."""
+    found: list[tuple[tuple[bool, bool, int], ElementPlace] | None] = [None] * len(values)
+    last = max((each.event.time for each in values), default=-LAST_MICRO)
+    for instant in instants:
+        if instant.time > last:
+            break
+        for place, graph in zip(instant.places, instant.graphs, strict=False):
+            terms = {term for triple in graph for term in triple}
+            for number, each in enumerate(values):
+                best, is_now, has_term = found[number], each.event.time == instant.time, each.term in terms
+                if instant.time > each.event.time or not (has_term or is_now):
+                    continue
+                rank = has_term or each.term is None, is_now, len(terms.intersection(each.event.values)) if is_now else 0
+                if best is None or (rank > best[0] if is_now else rank >= best[0]):
+                    found[number] = rank, place
+    return [None if each is None else each[1] for each in found]
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +99,7 @@ class AnchorExplanation:
         too_far: a sentence on the distance of the best candidate, if only its distance fails.
         change: a change of the rule with which it fires here, in its syntax; empty: none is found.
         remarks: further sentences.
+        erring: the values with which conditions are errors.
     """
 
     event: EventText
@@ -59,6 +113,8 @@ class AnchorExplanation:
     too_far: str = ""
     change: str = ""
     remarks: tuple[str, ...] = ()
+    erring: tuple[ErringValue, ...] = ()
+    places: tuple[ElementPlace | None, ...] = ()
 
     def told(self, *, with_change: bool = True) -> tuple[Narrative, ...]:
         """The explanation: its first sentence, with the candidates below it, then remarks.
@@ -85,7 +141,10 @@ class AnchorExplanation:
             "fires_with": self.change or None,
             "remarks": self.remarks,
         }
-        return Narrative(text, below, parts, place), *sentences([*self.remarks, *([change] if change else [])])
+        values = tuple([each.told(found) for each, found in zip_longest(self.erring, self.places)])
+        if values:
+            parts["erring"] = values
+        return Narrative(text, below, parts, place), *sentences(self.remarks), *values, *sentences([change] if change else [])
 
 
 @dataclass(frozen=True)
@@ -117,7 +176,8 @@ class AnchorExplainer:
         failing = [each for each in evaluation.conditions if each.holds is not True]
         conditions = tuple([self.writer.constraint(each) for each in failing])
         change = Changes(self.evaluator, self.writer).of_anchor(evaluation.anchor, failing[0]) if len(failing) == 1 else ""
-        return AnchorExplanation(event, due, reason="; ".join(each.text for each in conditions), conditions=conditions, change=change)
+        reason, erring = "; ".join(each.text for each in conditions), self._erring(failing, (evaluation.anchor, 0))
+        return AnchorExplanation(event, due, reason=reason, conditions=conditions, change=change, erring=erring)
 
     # --- once ---
 
@@ -146,7 +206,8 @@ class AnchorExplainer:
         changes = Changes(self.evaluator, self.writer)
         remarks = self._aggregates(evaluation, final.binding)
         if any(each.holds is None for each in failing):
-            return AnchorExplanation(event, due, (), "if", f"{reason}.", conditions, remarks=remarks)
+            erring = self._erring(failing, None, final.binding)
+            return AnchorExplanation(event, due, (), "if", f"{reason}.", conditions, remarks=remarks, erring=erring)
         moved = changes.moved(evaluation, final)
         if moved is not None:
             label, writer = moved.clause.role.label, self.writer
@@ -160,6 +221,33 @@ class AnchorExplainer:
             return AnchorExplanation(event, due, (), "if", reason, conditions, remarks=(*remarks, placement))
         change = changes.of_final(evaluation.anchor, failing[0]) if len(failing) == 1 else ""
         return AnchorExplanation(event, due, (), "if", f"{reason}.", conditions, change=change, remarks=remarks)
+
+    def _erring(
+        self, outcomes: Sequence[ConditionOutcome], own: tuple[RecordedEvent, int] | None, binding: Binding | None = None
+    ) -> tuple[ErringValue, ...]:
+        """The values with which conditions are errors; `own`: the event of plain variables, with the
+        place of its clause. That of an aggregate is a value that it takes in."""
+        rule = self.evaluator.rule
+        aggregates = [each for each in rule.clauses if isinstance(each, Aggregate)]
+        found = dict[tuple[Label, Variable, RecordedEvent], Term | None]()
+        for leaf, term in [operand for outcome in outcomes for operand in erring_operands(outcome)]:
+            if isinstance(leaf, Var) and own is not None:
+                role = rule.anchor if own[1] == 0 else rule.clauses[own[1] - 1].role
+                found[role.label, leaf.name, own[0]] = term
+            elif isinstance(leaf, Attribute) and binding is not None and leaf.label in binding.events:
+                found[leaf.label, leaf.name, binding.events[leaf.label]] = term
+            elif isinstance(leaf, Var | Attribute) and binding is not None:
+                for each in aggregates:
+                    if each.variable == leaf.name and each.attribute is not None:
+                        taken = [(event, event.attributes.get(each.attribute)) for event in binding.used.get(each.role.label, ())]
+                        wrong = [(event, value) for event, value in taken if value is not None and not is_number(value)]
+                        for event, value in wrong[-1:]:
+                            found[each.role.label, each.attribute, event] = value
+        values = []
+        for (label, name, event), term in found.items():
+            text = f"{label}.?{name} is {self.writer.term(term)} at {self.writer.time(event.time)}"
+            values.append(ErringValue(label, name, term, event, text))
+        return tuple(values)
 
     def _placement(self, clause: Choose, moved: Expression) -> str:
         role = clause.role
@@ -205,7 +293,12 @@ class AnchorExplainer:
         reason = f"nothing for {clause.role.label}{f' among {number:,}' if number else ''} {self._range(nearest)}"
         candidates = tuple([self._candidate(each, place, nearest) for each in shown])
         too_far = self._too_far(shown[0], nearest) if shown else ""
-        return AnchorExplanation(event, due, bound, name, reason, (), candidates, len(ranked) - len(shown), too_far, change)
+        failing = [
+            (each.failing, (each.event, place)) for each in shown if all(one.holds is None for one in each.failing) and not each.outside
+        ]
+        erring = tuple(dict.fromkeys([value for outcomes, own in failing for value in self._erring(outcomes, own, nearest.binding)]))
+        others = len(ranked) - len(shown)
+        return AnchorExplanation(event, due, bound, name, reason, (), candidates, others, too_far, change, erring=erring)
 
     def _with_the_nearest(self, evaluation: AnchorEvaluation, place: int, clause: ClauseEvaluation) -> ClauseEvaluation:
         """The evaluation of a clause with its latest event before the examined range as a

@@ -11,13 +11,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Final
 
+from dotr.evaluation.expressions import term_in
 from dotr.explanations.evidence.evaluations import (
     AnchorEvaluation,
     CandidateEvaluation,
     ClauseEvaluation,
     ConditionOutcome,
     FinalCondition,
-    term_in,
 )
 from dotr.explanations.evidence.rule_evaluation import RuleEvaluator, clause_with_filters, role_with_filters
 from dotr.explanations.replay.history import RecordedEvent

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import Final
 
 from dotr.engine.replay import ElementPlace, RejectedElement, Replay
@@ -21,7 +22,7 @@ from dotr.explanations.replay.recording import Recorder
 from dotr.explanations.text.event_text import EventWriter, unit_name
 from dotr.explanations.text.narrative import Narrative, NarrativePart, WhyNot, sentences
 from dotr.explanations.text.tree import counted
-from dotr.explanations.why_not.anchor_explanation import AnchorExplainer, AnchorExplanation
+from dotr.explanations.why_not.anchor_explanation import AnchorExplainer, AnchorExplanation, places_of_values
 from dotr.explanations.why_not.other_anchors import LateElements, LateSearch, WaitingAnchors, waiting_anchors
 from dotr.explanations.why_not.survey import REACH, RequestedAnchors, Survey
 from dotr.model.rules import EventSource, FactSource, Role, Rule
@@ -227,7 +228,16 @@ class _Inquiry:
         self._explainer = AnchorExplainer(self._evaluator, self._writer)
 
     def findings(self) -> _RuleFindings:
-        """Run the replay, and explain what is found."""
+        """Run the replay, and explain what is found; values with which conditions are errors are looked
+        up in a second one."""
+        found = self._found()
+        values = [value for each in found.anchors for value in each.erring]
+        if not values:
+            return found
+        places = iter(places_of_values(values, self._replay.instants()))
+        return replace(found, anchors=tuple([replace(each, places=tuple(islice(places, len(each.erring)))) for each in found.anchors]))
+
+    def _found(self) -> _RuleFindings:
         question, rule = self._question, self._rule
         survey = Survey(self._recorder, self._evaluator, question.requested, self._explainer.explain, question.every)
         late = LateSearch(self._evaluator, self._recorder, question.requested)

@@ -87,10 +87,15 @@ def _line(rule: Rule, counts: RuleCounts, missing_terms: _MissingTerms | None, c
     """The line about a rule."""
     steps = step_names(rule.clauses, has_condition=rule.condition is not None)
     errors, command = "", f" dotr why-not {shlex.quote(config)} --rule {rule.name}"
+    stop = steps[min(counts.furthest, len(steps) - 1)] if counts.anchors and steps else ""
     if counts.first_error is not None:
         _, first, _, reason = counts.first_error
         time = format_time(first, clock)
-        counted = [f"{count:,} by errors at {steps[place - 1]}" for place, count in counts.errors.items()]
+        places = [
+            (count, "" if steps[place - 1] == stop and not counts.events else f" at {steps[place - 1]}")
+            for place, count in counts.errors.items()
+        ]
+        counted = [f"{count:,}{'' if counts.events else ' of them'} by errors{at}" for count, at in places]
         errors = f"{', '.join(counted)}, first at {time}: {reason}"
         command = f"{command} --at {time}"
     if counts.events:
@@ -100,7 +105,7 @@ def _line(rule: Rule, counts: RuleCounts, missing_terms: _MissingTerms | None, c
         missing = missing_terms.sentence(rule)
         if missing or not rule.anchor.constraints:
             return f"Rule {rule.name} never fired: its anchor {rule.anchor.origin} has no {_kind(rule.anchor.source)}.{missing or command}"
-    stopped = f", 0 after {steps[min(counts.furthest, len(steps) - 1)]}" if counts.anchors and steps else ""
+    stopped = f", 0 after {stop}" if stop else ""
     errors = f", {errors}" if errors else ""
     return f"Rule {rule.name} never fired: {count_text(counts.anchors, 'anchor')}{stopped}{errors}{_further(counts)}.{command}"
 

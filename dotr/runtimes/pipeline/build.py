@@ -18,6 +18,7 @@ from dotr.runtimes.pipeline.config import Config
 from dotr.runtimes.pipeline.inputs import (
     FirstHasDates,
     Inputs,
+    check_first_times,
     checkpoint_clock,
     clock_of_inputs,
     files_of,
@@ -28,6 +29,7 @@ from dotr.runtimes.pipeline.inputs import (
 )
 from dotr.runtimes.pipeline.output_files import OutputLocks, Target, remove
 from dotr.runtimes.pipeline.outputs import chosen_events, read_outputs, targets_of
+from dotr.runtimes.pipeline.sections import GraphSection
 from dotr.streams.connectors.kafka.channels import OpenedTopics
 from dotr.streams.connectors.kafka.topics import KafkaInput
 from dotr.streams.connectors.opening import Destination, Output
@@ -137,6 +139,8 @@ def build(config: Config, *, fresh: bool, on_spark: bool, wait: bool = True, loc
     events = tuple([replace(output, chosen=own) for output, own in zip(outputs.events, chosen, strict=True)])
     program.stage_one.expect(shapes_of([*inputs.files, *(each.like for each in inputs.growing), *(each.like for each in inputs.topics)]))
     topics = open_topics(config, inputs.topics) if wait else ()
+    if wait:
+        check_first_times(config, inputs, topics)
     if fresh:
         remove(targets)
     if inputs.growing and wait:
@@ -234,10 +238,17 @@ def _path_conflicts(config: Config, targets: Sequence[Target]) -> list[Diagnosti
     used_paths = {config.path: "the configuration", os.getcwd(): "the working directory"}
     settings = config.settings
     knowledge = settings.knowledge
-    lists = (("rules", settings.rules), ("knowledge.datalog", knowledge.datalog), ("knowledge.graphs", knowledge.graphs))
+    lists: tuple[tuple[str, Sequence[str | GraphSection]], ...] = (
+        ("rules", settings.rules),
+        ("knowledge.datalog", knowledge.datalog),
+        ("knowledge.graphs", knowledge.graphs),
+        ("knowledge.tables", [GraphSection(path=table.path) for table in knowledge.tables]),
+    )
     for location, patterns in lists:
         keys = tuple(location.split("."))
         used_paths |= {path: f"named by {location}" for path, _, _ in config.files.matching_files(patterns, keys, [])}
+    for iri, named in knowledge.imports.items():
+        used_paths[config.files.path(named, ("knowledge", "imports", iri))] = "named by knowledge.imports"
     for number, section in enumerate(settings.input):
         with suppress(Refused):
             used_paths |= dict.fromkeys(files_of(config, section, number), f"the input {section.name}")

@@ -9,6 +9,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final, Literal
 
+from pyoxigraph import NamedNode
+
 from dotr.engine.spec import Inconsistent, ProgramSpec
 from dotr.errors.diagnostics import Diagnostic, Refused, refuse
 from dotr.evaluation.files.caches import default_folder
@@ -20,10 +22,21 @@ from dotr.languages.registry import RuleLanguage, extension_problem, has_units
 from dotr.model.places import Document, Span
 from dotr.model.stream import InputStream, stream_name
 from dotr.model.time import UNITS, Micros, Unit
-from dotr.runtimes.pipeline.sections import GraphSection, KnowledgeSection, Settings, TimeSection, WindowsSection, path_of_graph, validated
+from dotr.runtimes.pipeline.sections import (
+    GraphSection,
+    KnowledgeSection,
+    Settings,
+    TableSection,
+    TimeSection,
+    WindowsSection,
+    path_of_graph,
+    validated,
+)
+from dotr.runtimes.pipeline.tables import row_conflicts, rows_of_table, table_settings, with_place
 from dotr.streams.connectors.registry import TRANSPORTS, Transport
 from dotr.streams.times import parse_time
 from dotr.syntax.sections import SectionPlace
+from dotr.syntax.turtle.graphs import parser_message
 from dotr.syntax.turtle.jsonld import context_of
 from dotr.syntax.turtle.nesting import check_json_nesting
 from dotr.syntax.yaml import Location, Tree, read_tree, set_values
@@ -181,10 +194,11 @@ class ConfigFiles:
         rule_files, datalog = documents(rules, ("rules",)), documents(knowledge.datalog, ("knowledge", "datalog"))
         found = self.matching_files(knowledge.graphs, ("knowledge", "graphs"), problems)
         graphs = [(os.path.abspath(path), form) for path, _, form in found]
+        reading, tables = self.reading(knowledge, prefixes, len(graphs), problems)
         spec = ProgramSpec(
             rule_files,
             datalog,
-            tuple(path for path, _ in graphs),
+            (*(path for path, _ in graphs), *tables),
             Entailment(knowledge.entailment),
             knowledge.axiomatic,
             prefixes,
@@ -192,11 +206,55 @@ class ConfigFiles:
             Inconsistent(knowledge.inconsistent),
             origin=self._origin(windows, UNITS[time.unit], problems),
             unit_given="unit" in time.model_fields_set,
-            reading=Reading(
-                tuple((path, form) for path, form in graphs if form), self.contexts(knowledge.contexts, ("knowledge", "contexts"), problems)
+            reading=replace(
+                reading,
+                formats=tuple((path, form) for path, form in graphs if form),
+                contexts=self.contexts(knowledge.contexts, ("knowledge", "contexts"), problems),
             ),
         )
         return spec, problems
+
+    def reading(
+        self, knowledge: KnowledgeSection, prefixes: Mapping[str, str], graphs: int, problems: list[Diagnostic]
+    ) -> tuple[Reading, list[str]]:
+        """The declarations of tables and imports beside a number of graphs, and the paths of the
+        tables' files. Problems are added to `problems`.
+        """
+        tables = self._tables(knowledge.tables, prefixes, problems)
+        numbered = tuple((number, settings) for number, (_, settings) in enumerate(tables, graphs))
+        return Reading((), (), numbered, self._imports(knowledge.imports, problems), rows_of_table), [path for path, _ in tables]
+
+    def _tables(self, sections: Sequence[TableSection], prefixes: Mapping[str, str], problems: list[Diagnostic]) -> list[tuple[str, str]]:
+        """The absolute path of each file of tables, with its settings. Problems are added to `problems`."""
+        found: list[tuple[str, str]] = []
+        for number, section in enumerate(sections):
+            at = ("knowledge", "tables", number)
+            place, own = self.place(*at), list[Diagnostic]()
+            own += [Diagnostic("C204", message, place.key_span(key), hint) for key, message, hint in row_conflicts(section)]
+            try:
+                paths = matching_files(place.path(section.path, "path"), place.span("path"))
+                settings = "" if own else table_settings(section, paths, prefixes, self.folder, place.span())
+                found += [(os.path.abspath(path), settings) for path in paths]
+            except Refused as refused:
+                around, of_prefixes = place.span("map"), self.tree.span(("prefixes",))
+                own += [with_place(problem, section.map, around, of_prefixes) for problem in refused.diagnostics]
+            problems += own
+        return found
+
+    def _imports(self, files: Mapping[str, str], problems: list[Diagnostic]) -> tuple[tuple[str, str], ...]:
+        """The absolute path of the file of each imported ontology, by IRI. Problems are added to `problems`."""
+        found: list[tuple[str, str]] = []
+        for key, name in files.items():
+            at = ("knowledge", "imports", key)
+            try:
+                iri = str(NamedNode(key.removeprefix("<").removesuffix(">")))[1:-1]
+                found += [(iri, os.path.abspath(path)) for path in matching_files(self.path(name, at), self.tree.span(at))[:1]]
+            except ValueError as error:
+                hint = "Write the whole IRI, as `owl:imports` has it."
+                problems.append(Diagnostic("C203", f"{key} is no IRI: {parser_message(error)}", self.tree.key_span(at), hint))
+            except Refused as refused:
+                problems += refused.diagnostics
+        return tuple(found)
 
     def _origin(self, windows: WindowsSection, unit: Unit, problems: list[Diagnostic]) -> Micros:
         """The origin of windows in µs since 1970; 0, and a problem, where it is invalid."""

@@ -2,43 +2,22 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Final
 
 from pyoxigraph import NamedNode
 
 from dotr.errors.diagnostics import Diagnostic, Refused, did_you_mean
-from dotr.model.places import Document
 from dotr.model.terms import WELL_KNOWN, Prefixes
 from dotr.runtimes.pipeline.config import Config
 from dotr.runtimes.pipeline.sections import InputSection
+from dotr.runtimes.pipeline.tables import MAPPED, row_conflicts, rows_map
 from dotr.streams.formats.lines import STANDARD_INPUT
 from dotr.streams.formats.maps import ITEM, NUMBER, VALUE, is_origin, time_cells
-from dotr.streams.records import COLUMNS, SENT_TIMES, WIDE, ElementMap, GraphSettings, SentTime, Times
+from dotr.streams.records import SENT_TIMES, WIDE, ElementMap, GraphSettings, SentTime, Times
 from dotr.syntax.turtle.graphs import parser_message
-
-_MAPPED: Final = ("csv", "json", "text", "parquet")
-_GRAPHS: Final = ("turtle", "ntriples", "jsonld", "trig", "nquads")
-_KEYS: Final[Mapping[str, tuple[str, ...]]] = {
-    "time": (*_MAPPED, *_GRAPHS),
-    "times": _GRAPHS,
-    "map": _MAPPED,
-    "time_format": _MAPPED,
-    "time_zone": _MAPPED,
-    "each": ("csv", "json", "parquet"),
-    "delimiter": ("csv",),
-    "decimal": ("csv",),
-    "encoding": ("csv", "json", "text"),
-    "columns": ("csv",),
-    "skip": ("csv",),
-    "comment": ("csv",),
-    "contexts": ("jsonld",),
-    "context": ("jsonld",),
-    "base": ("jsonld",),
-}
-"""The formats that accept a setting."""
 
 _CELLS: Final[Mapping[str, tuple[str, str, str]]] = {
     **dict.fromkeys(("csv", "parquet"), ("COLUMN", "column", "a row")),
@@ -64,7 +43,7 @@ def element_map(config: Config, section: InputSection, number: int) -> ElementMa
     place = config.span("input", number)
     if problems := list(_misplaced_keys(config, section, number)):
         raise Refused(problems)
-    if section.format not in _MAPPED:
+    if section.format not in MAPPED:
         return None
     if section.time is None or section.map is None:
         cell, noun, unit = _CELLS[section.format]
@@ -77,21 +56,8 @@ def element_map(config: Config, section: InputSection, number: int) -> ElementMa
     times = [section.time] if isinstance(section.time, str) else section.time
     if problems := list(_time_problems(config, times, number)):
         raise Refused(problems)
-    return ElementMap(
-        times[0] if len(times) == 1 else tuple(times),
-        Document(f"map of input {section.name}", section.map),
-        section.delimiter,
-        section.time_format,
-        section.time_zone,
-        section.decimal,
-        section.encoding,
-        section.each if isinstance(section.each, str) else ", ".join(section.each or ()),
-        lines=section.path == STANDARD_INPUT,
-        columns=tuple(section.columns or ()),
-        skip=section.skip,
-        comment=section.comment or "",
-        folder=os.path.abspath(config.files.folder) if "$file" in f"{section.map} {section.time}" else "",
-    )
+    mapped = rows_map(section, f"map of input {section.name}", times[0] if len(times) == 1 else tuple(times), config.files.folder)
+    return replace(mapped, lines=section.path == STANDARD_INPUT)
 
 
 def _is_cell(form: str, time: str) -> bool:
@@ -121,7 +87,7 @@ def _misplaced_keys(config: Config, section: InputSection, number: int) -> Itera
             yield problem(
                 "time", f"a message has no {time}", did_you_mean(time, names) or f"Times of a transport are {' and '.join(names)}."
             )
-    if not (section.time is None or isinstance(section.time, str) or section.format in _MAPPED):
+    if not (section.time is None or isinstance(section.time, str) or section.format in MAPPED):
         yield problem("time", f"a list of times belongs to csv, json, text and parquet, not to {section.format}", "Name one.")
     if sent is not None and section.is_given("times"):
         yield problem("times", f"times chooses among times in the message, and {time} is beside it", "Leave times out.")
@@ -130,21 +96,10 @@ def _misplaced_keys(config: Config, section: InputSection, number: int) -> Itera
             yield problem(
                 key, f"{key} is of lines of a file, and this input is by {transport}", "Leave it out: a message is data from its start."
             )
-    if (section.comment or "").encode(section.encoding, "ignore").decode(section.encoding) != (section.comment or ""):
-        yield problem("comment", f"comment cannot be written in {section.encoding}", "Write characters that the file can have.")
-    if section.format in ("csv", "parquet") and section.each not in (None, COLUMNS):
-        hint = "Write each: columns, or leave it out: a row is a record."
-        yield problem("each", f"each of {section.format} is columns, and {section.each} is the path of a list", hint)
-    if section.format == "json" and section.encoding not in ("utf-8", *WIDE):
-        hint = "Leave it out, or recode the data."
-        yield problem("encoding", f"json is in UTF-8 or UTF-16, not in {section.encoding}", hint)
     if section.format == "parquet" and (transport != "path" or section.path == STANDARD_INPUT):
         read = "standard input" if transport == "path" else f"messages by {transport}"
         yield problem("format", f"Parquet is read from its end, and {read} can only be read on", "Write it to a file, and name its path.")
-    for key, formats in _KEYS.items():
-        if section.is_given(key) and section.format not in formats and not (key == "time" and sent):
-            message = f"{key} belongs to {', '.join(formats[:-1])}{' and ' if formats[1:] else ''}{formats[-1]}, not to {section.format}"
-            yield problem(key, message, f"Leave it out, or write format: {' or format: '.join(formats)}")
+    yield from (problem(key, *told) for key, *told in row_conflicts(section) if key != "time" or not sent)
 
 
 def _time_problems(config: Config, times: Sequence[str], number: int) -> Iterator[Diagnostic]:
@@ -162,7 +117,7 @@ def graph_settings(config: Config, section: InputSection, number: int) -> GraphS
     context cannot be used.
     """
     time = section.time if isinstance(section.time, str) else ""
-    if section.format in _MAPPED or (section.format == "ndjson" and not time.startswith("$")):
+    if section.format in MAPPED or (section.format == "ndjson" and not time.startswith("$")):
         return GraphSettings()
     problems: list[Diagnostic] = []
     nesting = config.settings.limits.nesting

@@ -5,11 +5,13 @@ from __future__ import annotations
 import glob
 import json
 import os
+import select
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Final, TypeAlias
 
@@ -19,6 +21,7 @@ from dotr.model.time import UNITS, Clock, Micros, Unit
 from dotr.runtimes.pipeline.config import Config, glob_files, matching_files
 from dotr.runtimes.pipeline.elements import element_map, graph_settings
 from dotr.runtimes.pipeline.sections import InputSection
+from dotr.runtimes.pipeline.tables import with_place
 from dotr.streams.connectors.kafka.channels import BoundedTopics, OpenedTopics, TimeProbe
 from dotr.streams.connectors.kafka.section import kafka_input
 from dotr.streams.connectors.kafka.topics import KafkaInput
@@ -73,25 +76,51 @@ def read_inputs(config: Config, problems: list[Diagnostic]) -> Inputs:
         problems.append(
             Diagnostic("C204", "standard input can be read by one input only", config.span("input"), "Name files for the others.")
         )
-    problems += _unix_beside_integers(config, files)
+    present = present_files(Inputs(tuple(files), tuple(growing)))
+    problems += _unix_beside_integers(config, ((file.input, partial(has_date_times, file)) for file in present))
     rates = {section.name: section.rate for section in sections if section.rate is not None}
     return Inputs(tuple(files), tuple(growing), rates, tuple(topics), paces_of(sections))
 
 
-def _unix_beside_integers(config: Config, files: Sequence[InputFile]) -> Iterator[Diagnostic]:
+def _unix_beside_integers(config: Config, others: Iterable[tuple[str, Callable[[], bool | None]]]) -> Iterator[Diagnostic]:
     """Problems (C204) of inputs with numbers since 1970, which are date-times, beside one whose times
-    are integers of the unit."""
+    are integers of the unit: the first of `others`, each the name of an input, and a function that
+    is False where its times are integers."""
     sections = config.settings.input
     unix = [number for number, section in enumerate(sections) if section.time_format in UNIX]
     names = {sections[number].name for number in unix}
-    for other in (each for each in files if unix and each.input not in names):
-        if has_date_times(other) is False:
-            for number in unix:
-                form = sections[number].time_format
-                message = f"the times of input {sections[number].name} ({form}) are date-times, and those of {other.input} are integers"
-                hint = f"If those of {other.input} count from 1970 too, write time_format for it as well: {', '.join(UNIX)}."
-                yield Diagnostic("C204", message, config.span("input", number, "time_format"), hint)
-            return
+    other = next((name for name, has_dates in others if unix and name not in names and has_dates() is False), None)
+    for number in unix if other is not None else ():
+        form = sections[number].time_format
+        message = f"the times of input {sections[number].name} ({form}) are date-times, and those of {other} are integers"
+        hint = f"If those of {other} count from 1970 too, write time_format for it as well: {', '.join(UNIX)}."
+        yield Diagnostic("C204", message, config.span("input", number, "time_format"), hint)
+
+
+def check_first_times(config: Config, inputs: Inputs, topics: Sequence[OpenedTopics]) -> None:
+    """Check the times of the first messages of standard input and of topics beside those of inputs
+    with numbers since 1970, if they come within two seconds; raises `Refused` (C204)."""
+    others: list[tuple[str, Callable[[], bool | None]]] = [
+        *((each.like.input, partial(_standard_input_has_dates, each.like, [], _FIRST_SECONDS)) for each in inputs.growing if each.standard),
+        *((each.topics.name, partial(_topics_have_dates, each)) for each in topics),
+    ]
+    if problems := list(_unix_beside_integers(config, others)):
+        raise Refused(problems)
+
+
+_FIRST_SECONDS: Final = 2.0
+
+
+def _topics_have_dates(opened: OpenedTopics) -> bool | None:
+    """True where the first message of topics has a date-time, False for an integer, None where none
+    comes within two seconds."""
+    probe, until = TimeProbe(opened), time.monotonic() + _FIRST_SECONDS
+    try:
+        while (found := probe.has_date_times()) is None and not probe.is_ended and time.monotonic() < until:
+            probe.wait(0.05)
+        return found
+    finally:
+        probe.close()
 
 
 def paces_of(sections: Sequence[InputSection]) -> dict[str, float]:
@@ -124,6 +153,9 @@ def files_of(config: Config, section: InputSection, number: int) -> list[str]:
             else "Write a glob such as data/*.ndjson"
         )
         raise refuse("C204", f"watch waits for files to appear, and {path} is no pattern", place, hint)
+    if section.tail and os.path.exists(path) and not os.path.isfile(path):
+        hint = f"For the files in it write {os.path.join(path, '*')}." if os.path.isdir(path) else "A pipe is standard input: path: -"
+        raise refuse("C204", f"tail is of files, and {path} is none", place, hint)
     folder = path[: next((i for i, letter in enumerate(path) if letter in "*?["), len(path))].rpartition("/")[0] or "."
     if not os.path.isdir(folder):
         raise refuse("C301", f"there is no folder {folder} to watch", place, "Make it first.")
@@ -293,17 +325,8 @@ def _tail_conflicts(section: InputSection) -> Iterator[tuple[str, str]]:
 
 def _with_place(problem: Diagnostic, config: Config, number: int) -> Diagnostic:
     """Move the span of a problem in a map or prefix to its place in the configuration."""
-    if problem.code == "I105":
-        return replace(problem, span=config.span("prefixes"))
     section = config.settings.input[number]
-    span, around = problem.span, config.span("input", number, "map")
-    if span is None or section.map is None or span.document.text != section.map:
-        return problem
-    start = around.text.find(section.map)
-    if start >= 0:  # otherwise the YAML folds or escapes the map, and the span in the map itself is shown
-        problem = replace(problem, span=Span(around.document, around.start + start + span.start, around.start + start + span.end))
-    hint = problem.hint.replace("eclare it: PREFIX", "eclare it under `prefixes`:") if problem.code == "T103" else problem.hint
-    return replace(problem, hint=hint)
+    return with_place(problem, section.map, config.span("input", number, "map"), config.span("prefixes"))
 
 
 def _length(config: Config, number: int, key: str, value: str | int, unit: Unit) -> Micros:
@@ -431,12 +454,12 @@ def _awaited_clock(
         time.sleep(0.01 if probes else 0.05)
 
 
-def _standard_input_has_dates(like: InputFile, notices: list[Diagnostic]) -> bool | None:
+def _standard_input_has_dates(like: InputFile, notices: list[Diagnostic], seconds: float | None = None) -> bool | None:
     """True where the first record of standard input has a date-time, False for an integer, None
-    where there is no record."""
-    waiting = standard_bytes()
+    where there is no record, or none within some seconds."""
+    waiting, more = standard_bytes(), True
+    until = None if seconds is None else time.monotonic() + seconds
     while True:
-        more = waiting.read_ahead()
         text = waiting.buffered
         lines = text.rfind(b"\n") + 1 or text.rfind(b"\r") + 1 if like.format is Format.CSV else text.rfind(b"\n") + 1
         complete = text if not more or text[:2] == b"\x1f\x8b" else text[:lines]
@@ -449,6 +472,9 @@ def _standard_input_has_dates(like: InputFile, notices: list[Diagnostic]) -> boo
                 has_dates = None
         if has_dates is not None or not more:
             return has_dates
+        if not select.select([0], [], [], None if until is None else max(0.0, until - time.monotonic()))[0]:
+            return None
+        more = waiting.read_ahead()
 
 
 def _tailed_files_have_dates(growing: GrowingInput, notices: list[Diagnostic]) -> bool | None:

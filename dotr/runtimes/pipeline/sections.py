@@ -107,12 +107,82 @@ def path_of_graph(graph: str | GraphSection) -> str:
     return graph if isinstance(graph, str) else graph.path
 
 
+class RowsSection(Section):
+    """Base of what is read by a map: checks of keys that inputs and tables have."""
+
+    @field_validator("max_bytes", check_fields=False)
+    @classmethod
+    def _check_max_bytes(cls, value: str | int | None) -> str | int | None:
+        if value is not None:
+            parse_size(value)
+        return value
+
+    @field_validator("time_format", check_fields=False)
+    @classmethod
+    def _check_time_format(cls, value: str | None) -> str | None:
+        if value is not None:
+            check_time_format(value)
+        return value
+
+    @field_validator("time_zone", check_fields=False)
+    @classmethod
+    def _check_time_zone(cls, value: str | None) -> str | None:
+        if value is not None:
+            check_time_zone(value)
+        return value
+
+    @field_validator("encoding", check_fields=False)
+    @classmethod
+    def _check_encoding(cls, value: str) -> str:
+        return encoding_name(value)
+
+    @field_validator("comment", check_fields=False)
+    @classmethod
+    def _check_comment(cls, value: str | None) -> str | None:
+        if value is not None and not value.strip():
+            raise ValueError("blanks begin no comment")
+        return value
+
+    @field_validator("delimiter", check_fields=False)
+    @classmethod
+    def _check_delimiter(cls, value: str) -> str:
+        if value in '"\r\n':
+            raise ValueError("a quote or a line end separates no columns")
+        return value
+
+
+class TableSection(RowsSection):
+    """Tables whose rows are triples of the background, at every instant."""
+
+    path: str = Field(min_length=1, description="a file or a glob; .gz too")
+    format: Literal["csv", "json"] = Field(description="the format of rows (inputs.md)")
+    map: str = Field(min_length=1, description="the template that makes the triples of a row")
+    each: str | list[str] | None = Field(
+        default=None,
+        min_length=1,
+        description="json: the path of a list, each item of which is a row; csv: `columns`, each of which is one",
+    )
+    time_format: str | None = Field(default=None, min_length=1, description="the form of dates and date-times of typed cells")
+    time_zone: str | None = Field(default=None, min_length=1, description="the zone of date-times without one; UTC if none")
+    delimiter: str = Field(default=",", min_length=1, max_length=1, description="csv: the separator of columns, one character")
+    decimal: Literal[".", ","] = Field(default=".", description="csv: the mark of decimals")
+    encoding: str = Field(default="utf-8", min_length=1, description="the encoding of the text, such as latin-1; json: utf-8 or utf-16")
+    columns: list[str] | None = Field(default=None, min_length=1, description="csv: the columns of rows without a header")
+    skip: int = Field(default=0, ge=0, description="csv: lines before the header, or with `columns` before the first row")
+    comment: str | None = Field(default=None, min_length=1, description="csv: what a line begins with that is no row, such as #")
+    max_bytes: str | int | None = Field(default=None, description="bytes of a row at most, such as 64 KiB; `limits.record` if none")
+
+
 class KnowledgeSection(Section):
     """Background knowledge."""
 
     graphs: list[Graph] = Field(default=[], description="RDF files in any format, .gz too; globs")
     contexts: dict[str, str] = Field(
         default={}, description="the file that stands for each remote context of JSON-LD among them; nothing is fetched"
+    )
+    tables: list[TableSection] = Field(default=[], description="csv and json files whose rows are triples of the background")
+    imports: dict[str, str] = Field(
+        default={}, description="the file that stands for each ontology that a graph imports (owl:imports), by IRI; nothing is fetched"
     )
     datalog: list[str] = Field(default=[], description="Datalog files; globs")
     entailment: Literal["none", "rdfs", "owl2rl"] = Field(
@@ -167,7 +237,7 @@ Time = Annotated[
 ]
 
 
-class InputSection(Section):
+class InputSection(RowsSection):
     """Input stream of elements, from one or several files, a broker, or a server of its own."""
 
     name: str = Field(min_length=1, description="the name in dead letters and messages")
@@ -286,46 +356,6 @@ class InputSection(Section):
     @classmethod
     def _check_spool(cls, value: str | int) -> str | int:
         parse_size(value)
-        return value
-
-    @field_validator("max_bytes")
-    @classmethod
-    def _check_max_bytes(cls, value: str | int | None) -> str | int | None:
-        if value is not None:
-            parse_size(value)
-        return value
-
-    @field_validator("time_format")
-    @classmethod
-    def _check_time_format(cls, value: str | None) -> str | None:
-        if value is not None:
-            check_time_format(value)
-        return value
-
-    @field_validator("time_zone")
-    @classmethod
-    def _check_time_zone(cls, value: str | None) -> str | None:
-        if value is not None:
-            check_time_zone(value)
-        return value
-
-    @field_validator("encoding")
-    @classmethod
-    def _check_encoding(cls, value: str) -> str:
-        return encoding_name(value)
-
-    @field_validator("comment")
-    @classmethod
-    def _check_comment(cls, value: str | None) -> str | None:
-        if value is not None and not value.strip():
-            raise ValueError("blanks begin no comment")
-        return value
-
-    @field_validator("delimiter")
-    @classmethod
-    def _check_delimiter(cls, value: str) -> str:
-        if value in '"\r\n':
-            raise ValueError("a quote or a line end separates no columns")
         return value
 
 
@@ -503,6 +533,8 @@ def schema_problems(error: ValidationError, tree: Tree, model: type[BaseModel]) 
                 key = str(location[-1])
                 known = keys_of(model, location[:-1])
                 hint = _key_hint(key, known) or f"Known here: {', '.join(known)}."
+                if key == "time" and "tables" in location:
+                    hint = "A row of a table holds at every instant. What has times is a stream: write it under `input`."
                 problems.append(Diagnostic("C201", f"unknown key {key}", tree.key_span(location), hint))
             case "missing":
                 problems.append(Diagnostic("C202", f"{key_path} is missing", tree.span(location[:-1]), "Add it."))

@@ -51,6 +51,7 @@ from dotr.streams.connectors.opening import check_no_older_output, check_secrets
 from dotr.streams.formats.lines import STANDARD_INPUT
 from dotr.streams.formats.maps import parsed_map
 from dotr.streams.formats.segments import RECEIVED, SEGMENT, SPOOL, TOLD, SeriesMark, copied_like, spool_folder
+from dotr.streams.merge.folders import CompressedFiles
 from dotr.streams.records import Format, InputFailed, InputFile
 from dotr.streams.sinks.batches import BatchHistory, Check, check_nothing
 from dotr.streams.sinks.files import WriteFailed
@@ -278,7 +279,11 @@ def _run_on_spark(
             if is_first:
                 reception.copy_standard_input(pipeline.growing, checkpoint.folder)
 
+            left_out = [CompressedFiles(each, _LOG.warning) for each in pipeline.growing if each.tail]
+
             def poll_query() -> None:
+                for files in left_out:
+                    files.look()
                 if (failure := reception.failure) is not None:
                     raise failure
                 if has_listener:
@@ -287,6 +292,8 @@ def _run_on_spark(
             _write_changes(checkpoint, sink)
             show("starting the query")
             scans = partial(indexing, session, job)
+            for files in left_out:
+                files.look()
             run_query(session, job, sink, checkpoint.query, checkpoint.log, poll_query, settings.restarts, scans, turn.is_changed)
             _write_changes(checkpoint, sink)
         except WriteFailed as error:

@@ -101,7 +101,7 @@ def reader_of(cell: Cell, settings: CellSettings) -> ReadCell:
     @lru_cache(_CACHED)
     def read(text: str | None) -> Term | Literal[False] | None:
         value = text if text is None or is_string else text.strip()
-        if value is None or (not value and not is_string):
+        if not value:
             return None
         try:
             term = make(value)

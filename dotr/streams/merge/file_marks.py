@@ -70,7 +70,7 @@ class FileMark(NamedTuple):
         status = os.stat(path)
         if not S_ISREG(status.st_mode) or status.st_size < self.offset:
             return False
-        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)  # a pipe that has replaced it meanwhile is not waited for
+        descriptor = unblocked(path)
         try:
             return _digest(descriptor, self.offset) == self.digest
         finally:
@@ -156,13 +156,29 @@ def changes(files: Iterable[FoundFile]) -> list[FoundFile]:
 def mark_of_path(path: str) -> FileMark:
     """The mark of the whole file of a path; `NO_FILE` where there is none that can be read."""
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)  # a pipe is not waited for
+        descriptor = unblocked(path)
         try:
             return mark_of(descriptor) if S_ISREG(os.fstat(descriptor).st_mode) else NO_FILE
         finally:
             os.close(descriptor)
     except OSError:
         return NO_FILE
+
+
+def unblocked(path: str, flags: int = os.O_RDONLY) -> int:
+    """A file, opened; a pipe that is in its place is not waited for. Raises OSError where it cannot
+    be."""
+    return os.open(path, flags | os.O_NONBLOCK | os.O_CLOEXEC)
+
+
+def bytes_of(path: str, start: int, end: int) -> bytes | None:
+    """The bytes [start, end) of a file, as far as they are there; None where it cannot be read."""
+    try:
+        with open(path, "rb", opener=unblocked) as file:
+            file.seek(start)
+            return file.read(end - start)
+    except OSError:
+        return None
 
 
 def _digest(descriptor: int, offset: int) -> str:

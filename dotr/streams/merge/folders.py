@@ -13,9 +13,11 @@ from __future__ import annotations
 import glob
 import os
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import takewhile
+from stat import S_ISREG
 from typing import Final
 
 from dotr.model.time import Micros
@@ -93,15 +95,12 @@ class Folder:
         started = self._clock()
         if started < self._next:
             return []
-        complete: list[str] = []
-        candidates = sorted(path for path in glob.glob(self._pattern, recursive=True) if path not in self._known)
-        self._versions = {path: self._versions[path] for path in candidates if path in self._versions}
-        for path in candidates:
-            if not self._is_complete(path, started):
-                break
-            complete.append(path)
-        for path in candidates[len(complete) :]:  # notes their versions, so that their time without change begins
-            self._is_complete(path, started)
+        before, self._versions = self._versions, {}
+        for path, status in present(self._pattern):
+            if S_ISREG(status.st_mode) and path not in self._known:
+                version, (known, since) = (status.st_size, status.st_mtime_ns), before.get(path, (None, started))
+                self._versions[path] = version, since if version == known else started
+        complete = takewhile(lambda path: started - self._versions[path][1] >= self._settle, self._versions)
         found = [*self.changes(), *map(FoundFile.at, complete)]
         for file in found:
             self.watch(file)
@@ -109,18 +108,36 @@ class Folder:
         self._next = now + max(_LISTING_SECONDS, _SHARE * (now - started))
         return found
 
-    def _is_complete(self, path: str, now: float) -> bool:
-        try:
-            status = os.stat(path)
-        except OSError:
+
+class CompressedFiles:
+    """Compressed files beside files that go on, which are left out. Each is told once, by `tell`."""
+
+    def __init__(self, growing: GrowingInput, tell: Callable[[str], object]) -> None:
+        self._input, self._pattern = growing.like.input, growing.pattern
+        self._tell = tell
+        self._told: set[str] = set()
+
+    def look(self) -> None:
+        """Tell of the files that have appeared."""
+        for path, status in present(self._pattern):
+            if S_ISREG(status.st_mode):
+                self.leaves_out(path)
+
+    def leaves_out(self, path: str) -> bool:
+        """True for a compressed file, which is told if it is new."""
+        if not path.endswith(".gz"):
             return False
-        if not os.path.isfile(path):
-            return False
-        version = status.st_size, status.st_mtime_ns
-        before, since = self._versions.get(path, (None, now))
-        if version != before:
-            self._versions[path], since = (version, now), now
-        return now - since >= self._settle
+        if path not in self._told:
+            self._told.add(path)
+            self._tell(f"input {self._input}: {path} is left out: a compressed file does not go on (tail: true)")
+        return True
+
+
+def present(pattern: str) -> Iterator[tuple[str, os.stat_result]]:
+    """What matches a pattern, in the order of the names; without links that lead nowhere."""
+    for path in sorted(glob.glob(pattern, recursive=True)):
+        with suppress(OSError):
+            yield path, os.stat(path)
 
 
 def stable_files(paths: Iterable[str], settle: Micros) -> None:

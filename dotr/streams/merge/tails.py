@@ -1,18 +1,15 @@
 """Files that go on (`tail: true`): whole records as they are appended, whatever becomes of files.
 
 Idea: a scan of the folder decides which file each name has now, and how far it reaches; records are
-then read up to there. A file is known by its inode and its last bytes read (`FileMark`), a copy of
-a file that was cut or removed by the checksum of all its bytes read. A file and those that follow
-under its name are a series, an input of its own.
+then read up to there (`tailed_file.py`). A file and those that follow under its name are a series,
+an input of its own.
 Invariant: each whole record of a series is yielded once, and nothing behind the size that a scan
 has seen is read, so that a copy that is complete when its original is cut has all that was read.
-Cost: a listing and a `stat` a file for each scan; one read for each 64 KiB; in CSV with quotes
-about 1 µs a row beyond reading a whole file.
+Cost: a listing and a `stat` a file for each scan.
 """
 
 from __future__ import annotations
 
-import glob
 import os
 import time
 from collections import deque
@@ -21,19 +18,17 @@ from contextlib import suppress
 from dataclasses import replace
 from io import BytesIO
 from itertools import islice
-from stat import S_ISREG
-from typing import Any, Final, NamedTuple
-from zlib import crc32
+from stat import S_ISDIR, S_ISREG
+from typing import Any, Final
 
-from dotr.errors.diagnostics import Refused
 from dotr.model.stream import Reason
-from dotr.streams.formats.csv.rows import header_in, whole_rows
 from dotr.streams.formats.reading import records_of
 from dotr.streams.lateness import TimeFilter
 from dotr.streams.merge.feeds import BEGIN, FeedRecords, InputPoint
-from dotr.streams.merge.file_marks import COMPARED, FileMark, digest_of
-from dotr.streams.merge.folders import GrowingInput
-from dotr.streams.records import Format, InputFile, Position, Record
+from dotr.streams.merge.file_marks import COMPARED, FileMark, bytes_of, digest_of
+from dotr.streams.merge.folders import CompressedFiles, GrowingInput, present
+from dotr.streams.merge.tailed_file import TailedFile, WholeRecords
+from dotr.streams.records import InputFile, Position, Record
 
 BLOCK: Final = 1 << 16
 """Bytes of a piece of ordinary records in process."""
@@ -48,227 +43,6 @@ _SCAN_SECONDS: Final = 0.01
 _SHARE: Final = 10
 """Scanning a folder takes at most 1/10 of the time."""
 
-_Version = tuple[int, int]
-
-
-class WholeRecords(NamedTuple):
-    """Whole records of a file: the bytes `data`, from `line` on.
-
-    `name`: the name under which the file was first found; `head`: the text above the first row of
-    CSV data, and `columns` its columns. `told`: in place of data, the record of a dead letter.
-    """
-
-    name: str
-    line: int
-    data: bytes = b""
-    head: bytes = b""
-    columns: tuple[str, ...] = ()
-    told: Record | None = None
-
-
-class TailedFile:
-    """A file, read up to the offset of its mark. `gone`: no name leads to its bytes any more (since
-    that scan). `changed`: time (s) of the scan that has last seen it change."""
-
-    def __init__(self, name: str, path: str, like: InputFile, mark: FileMark, changed: float = 0.0) -> None:
-        self.name = name
-        self.path = path
-        self.mark = mark
-        self.changed = changed
-        self.checksum = 0
-        self.line = 1
-        self.head = b""
-        self.columns: tuple[str, ...] = ()
-        self.over = False
-        self.refused = ""
-        self.gone: int | None = None
-        self.descriptor: int | None = None
-        self._like = like
-        self._heading = like.format is Format.CSV and like.map is not None and (not like.map.columns or like.map.skip > 0)
-        self._skipping = False
-        self._incomplete: _Version | None = None
-
-    def to_json(self) -> list[object]:
-        """The state as a list for JSON."""
-        state = [self.checksum, self.line, len(self.head), self.over, self.refused, self.gone is not None, self._heading, self._skipping]
-        return [self.name, self.path, self.mark.to_json(), *state]
-
-    @staticmethod
-    def of_json(like: InputFile, name: str, path: str, mark: list[Any], *state: Any) -> TailedFile:
-        """The file of a state, with an unknown device; its head is read again where it is needed."""
-        file = TailedFile(name, path, like, FileMark.of_json(mark)._replace(device=-1))
-        file.checksum, file.line, head, file.over, file.refused, gone, file._heading, file._skipping = state
-        file.head, file.gone = bytes(head), 0 if gone else None
-        return file
-
-    def continues(self, path: str, status: os.stat_result) -> bool:
-        """True if the file of a path has the bytes read, and perhaps further ones."""
-        if self.mark.is_of(status):
-            return True
-        if self.over and path != self.path and self.mark.offset <= len(self.head):
-            return False  # it had a header at most, as others have, and its inode may be another file's now
-        try:
-            return status.st_size >= self.mark.offset and self.mark.is_continued_by(path)
-        except OSError:
-            return False
-
-    def is_replaced_by(self, path: str, status: os.stat_result) -> bool:
-        """True if another file has all bytes of this one, or, if it is not open, all that were
-        read."""
-        if self.descriptor is None:
-            return self.continues(path, status)
-        end = os.fstat(self.descriptor).st_size
-        start = max(0, end - COMPARED)
-        return 0 < end <= status.st_size and os.pread(self.descriptor, end - start, start) == _bytes_of(path, start, end)
-
-    def see(self, path: str, status: os.stat_result, now: float) -> None:
-        """Note the present name, size and time of change."""
-        if path != self.path or status.st_ino != self.mark.inode:
-            self.path = path
-            if status.st_ino != self.mark.inode:
-                self.close()
-        if self.version != (status.st_size, status.st_mtime_ns):
-            self.changed = now
-        self.mark = FileMark(status.st_size, status.st_mtime_ns, status.st_ino, status.st_dev, *self.mark[4:])
-
-    @property
-    def version(self) -> _Version:
-        """The size and the time of change as last seen."""
-        return self.mark.size, self.mark.modified
-
-    def begins_with(self, size: int, end: bytes) -> bool:
-        """True if this file may begin with another one of that size, judged by the last bytes of
-        that."""
-        try:
-            return os.stat(self.path).st_size >= size and _bytes_of(self.path, size - len(end), size) == end
-        except OSError:
-            return False
-
-    def is_in(self, path: str, size: int) -> bool:
-        """True if a file of that size begins with all that was read of this one."""
-        left, checksum, block = self.mark.offset, 0, b""
-        try:
-            if not len(self.head) < left <= size or not self.mark.is_continued_by(path):
-                return False
-            with open(path, "rb") as file:
-                while left and (block := file.read(min(left, 1 << 20))):
-                    left, checksum = left - len(block), crc32(block, checksum)
-        except OSError:
-            return False
-        return not left and checksum == self.checksum and (block.endswith(b"\n") or size == self.mark.offset)
-
-    def open(self) -> bool:
-        """Open the file, unless it is open; False where it is gone."""
-        if self.descriptor is None and self.gone is None:
-            try:
-                self.descriptor = os.open(self.path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-                if os.fstat(self.descriptor).st_ino != self.mark.inode:
-                    self.close()
-            except OSError:
-                pass
-        return self.descriptor is not None
-
-    def close(self) -> None:
-        """Close the file."""
-        if self.descriptor is not None:
-            os.close(self.descriptor)
-            self.descriptor = None
-
-    def piece(self, block: int, *, last: bool = False) -> WholeRecords | None:
-        """The next whole records, about `block` bytes; None where there are none yet. `last`: what
-        stands behind the last line end is whole."""
-        limit, size = self._like.record, block
-        while self.mark.offset < self.mark.size and (last or self._incomplete != self.version) and self.open():
-            data = self._read(min(size, self.mark.size - self.mark.offset))
-            if data is None:
-                break
-            ended = len(data) < size
-            if self._skipping:  # the rest of a line beyond the limit
-                end = data.find(b"\n") + 1
-                self._skipping = not end
-                self._pass(data[: end or len(data)])
-                continue
-            end = len(data) if last and ended else _whole(data, self._like)
-            if not end and len(data) > limit:
-                end, self._skipping = limit + 1, True
-            elif not end and not ended:
-                size = min(2 * size, limit + block)
-                continue
-            if end and self._heading:
-                end = self._read_head(data[:end])
-            elif end:
-                return self._taken(data[:end])
-            if not end:
-                self._incomplete = self.version
-                break
-            if self.refused:
-                return WholeRecords(self.name, 1, told=_told(self.refused, Reason.UNREADABLE))
-        return None
-
-    def _taken(self, data: bytes) -> WholeRecords:
-        """The piece of the next bytes, which are read."""
-        if self.head and not self.columns and self.descriptor is not None:  # a file of an earlier run
-            self._heading, self.head = True, os.pread(self.descriptor, len(self.head), 0)
-            self._read_head(self.head)
-        piece = WholeRecords(self.name, self.line, data, self.head, self.columns)
-        self._pass(data)
-        return piece
-
-    def _read(self, size: int) -> bytes | None:
-        """The next bytes; None where those before are not the ones that were read."""
-        assert self.descriptor is not None
-        before = min(COMPARED, self.mark.offset)
-        block = os.pread(self.descriptor, before + size, self.mark.offset - before)
-        self._before = block[:before]
-        if digest_of(self._before) == self.mark.digest or not self.mark.offset:
-            return block[before:]
-        self.mark = self.mark._replace(modified=-1)  # so that the next scan looks again
-        return None
-
-    def _pass(self, data: bytes) -> None:
-        """Note that the next bytes are read."""
-        self.checksum = crc32(data, self.checksum)
-        self.line += data.count(b"\n")
-        self.mark = self.mark._replace(offset=self.mark.offset + len(data), digest=digest_of(self._before + data[-COMPARED:]))
-
-    def _read_head(self, data: bytes) -> int:
-        """Read the header in some first rows, again where it was read before; its length, 0 where
-        it is not complete. `refused` is set where it is wrong."""
-        try:
-            found = header_in(replace(self._like, path=self.name), data)
-        except Refused as refused:
-            self.refused, self.over = refused.diagnostics[0].message, True
-            self._pass(data)
-            return len(data)
-        if found is None:
-            return 0
-        self.columns, length, self._heading = tuple(found[0]), found[1].offset, False
-        if not self.mark.offset:
-            self.head = data[:length]
-            self._pass(self.head)
-        return length
-
-
-def _whole(data: bytes, like: InputFile) -> int:
-    """The length of the whole records at the beginning of some bytes."""
-    if like.format is Format.CSV and like.map is not None:
-        return whole_rows(data, like.map, like.record)
-    return data.rfind(b"\n") + 1
-
-
-def _bytes_of(path: str, start: int, end: int) -> bytes | None:
-    try:
-        with open(path, "rb") as file:
-            file.seek(start)
-            return file.read(end - start)
-    except OSError:
-        return None
-
-
-def _told(why: str, reason: Reason, raw: bytes = b"") -> Record:
-    """The record of a dead letter of a file."""
-    return Record(0, len(raw), 1, None, None, raw, why, reason=reason)
-
 
 class FileSeries:
     """A file and those that follow under its name.
@@ -282,6 +56,7 @@ class FileSeries:
         self.known = list(known)
         self.files = deque(file for file in self.known if not file.over)
         self._folder = folder
+        self._obstacle = self._seen = ""
 
     @property
     def ended(self) -> bool:
@@ -307,14 +82,21 @@ class FileSeries:
             self._folder.limit_open_files(file)
             if piece is None:
                 if not file.over and not self._has_ended(file):
-                    return None
+                    break
                 piece = None if file.over else self._last_piece(file)
                 file.over = True
                 file.close()
                 self.files.popleft()
             if piece is not None:
                 return piece
-        return None
+        obstacle, self._obstacle = self._obstacle, ""
+        why = f"{obstacle} is in the place of this file: nothing is read until a file is there again"
+        return self.known[-1].told(why) if obstacle else None
+
+    def see_obstacle(self, what: str) -> None:
+        """Note what is in the place of a file; empty: a file is. A new obstacle is told."""
+        self._obstacle = what if what != self._seen else self._obstacle
+        self._seen = what
 
     def _has_ended(self, file: TailedFile) -> bool:
         """True if a file is gone, or another has its name and it has not changed for `settle`; in a
@@ -335,16 +117,17 @@ class FileSeries:
     def _last_piece(self, file: TailedFile) -> WholeRecords | None:
         """The bytes behind the last line end of a file that has ended, as a piece."""
         left = file.mark.size - file.mark.offset
-        if left <= 0:
+        if left <= 0 or (file.failed and not self._folder.watching):
             return None
         if not self._folder.watching and len(self.files) == 1:
-            raw = (_bytes_of(file.path, file.mark.offset, file.mark.size) or b"") if file.open() else b""
+            raw = (bytes_of(file.path, file.mark.offset, file.mark.size) or b"") if file.descriptor is not None else b""
             why = f"its line end is not there: the run has ended (watch: false) at byte {file.mark.size} of a file that goes on"
-            return WholeRecords(file.name, file.line, told=_told(why, Reason.UNREADABLE, raw)) if raw.strip() else None
-        if file.descriptor is not None or file.open():
-            return file.piece(self._folder.block, last=True)
+            return file.told(why, raw=raw) if raw.strip() else None
+        piece = file.piece(self._folder.block, last=True)
+        if piece is not None or file.descriptor is not None:
+            return piece
         why = f"{left:,} bytes from byte {file.mark.offset} on were there, and were cut or removed before they were a whole record"
-        return WholeRecords(file.name, file.line, told=_told(f"{why}; keep a file for `settle` after it is renamed", Reason.LOST))
+        return file.told(f"{why}; keep a file for `settle` after it is renamed", Reason.LOST)
 
 
 class TailedFolder:
@@ -371,12 +154,11 @@ class TailedFolder:
         self.scanned = 0.0
         self._pattern = growing.pattern
         self._clock = clock
-        self._tell = tell
+        self._compressed = CompressedFiles(growing, tell)
         self._next = -1.0
         self._past: deque[tuple[FileSeries, TailedFile]] = deque(maxlen=_PAST)
         self._held: dict[str, tuple[tuple[int, int, int], float, TailedFile | None]] = {}
         self._open: dict[int, TailedFile] = {}
-        self._left_out: set[str] = set()
 
     @property
     def is_whole(self) -> bool:
@@ -415,7 +197,13 @@ class TailedFolder:
             file.close()
 
     def _scan(self) -> None:
-        found, known = self._listed(), bool(self.series)
+        found, known = {}, bool(self.series)
+        for path, status in present(self._pattern):
+            is_file = S_ISREG(status.st_mode)
+            if path in self.series:
+                self.series[path].see_obstacle("" if is_file else "a folder" if S_ISDIR(status.st_mode) else "a pipe or device")
+            if is_file and not self._compressed.leaves_out(path):
+                found[path] = status
         names: dict[int, list[str]] = {}
         for path, status in found.items():
             names.setdefault(status.st_ino, []).append(path)
@@ -451,23 +239,6 @@ class TailedFolder:
                 held[path] = self._held[path]
         self._held = held
 
-    def _listed(self) -> dict[str, os.stat_result]:
-        """The regular files that match the pattern, by name."""
-        found = {}
-        for path in sorted(glob.glob(self._pattern, recursive=True)):
-            if path.endswith(".gz"):
-                if path not in self._left_out:
-                    self._left_out.add(path)
-                    self._tell(f"input {self.like.input}: {path} is left out: a compressed file does not go on (tail: true)")
-                continue
-            try:
-                status = os.stat(path)
-            except OSError:
-                continue
-            if S_ISREG(status.st_mode):
-                found[path] = status
-        return found
-
     def _place(
         self, file: TailedFile, found: dict[str, os.stat_result], names: dict[int, list[str]], taken: set[str]
     ) -> tuple[str, os.stat_result] | None:
@@ -498,7 +269,7 @@ class TailedFolder:
             if file.gone is None or not (is_source or file.is_in(path, size)):
                 continue
             if is_source:  # all its rows were read
-                file.mark = file.mark._replace(offset=size, digest=digest_of(_bytes_of(path, max(0, size - COMPARED), size) or b""))
+                file.mark = file.mark._replace(offset=size, digest=digest_of(bytes_of(path, max(0, size - COMPARED), size) or b""))
             file.gone = None
             file.close()
             self._see(series, file, path, status)
@@ -506,7 +277,7 @@ class TailedFolder:
         if (path in self.series and size) or not known:
             return False
         since = held[1] if held is not None and held[0] == version else self.scanned
-        end = _bytes_of(path, max(0, size - COMPARED), size) or b""
+        end = bytes_of(path, max(0, size - COMPARED), size) or b""
         files = (file for series in self.series.values() for file in series.known if file.gone is None)
         source = next((file for file in files if file.begins_with(size, end)), None)
         if (source is None and size) or self.scanned - since >= self.settle:
@@ -529,7 +300,8 @@ class TailedFolder:
         file.see(path, status, self.scanned)
         series.read_again(file)
         if not file.over and file.descriptor is None and len(self._open) < _OPEN_FILES:
-            file.open()
+            with suppress(OSError):  # told where it is read
+                file.open()
             self.limit_open_files(file)
 
 

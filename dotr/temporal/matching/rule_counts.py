@@ -24,6 +24,7 @@ from dotr.model.terms import Term
 from dotr.model.time import Micros
 
 if TYPE_CHECKING:  # totals are read by processes that match no rule
+    from dotr.model.algebra import Expression
     from dotr.temporal.matching.events import StoredEvent
     from dotr.temporal.matching.rule_search import TableRow
 
@@ -96,28 +97,37 @@ def added_counts(counts: Mapping[str, RuleCounts], other: Mapping[str, RuleCount
 
 class ConditionError(NamedTuple):
     """An error of a condition of a rule (by its number) at the clause of a place, with the anchor
-    and the terms that the condition reads."""
+    and the terms of the condition's parameters."""
 
     rule: int
     place: int
     anchor: StoredEvent
+    condition: Expression
     terms: tuple[Term | None, ...]
 
     @property
     def reason(self) -> str:
-        """The first term that is text, unbound or no number.
+        """The first term that is text, unbound or no number, in the innermost part that errs.
 
-        >>> ConditionError(0, 1, (0, 0, ()), ("<e:a>", '"n/a"')).reason
+        >>> from dotr.model.algebra import Call, Const, Var
+        >>> of_lab = Call("=", (Var("room"), Const('"lab"')))
+        >>> of_high = Call(">", (Var("v"), Const('"5"^^<http://www.w3.org/2001/XMLSchema#integer>')))
+        >>> ConditionError(0, 1, (0, 0, ()), Call("&&", (of_lab, of_high)), ('"lab"', '"n/a"')).reason
         '"n/a" is text'
         """
+        from dotr.evaluation.expressions import first_error
         from dotr.evaluation.expressions.kinds import TermKind, kinds_text, term_kind
+        from dotr.model.traverse import parameters_of
 
-        kinds = [None if term is None else term_kind(term) for term in self.terms]
+        values: dict[Expression, Term | None] = dict(zip(parameters_of([self.condition]), self.terms, strict=True))
+        part = first_error(self.condition, values.get)
+        terms = [values[each] for each in parameters_of([part or self.condition])]
+        kinds = [None if term is None else term_kind(term) for term in terms]
         for wanted in (TermKind.STRING, None):
             if wanted in kinds:
-                term = self.terms[kinds.index(wanted)]
+                term = terms[kinds.index(wanted)]
                 return _UNBOUND if term is None else f"{term} is text"
-        others = [(term, kind) for term, kind in zip(self.terms, kinds, strict=True) if kind is not None and kind is not TermKind.NUMBER]
+        others = [(term, kind) for term, kind in zip(terms, kinds, strict=True) if kind is not None and kind is not TermKind.NUMBER]
         return f"{others[0][0]} is {kinds_text(frozenset([others[0][1]]))}" if others else "its value is an error"
 
 
@@ -192,12 +202,12 @@ class GroupCounter:
         again.held_back, again.unbound_keys = self.held_back, self.unbound_keys
         return again
 
-    def fail(self, rule: int, place: int, anchor: StoredEvent, *terms: Term | None) -> None:
+    def fail(self, rule: int, place: int, anchor: StoredEvent, condition: Expression, terms: tuple[Term | None, ...]) -> None:
         """Notes that a binding of an anchor ends at a clause, where a condition is an error; `terms`
-        are those that the condition reads."""
+        are those of its parameters."""
         if len(self.errors) >= _KEPT_ERRORS and self.errors[-1].anchor is not anchor:
             self._add_errors()
-        self.errors.append(ConditionError(rule, place, anchor, terms))
+        self.errors.append(ConditionError(rule, place, anchor, condition, terms))
 
     def forget(self, anchor: StoredEvent, rule: int | None = None) -> None:
         """Removes the errors of an anchor that is retried, of one rule or of all."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -121,6 +122,47 @@ def test_text_that_looks_like_a_number(cars: Project) -> None:
     assert 'Write decimal: ",".\n' in answer.err
     cars.change("c.yaml", "lateness: 10 min", 'lateness: 10 min\n    decimal: ","')
     assert warnings(cars) == []
+
+
+def test_texts_among_numbers_are_told_with_the_first_place(cars: Project) -> None:
+    def row(number: int, text: str) -> str:
+        return f"2024-03-01 10:{number:02}Z,{text},A1\n"
+
+    cars.write("cars.csv", "at,speed,road\n" + "".join(row(n, "defekt" if n in (7, 9) else f"{n}.5") for n in range(20)))
+    answer = cars.dotr("check", "--data", "c.yaml")
+    assert 'I118 warning: input cars: 2 of 20 values of :speed are text ("defekt", cars.csv:9)\n' in answer.err
+    assert (
+        "Write {speed:decimal?}, which leaves such a text out, or {speed:decimal}, which rejects its element; or accept it: " in answer.err
+    )
+    assert answer.err.count("warning: ") == 1
+    cars.change("c.yaml", "{speed}", "{speed:decimal?}")
+    assert warnings(cars) == []
+    cars.change("c.yaml", "{speed:decimal?}", "{speed}")
+    cars.change("c.yaml", "engine:", "report: { accept: [I118] }\nengine:")
+    assert warnings(cars) == []
+
+
+@pytest.mark.parametrize(
+    ("values", "told"),
+    [
+        (["1", "2", '"off"'], '1 of 3 values of :speed is text ("off", a.ndjson:3)'),
+        (["1", '2.5 , 3e0 , "x"@en', ":none", '"off"'], None),
+        (["1", '2.5 , 3e0 , "x"@en', '"off"'], '1 of 5 values of :speed is text ("off", a.ndjson:3)'),
+        (["1", "2", '"12"'], '1 of 3 values of :speed is text ("12", a.ndjson:3)'),
+        (["1", '"off"'], None),
+        (["1", "2", ":none"], None),
+        (["1", "2", '"2024-03-01"^^xsd:date'], None),
+        (['"on"', '"off"', '"off"'], None),
+    ],
+)
+def test_texts_among_numbers_of_graphs(cars: Project, values: list[str], told: str | None) -> None:
+    start = CONFIG.index("input:")
+    head = CONFIG[:start].replace('"": ', 'xsd: "http://www.w3.org/2001/XMLSchema#", "": ')
+    cars.write("c.yaml", f"{head}input:\n  - {{ name: a, format: ndjson, path: a.ndjson }}\noutput: [ {{ path: o }} ]\nengine: local\n")
+    lines = [json.dumps({"time": n, "graph": f"[] a :Report ; :speed {value} ."}) for n, value in enumerate(values)]
+    cars.write("a.ndjson", "\n".join(lines) + "\n")
+    found = [each for each in warnings(cars) if "values of" in each]
+    assert found == ([f"input a: {told}"] if told else [])
 
 
 def test_times_without_a_zone(cars: Project) -> None:
@@ -316,6 +358,22 @@ def test_midnights_of_json_are_told_by_the_path_beside_the_time(project: Project
     project.change("c.yaml", '\n    delimiter: ";"', "")
     answer = project.dotr("check", "--data", "c.yaml")
     assert 'Write time: "{at.day} {at.clock}" and time_format: "%d/%m/%Y %I:%M %p".' in answer.err
+
+
+@pytest.mark.parametrize(
+    ("time", "each", "message", "proposal"),
+    [
+        ("day", "rows[]", {"rows": [{"day": "01/03/2024", "of day": "07:30", "v": 1}] * 3}, '"{day} {of day}"'),
+        ("at.day", "a[].b[]", {"a": [{"b": [{"at": {"day": "01/03/2024", "h.m": "07:30"}}] * 3}]}, """'{at.day} {at."h.m"}'"""),
+        ('"[0]"', "rows[]", {"rows": [["01/03/2024", "a", "07:30"]] * 3}, '"{[0]} {[2]}"'),
+        ("^.days[]", '["days[]", "hours[]"]', {"days": ["01/03/2024"] * 3, "hours": ["07:30"] * 3}, '"{^.days[]} {^.hours[]}"'),
+    ],
+)
+def test_midnights_of_items_are_told(project: Project, time: str, each: str, message: object, proposal: str) -> None:
+    air(project, time, json.dumps(message))
+    project.change("c.yaml", "format: csv", f"format: json\n    each: {each}")
+    project.change("c.yaml", '\n    delimiter: ";"', "")
+    assert f'Write time: {proposal} and time_format: "%d/%m/%Y %H:%M".' in project.dotr("check", "--data", "c.yaml").err
 
 
 @pytest.mark.parametrize(("time", "template"), [("[Date, Time]", "{Date} {Time}"), ('["{Date}", Time]', "{Date} {Time}")])

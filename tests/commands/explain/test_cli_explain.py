@@ -10,7 +10,8 @@ from xml.dom import minidom
 
 import pytest
 
-from dotr.commands.new.project import FILES
+from dotr.commands.new import FILES
+from dotr.commands.new.from_export import SCHEMA
 from tests.conftest import CONFIG, TEST, Project
 from tests.support.paths import ROOT
 
@@ -339,7 +340,7 @@ def test_unexplainable_file_is_refused(project: Project) -> None:
 def test_new_project_runs(project: Project) -> None:
     answer = project.dotr("new", "deep/plant")
     assert answer.code == 0
-    assert answer.out.split() == [f"deep/plant/{name}" for name in FILES]
+    assert answer.out.split() == [f"deep/plant/{name}" for name in (*FILES, SCHEMA)]
     run = project.dotr("run", "deep/plant/config.yaml")
     assert (run.code, run.err) == (0, "5 elements, 5 instants, 5 facts, 1 event -> deep/plant/out/alarms.ndjson\n")
     test = project.dotr("test", "deep/plant")

@@ -124,6 +124,24 @@ OBJECTS = [
         {"each": ["hourly.time[]", "hourly.rain[]"], "time": "^.hourly.time[]"},
         id="side by side",
     ),
+    pytest.param(
+        [
+            {"at": at, "gateway": "a", "power": n, "seen": [{"by": "x"}], "readings": [{"id": i, "v": n + i} for i in range(3)]}
+            for n, at in enumerate(MINUTES)
+        ],
+        {"each": "readings[]", "time": "^.at"},
+        id="lists in records",
+    ),
+    pytest.param(
+        [{"at": at, "sites": [{"in": [{"at": at, "v": n}]}]} for n, at in enumerate(MINUTES)],
+        {"each": "sites[].in[]", "time": "at"},
+        id="lists in lists in records",
+    ),
+    pytest.param(
+        [{"at": at, "v": n, "parts": [{"n": n}] if n else [], "tags": [{"k": "a"}]} for n, at in enumerate(MINUTES)],
+        {"time": "at"},
+        id="lists of some records, and of names",
+    ),
     pytest.param([[{"s": "1", "at": at} for at in MINUTES], [{"s": "x", "at": MINUTES[0]}]], {"time": "at"}, id="lists in a list"),
     pytest.param("".join(json.dumps({"at": at, "v": n}) for n, at in enumerate(MINUTES)), {"time": "at"}, id="one after the other"),
     pytest.param([{"n": "a", "t": 1.7148132e9 + n, "v": n} for n in range(5)], {"time": "t", "time_format": "unix"}, id="SenML, resolved"),
@@ -153,20 +171,20 @@ def test_the_time_is_what_most_have_and_ascends_most_in_the_finest_steps(tmp_pat
 def test_names_are_legal_and_their_own(tmp_path: Path) -> None:
     found = guessed(tmp_path, table("t,Température,温度,rel. hum %,v,v,a{{b}},$x,2nd", "{at}" + ",{n}" * 8))
     assert mapped(found) == {
-        "Température": "Température",
-        "温度": "温度",
-        "relHum": "rel. hum %",
-        "v": "$4",
-        "v2": "$5",
-        "aB": "$6",
-        "x": "$7",
-        "n2nd": "2nd",
+        "Température": "Température:decimal",
+        "温度": "温度:decimal",
+        "relHum": "rel. hum %:decimal",
+        "v": "$4:decimal",
+        "v2": "$5:decimal",
+        "aB": "$6:decimal",
+        "x": "$7:decimal",
+        "n2nd": "2nd:decimal",
     }
 
 
-def test_types_are_written_where_a_cell_does_not_fit(tmp_path: Path) -> None:
+def test_types_are_written_with_a_question_mark_where_a_cell_does_not_fit(tmp_path: Path) -> None:
     csv = table("t,v,w,x,note", "{at},{n},{n}.5,1e{n},{n}").replace(",3,", ",NA,").replace(",4,", ",-,").replace(",1e7,", ",?,")
-    assert mapped(guessed(tmp_path, csv)) == {"v": "v:decimal?", "w": "w", "x": "x:double?", "note": "note"}
+    assert mapped(guessed(tmp_path, csv)) == {"v": "v:decimal?", "w": "w:decimal", "x": "x:double?", "note": "note:decimal"}
     states = [{"t": at, "state": str(n) if n != 7 else "unavailable", "n": str(n), "v": n, "s": "a"} for n, at in enumerate(MINUTES)]
     assert mapped(guessed(tmp_path, states)) == {"state": "state:decimal?", "n": "n:decimal", "v": "v", "s": "s"}
 

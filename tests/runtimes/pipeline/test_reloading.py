@@ -198,7 +198,8 @@ def test_hangup_reloads_and_on_a_terminal_ends_the_run(capsys: pytest.CaptureFix
         assert process.wait(PATIENCE) == 0
     finally:
         process.kill()
-        os.close(main), os.close(terminal)
+        os.close(main)
+        os.close(terminal)
 
 
 def test_a_second_request_and_other_holders_are_told(capsys: pytest.CaptureFixture[str]) -> None:

@@ -17,12 +17,16 @@ from dotr.commands import main
 pytestmark = pytest.mark.spark
 
 RULES = """PREFIX : <http://e/>
-query T = [ SELECT ?room ?v WHERE { ?room :temp ?v FILTER(?v > 20) } ]
+query T = [ SELECT ?room ?v WHERE { ?room :temp ?v . :all :limit ?l . :all :unit ?u FILTER(?v > ?l) } ]
 rule Hot define Hot = [ dotr_id a :Hot ; :room ?room ]
 from T and not T as Before [ FILTER(?room = T.?room) ] within 2 s from T with Hot.?room = T.?room
 """
 CONFIG = """name: rooms
 prefixes: { "": "http://e/" }
+knowledge:
+  graphs: [site.ttl]
+  tables: [ { path: limits.csv, format: csv, map: ":{of} :limit {limit:decimal} . [] :of :{of} ." } ]
+  imports: { "http://e/units": units.ttl }
 rules: [r.dotr]
 input:
   - { name: files, format: turtle, path: "files/*.ttl", time: ":at" }
@@ -48,6 +52,9 @@ def temp(number: int) -> int:
 
 def write_inputs() -> None:
     Path("r.dotr").write_text(RULES)
+    Path("limits.csv").write_text("of,limit\nall,20\n")
+    Path("site.ttl").write_text("<http://e/> <http://www.w3.org/2002/07/owl#imports> <http://e/units> .")
+    Path("units.ttl").write_text("<http://e/all> <http://e/unit> 'C' .")
     Path("c.yaml").write_text(CONFIG)
     Path("files").mkdir()
     for n in range(6):

@@ -153,7 +153,9 @@ def test_trig_on_standard_input_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("spark")
-def test_files_that_go_on_are_copied_to_the_checkpoint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_files_that_go_on_are_copied_to_the_checkpoint(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "d").mkdir()
     (tmp_path / "r.dotr").write_text(RULES)
@@ -161,7 +163,11 @@ def test_files_that_go_on_are_copied_to_the_checkpoint(tmp_path: Path, monkeypat
     (tmp_path / "c.yaml").write_text(CONFIG.replace('format: ndjson, path: "d/*.ndjson", watch: true, settle: 0 s', rows))
     (tmp_path / "d/a.csv").write_text('logger "7\nt,v\n1,1\n3,3\nbroken\n# a "\n5,5\n6')
     (tmp_path / "d/b.csv").write_text('logger "8\nt,v\n2,2\n4,4\n3,3\n')
+    (tmp_path / "d/c.csv.gz").write_text("")
     run(tmp_path)
+    assert [each for each in caplog.messages if "c.csv.gz" in each] == [
+        "input a: d/c.csv.gz is left out: a compressed file does not go on (tail: true)"
+    ]
     found = [(each["time"], sorted(re.findall(r'"([ab]\d)"', str(each["graph"])))) for each in read(tmp_path, "out.ndjson")]
     assert found == [(2, ["a1", "b2"]), (3, ["a3", "b2"]), (4, ["a3", "b4"]), (5, ["a5", "b4"])]
     letters = [(each["reason"], each["file"], each["line"], each["text"]) for each in read(tmp_path, "dead.ndjson")]

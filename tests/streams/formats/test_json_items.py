@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import tracemalloc
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from dotr.model.places import Document
 from dotr.model.stream import Reason
 from dotr.streams.connectors.receivers import MessageQueue
 from dotr.streams.formats.json import paths
+from dotr.streams.formats.json.cuts import JsonCut, document_cuts
 from dotr.streams.formats.json.paths import ItemFinder, parse_path
 from dotr.streams.formats.json.records import DECODER
 from dotr.streams.formats.messages import item_decoder, message_decoder
@@ -324,6 +326,30 @@ def test_position_inside_a_message_of_a_line_is_found_without_the_lines_before(t
     monkeypatch.setattr(ItemFinder, "find", counted)
     assert read(file, Position(records[13].offset, records[13].line)) == records[13:]
     assert found == 1
+
+
+def test_position_inside_a_message_of_a_document_is_found_behind_the_messages_before(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dotr.streams.formats.json.records._INDEX_BYTES", 100)
+    path = tmp_path / "a.json"
+    path.write_text(json.dumps([{"list": [{"at": 10 * n + item, "v": "é}"} for item in range(3)]} for n in range(9)], indent=1))
+    file = file_of("[] :v {v} .", "list[]", path=path)
+    records = read(file)
+    cut: list[JsonCut] = []
+
+    def counted(*arguments: Any, **named: Any) -> Iterator[JsonCut]:
+        for each in document_cuts(*arguments, **named):
+            cut.append(each)
+            yield each
+
+    monkeypatch.setattr("dotr.streams.formats.json.records.document_cuts", counted)
+    for number, record in enumerate(records):
+        cut.clear()
+        assert read(file, Position(record.offset, record.line)) == records[number:]
+        assert len(cut) == 9 - number // 3
+    path.write_text(path.read_text() + " ")  # in a file of other bytes nothing is known
+    assert read(file, Position(records[13].offset, records[13].line)) == records[13:]
 
 
 def test_segment_is_read_from_the_frame_of_a_position(tmp_path: Path) -> None:

@@ -92,7 +92,7 @@ def test_text_of_a_type_is_a_canonical_term(type: str, right: dict[str, str], wr
 
 def test_iris_and_strings() -> None:
     assert [term("x:iri", text) for text in (" urn:a:b ", "a b", "room", "")] == ["<urn:a:b>", "wrong", "wrong", None]
-    assert [term("x:string", text) for text in (" 7 ", "true", '"', " ")] == ['" 7 "', '"true"', '"\\""', '" "']
+    assert [term("x:string", text) for text in (" 7 ", "true", '"', " ", "")] == ['" 7 "', '"true"', '"\\""', '" "', None]
 
 
 def test_mark_of_decimals_is_that_of_the_input() -> None:
@@ -137,6 +137,7 @@ def test_wrong_cell_makes_a_row_unreadable_and_an_optional_one_leaves_out_its_tr
     ]
     assert [record.stamp for record in records if record.why] == [2_000_000, 6_000_000], "a record counts for lateness by its time"
     assert drain_left_out() == {("in", "d"): 1}
+    assert outcomes(read(tmp_path, "t,s\n1,\n2, \n", "[] :s {s:string} .")) == [[], ['" "']]
 
 
 def test_values_of_json_are_read_as_their_text(tmp_path: Path) -> None:

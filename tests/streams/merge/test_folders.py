@@ -74,6 +74,17 @@ def test_a_folder_or_a_pipe_in_the_place_of_a_file_is_a_change(tmp_path: Path, m
     assert "no file is there now" in change.change
 
 
+def test_what_is_no_file_delays_no_other(tmp_path: Path) -> None:
+    (tmp_path / "a").mkdir()
+    os.mkfifo(tmp_path / "b")
+    (tmp_path / "c").symlink_to(tmp_path / ".nowhere")
+    (tmp_path / "d").write_text("1")
+    folder = folder_of(tmp_path)
+    assert names(folder.new_files()) == [("d", False)]
+    (tmp_path / ".nowhere").write_text("1")
+    assert names(folder.new_files()) == [("c", False)]
+
+
 def test_files_read_elsewhere_and_those_of_older_releases(tmp_path: Path) -> None:
     for name in ("a", "b", "c"):
         (tmp_path / name).write_text("1")

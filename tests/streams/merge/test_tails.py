@@ -272,6 +272,159 @@ def test_compressed_files_are_left_out_and_told_once(tmp_path: Path) -> None:
     assert "app.2.gz" in tail.told[0]
 
 
+# Hostile folders: a run goes on, and what cannot be read is told with its place.
+
+
+def told(tail: Tailing) -> list[tuple[str, str, int, str]]:
+    """The series, reason, line and sentence of the dead letters so far."""
+    return [(name, record.reason.value, record.line, record.why) for name, record in tail.records if record.time is None]
+
+
+@pytest.mark.parametrize(("make", "what"), [(Path.mkdir, "a folder"), (os.mkfifo, "a pipe or device")])
+@pytest.mark.parametrize("kept_open", [True, False])
+def test_folder_or_pipe_in_the_place_of_a_file_is_told_until_a_file_is_there(
+    tmp_path: Path, make: Callable[[Path], object], what: str, kept_open: bool
+) -> None:
+    tail = Tailing(tmp_path)
+    tail.write("app", HEAD + rows(1) + "3,")
+    tail.write("apple", HEAD + rows(2))
+    tail.scan()
+    tail.write("app", "3\n")
+    if not kept_open:
+        close_all(tail)
+    (tmp_path / "app").unlink()
+    make(tmp_path / "app")
+    tail.write("apple", rows(4))
+    assert sorted(tail.settled()) == ([-1, 3, 4] if kept_open else [-1, -1, 4])
+    lost = ("app", "lost", 3, "2 bytes from byte 8 on were there, and were cut or removed before they were a whole record")
+    there = (
+        "app",
+        "unreadable",
+        3,
+        f"{what} is in the place of this file: nothing is read until a file is there again",
+    )
+    found = [(*letter[:3], letter[3].partition("; keep")[0]) for letter in told(tail)]
+    assert found == ([there] if kept_open else [lost, there])
+    (os.rmdir if what == "a folder" else os.unlink)(tmp_path / "app")
+    tail.write("app", HEAD + rows(5))
+    assert tail.settled() == [5]
+
+
+def close_all(tail: Tailing) -> None:
+    """Close all files, as where too many are open."""
+    for series, _ in tail.feeds:
+        for file in series.known:
+            file.close()
+
+
+@pytest.mark.parametrize("grows", [True, False])
+@pytest.mark.parametrize("error", [PermissionError(13, "Permission denied"), OSError(5, "Input/output error")])
+def test_file_that_cannot_be_read_for_a_while_is_told_once_and_read_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: OSError, grows: bool
+) -> None:
+    tail = Tailing(tmp_path)
+    tail.write("app", HEAD + rows(1))
+    tail.write("apple", HEAD + rows(2))
+    tail.scan()
+    if grows:
+        tail.write("app", rows(3))
+    close_all(tail)
+    opened = os.open
+
+    def refused(path: str, *arguments: int) -> int:
+        if path.endswith("app"):
+            raise error
+        return opened(path, *arguments)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "open", refused)
+        tail.write("apple", rows(4))
+        assert sorted(tail.settled() + tail.settled()) == ([-1, 4] if grows else [4])
+    why = f"it cannot be read from byte 8 on: {error.strerror}; it is read on from there once it can be"
+    assert told(tail) == ([("app", "unreadable", 3, why)] if grows else [])
+    tail.write("app", rows(5))
+    assert tail.settled() == ([3, 5] if grows else [5])
+
+
+def test_disk_that_fails_for_a_while_is_told_once_and_read_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tail = Tailing(tmp_path)
+    tail.write("app", HEAD + rows(1))
+    tail.scan()
+    tail.write("app", rows(2))
+
+    def failing(*_: int) -> bytes:
+        raise OSError(5, "Input/output error")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "pread", failing)
+        assert tail.settled() + tail.settled() == [-1]
+    assert tail.settled() == [2]
+
+
+def test_file_that_cannot_be_read_is_told_without_watch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tail = Tailing(tmp_path, watching=False)
+    tail.write("app", HEAD + rows(1))
+    opened = os.open
+    monkeypatch.setattr(os, "open", lambda path, *more: opened(path + ".gone", *more) if path.endswith("app") else opened(path, *more))
+    assert tail.values() == [-1]
+    assert told(tail)[0][3].startswith("it cannot be read from byte 0 on: No such file or directory")
+    assert all(series.ended for series, _ in tail.feeds)
+
+
+def test_link_that_leads_nowhere_for_a_while(tmp_path: Path) -> None:
+    (tmp_path / "real").mkdir()
+    tail = Tailing(tmp_path)
+    (tmp_path / "app").symlink_to("real/log")
+    assert tail.settled() == []
+    tail.write("real/log", HEAD + rows(1))
+    assert tail.values() == [1]
+    os.rename(tmp_path / "real/log", tmp_path / "real/away")
+    tail.write("real/away", rows(2))
+    assert tail.settled() == [2]
+    os.rename(tmp_path / "real/away", tmp_path / "real/log")
+    tail.write("real/log", rows(3))
+    assert tail.settled() == [3]
+
+
+def test_file_that_is_removed_amid_a_piece(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tail = Tailing(tmp_path)
+    many = rows(*range(1, 20_000))
+    tail.write("app", HEAD + many)
+    series = tail.files.appeared()[0]
+    feed = TailFeed(series, tail.files.like)
+    tail.feeds.append((series, feed))
+    chunk = feed.read(7)
+    assert chunk is not None
+    (tmp_path / "app").unlink()
+    assert len(chunk.records) + len(tail.settled()) == 19_999
+    tail.write("app", HEAD + rows(1))
+    assert tail.settled() == [1]
+
+
+@pytest.mark.parametrize("seen", [True, False])
+@pytest.mark.parametrize(
+    ("anew", "expected"),
+    [
+        (HEAD + rows(1, 2, 3), [3]),  # all bytes that were read: it goes on
+        (HEAD + rows(1, 7, 8), [1, 7, 8]),  # the same first bytes, and others behind them: a new file
+        (HEAD + rows(1), [1]),
+        ("t,", []),
+    ],
+)
+def test_file_that_is_cut_and_written_anew_with_the_same_first_bytes(tmp_path: Path, seen: bool, anew: str, expected: list[int]) -> None:
+    tail = Tailing(tmp_path)
+    tail.write("app", HEAD + rows(1, 2))
+    tail.scan()
+    tail.write("app", "", "w")
+    if seen:
+        tail.scan()
+    tail.write("app", anew)
+    assert tail.settled() == expected
+    assert told(tail) == []
+    tail.write("app", "v\n" + rows(9) if anew == "t," else rows(9))
+    assert tail.settled() == [9]
+
+
 class Writer:
     """A writer of numbered rows to `app`, which it rotates in every way."""
 

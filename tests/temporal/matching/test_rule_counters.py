@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from dotr.model.algebra import Attribute, Call, Const, Var
 from dotr.temporal.matching.rule_counts import GroupCounter, LayerCounter, RuleCounts
 
 pytestmark = pytest.mark.core
@@ -86,15 +87,28 @@ def test_bindings_after_each_step_are_counted_on_request() -> None:
     assert silent.counts()[7].after == ()
 
 
+HIGH = Call(">", (Var("v"), Const('"5"^^<http://www.w3.org/2001/XMLSchema#integer>')))
+ABOVE = Call(">", (Var("v"), Attribute("0", "v")))
+
+
+def test_reason_is_about_the_part_that_errs() -> None:
+    counter = GroupCounter([7], 1)
+    of_lab, bound = Call("=", (Var("room"), Const('"attic"'))), Call("BOUND", (Var("w"),))
+    counter.fail(7, 1, (5, 0, ()), Call("||", (of_lab, HIGH)), ('"lab"', '"n/a"'))
+    assert counter.counts()[7].first_error == (False, 5, 1, '"n/a" is text')
+    counter.fail(7, 1, (4, 0, ()), Call("&&", (Call("||", (of_lab, HIGH)), Call("!", (bound,)))), ('"lab"', None, None))
+    assert counter.counts()[7].first_error == (False, 5, 1, '"n/a" is text'), "a text is told before an unbound value"
+
+
 def test_errors_of_an_anchor_that_is_retried_are_forgotten() -> None:
     counter = GroupCounter([7, 8], 2)
     early, late = (5, 0, ()), (9, 0, ())
-    counter.fail(7, 2, late, "<e:a>", '"n/a"')
-    counter.fail(8, 1, early, None)
+    counter.fail(7, 2, late, ABOVE, ("<e:a>", '"n/a"'))
+    counter.fail(8, 1, early, HIGH, (None,))
     counter.forget(late)
     assert {rule: each.errors for rule, each in counter.counts().items()} == {7: {2: 1}, 8: {1: 1}}, "that of another anchor came last"
-    counter.fail(7, 1, early, '"5"^^<http://www.w3.org/2001/XMLSchema#integer>')
-    counter.fail(8, 1, early, "<e:a>")
+    counter.fail(7, 1, early, HIGH, ('"5"^^<http://www.w3.org/2001/XMLSchema#integer>',))
+    counter.fail(8, 1, early, HIGH, ("<e:a>",))
     counter.forget(early, 8)
     assert counter.counts()[7].errors == {1: 1, 2: 1}
     assert counter.counts()[7].first_error == (False, 5, 1, "its value is an error")
@@ -104,7 +118,7 @@ def test_errors_of_an_anchor_that_is_retried_are_forgotten() -> None:
 def test_many_errors_are_added_up_between_anchors() -> None:
     counter = GroupCounter([7], 2)
     for number in range(10_000):
-        counter.fail(7, 1, (10_000 - number, 0, ()), f'"{number}"')
+        counter.fail(7, 1, (10_000 - number, 0, ()), HIGH, (f'"{number}"',))
     assert len(counter.errors) < 5_000
     assert counter.counts()[7] == RuleCounts(errors={1: 10_000}, first_error=(False, 1, 1, '"9999" is text'))
 

@@ -13,9 +13,11 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
 import re
 import zlib
-from collections.abc import Callable, Sequence
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Final
@@ -27,7 +29,7 @@ from dotr.errors.diagnostics import Diagnostic, Refused, refuse
 from dotr.evaluation.limits import LIMITS
 from dotr.instant.datalog.background.sources import ABSOLUTE, READING, Reading
 from dotr.model.places import Document, Span
-from dotr.model.terms import Term, Triple
+from dotr.model.terms import OWL, Term, Triple, iri, is_blank
 from dotr.syntax.turtle.jsonld import context_inliner, parse_jsonld
 from dotr.syntax.turtle.nesting import TextLimitExceeded, check_json_nesting, check_nesting
 
@@ -43,6 +45,7 @@ _EXTENSIONS: Final = {
     ".jsonld": RdfFormat.JSON_LD,
     ".json": RdfFormat.JSON_LD,
 }
+IMPORTS: Final = iri(OWL + "imports")
 FORMATS: Final = {re.sub(r"\W", "", form.name).lower(): form for form in _EXTENSIONS.values()}
 """The syntaxes by the values of `format` in a configuration: `rdfxml` is RDF/XML."""
 _ROBOT: Final = "Convert it, for example with ROBOT: robot convert --input {path} --output {stem}.ttl"
@@ -109,27 +112,50 @@ _REPAIR_HINT: Final = "Mend the file; nothing of it was loaded."
 
 
 def load_graphs(paths: Sequence[str | Path], reading: Reading = READING) -> list[Triple]:
-    """The triples of all files, in their order; raises `Refused` with every unreadable file."""
-    triples: list[Triple] = []
+    """The triples of all files, in their order, then those of imports that `reading` declares;
+    raises `Refused` with every unreadable file.
+    """
     problems: list[Diagnostic] = []
-    terms: dict[Term, Term] = {}
-    for number, path in enumerate(paths):
-        try:
-            triples += read_graph(path, number, terms, reading)
-        except Refused as refused:
-            problems += refused.diagnostics
+    triples = [triple for _, _, found in loaded_graphs(paths, reading, problems) for triple in found]
     if problems:
         raise Refused(problems)
     return triples
 
 
+def loaded_graphs(
+    paths: Sequence[str | Path], reading: Reading, problems: list[Diagnostic]
+) -> Iterator[tuple[int, str | Path, list[Triple]]]:
+    """The number, path and triples of each file, then those of imports, each file once. Problems of
+    unreadable files are added to `problems`.
+    """
+    terms: dict[Term, Term] = {}
+    imports = {f"<{iri}>": path for iri, path in reading.imports}
+    waiting = deque(paths)
+    known = {os.path.abspath(path) for path in paths} if imports else set()
+    number = 0
+    while waiting:
+        path, triples = waiting.popleft(), list[Triple]()
+        try:
+            triples = read_graph(path, number, terms, reading)
+        except Refused as refused:
+            problems += refused.diagnostics
+        yield number, path, triples
+        number += 1
+        for file in [imports[value] for _, predicate, value in triples if predicate == IMPORTS and value in imports] if imports else ():
+            if os.path.abspath(file) not in known:
+                known.add(os.path.abspath(file))
+                waiting.append(file)
+
+
 def read_graph(path: str | Path, number: int = 0, terms: dict[Term, Term] | None = None, reading: Reading = READING) -> list[Triple]:
     """The triples of one file; raises `Refused`.
 
-    `number`: the index of the file, part of its blank nodes' names.
+    `number`: the index of the file, part of its blank nodes' names, and that of a table.
     `terms`: interned terms, extended by this call; sharing them saves most of the memory.
-    `reading`: the declared formats and contexts.
+    `reading`: the declared formats and contexts, tables and imports.
     """
+    if number in dict(reading.tables):
+        return [triple for _, row in table_rows(path, number, reading) for triple in row]
     declared, path = dict(reading.formats).get(str(path), ""), Path(path)
     if not path.exists():
         syntaxes_of(path, b"", declared)  # raises for an unknown extension
@@ -150,6 +176,27 @@ def read_graph(path: str | Path, number: int = 0, terms: dict[Term, Term] | None
         ]
         first = replace(first, message=f"{'' if first.span else f'{path}: '}{'; '.join(reasons)}")
     raise Refused([first])
+
+
+def table_rows(path: str | Path, number: int, reading: Reading) -> Iterator[tuple[int, list[Triple]]]:
+    """The line and the triples of each row of a table that makes any; raises `Refused`.
+
+    `number`: that of the table among the graphs. The n-th blank node of all rows is
+    `_:g<number>x<n>`.
+    """
+    assert reading.rows is not None, "whoever declares tables gives their reader"
+    blanks: dict[Term, Term] = {}
+    count = 0
+    for line, triples in reading.rows(str(path), dict(reading.tables)[number]):
+        blanks.clear()
+        row: list[Triple] = []
+        for subject, predicate, value in triples:
+            for term in (subject, value):
+                if is_blank(term) and term not in blanks:
+                    blanks[term] = f"_:g{number}x{count}"
+                    count += 1
+            row.append((blanks.get(subject, subject), predicate, blanks.get(value, value)))
+        yield line, row
 
 
 def _triples(

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from hashlib import blake2b
 from importlib.metadata import PackageNotFoundError, version
 from importlib.resources import files
 from importlib.resources.abc import Traversable
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from dotr.instant.datalog.entailment import Entailment
 from dotr.model.places import Document
+from dotr.model.terms import Triple
 
 ABSOLUTE: Final = (".nt", ".nq", ".nt.gz", ".nq.gz")
 """Extensions of files without relative IRIs: their content does not depend on their path."""
@@ -26,30 +27,48 @@ store of older code would pass as up to date.
 _BLOCK: Final = 1 << 20
 
 
+ReadRows: TypeAlias = Callable[[str, str], Iterator[tuple[int, tuple[Triple, ...]]]]
+"""Function from the path of a table and its settings to the line and the triples of each row. The
+blank nodes of a row are `_:0`, `_:1`, …; raises `Refused` with all unreadable rows.
+"""
+
+
 @dataclass(frozen=True, slots=True)
 class Reading:
     """Declarations by which graphs are read.
 
     - `formats`: the formats of files by path; a file without one has that of its extension.
     - `contexts`: the JSON-LD documents used for remote contexts, by IRI.
+    - `tables`: the graphs that are tables, by number from 0 on, with their settings.
+    - `imports`: the files that stand for the ontologies that graphs import, by IRI.
+    - `rows`: the reader of tables. It knows formats, so the caller of the compiler gives it.
     """
 
     formats: tuple[tuple[str, str], ...] = ()
     contexts: tuple[tuple[str, str], ...] = ()
+    tables: tuple[tuple[int, str], ...] = ()
+    imports: tuple[tuple[str, str], ...] = ()
+    rows: ReadRows | None = field(default=None, compare=False, repr=False)
 
     def to_list(self) -> list[Any]:
         """The declarations as a list for JSON and for digests; empty without any."""
-        return [self.formats, self.contexts] if self != READING else []
+        further = [self.tables, self.imports] if self.tables or self.imports else []
+        return [self.formats, self.contexts, *further] if self != READING else []
 
     @staticmethod
     def from_list(items: Sequence[Any]) -> Reading:
-        """Inverse of `to_list`.
+        """Inverse of `to_list`, without the reader of tables.
 
-        >>> reading = Reading((("/kb/a.txt", "turtle"),))
+        >>> reading = Reading((("/kb/a.txt", "turtle"),), tables=((1, "{}"),))
         >>> Reading.from_list(reading.to_list()) == reading, Reading().to_list()
         (True, [])
         """
-        return Reading(*(tuple((key, value) for key, value in pairs) for pairs in items))
+        given: list[Any] = [tuple((key, value) for key, value in pairs) for pairs in items]
+        return Reading(*given)
+
+    def files(self, graphs: Sequence[str]) -> tuple[str, ...]:
+        """The paths of all files that may be read for some graphs: these, then those of imports."""
+        return (*graphs, *(path for _, path in self.imports))
 
 
 READING: Final = Reading()
@@ -67,10 +86,15 @@ class Sources:
     prefixes: Mapping[str, str] = field(default_factory=dict)
     reading: Reading = READING
 
+    @property
+    def files(self) -> tuple[str, ...]:
+        """The paths of graphs, and of the files that stand for imports."""
+        return self.reading.files(self.graphs)
+
     def size(self) -> int:
         """Total size: bytes of graphs, characters of Datalog; a missing file counts as 0."""
         total = sum(len(document.text) for document in self.datalog)
-        for path in self.graphs:
+        for path in self.files:
             if os.path.isfile(path):
                 total += os.path.getsize(path)
         return total
@@ -89,9 +113,9 @@ class Sources:
         digest = blake2b(digest_size=16)
         settings = [self.entailment.value, self.axiomatic, sorted(self.prefixes.items()), *self.reading.to_list()]
         texts = [[os.path.basename(document.name), document.text] for document in self.datalog]
-        paths = [os.path.basename(path) if path.lower().endswith(ABSOLUTE) else os.path.abspath(path) for path in self.graphs]
+        paths = [os.path.basename(path) if path.lower().endswith(ABSOLUTE) else os.path.abspath(path) for path in self.files]
         digest.update(json.dumps([_code_digest().hex(), settings, texts, paths]).encode())
-        for path in self.graphs:
+        for path in self.files:
             content = blake2b(digest_size=16)
             with open(path, "rb") as file:
                 while block := file.read(_BLOCK):
@@ -102,7 +126,7 @@ class Sources:
     def stamps(self) -> list[tuple[int, int, int]]:
         """Inode, size and modification time (ns) of each graph; detects writes during reading."""
         stamps = []
-        for path in self.graphs:
+        for path in self.files:
             status = os.stat(path)
             stamps.append((status.st_ino, status.st_size, status.st_mtime_ns))
         return stamps

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
+from dotr.evaluation.expressions import term_in
 from dotr.evaluation.expressions.values.times import time_term
-from dotr.explanations.evidence.evaluations import term_in
 from dotr.explanations.evidence.reasons import FactReason, UnitReason
 from dotr.explanations.text.reason_text import with_values
 from dotr.explanations.text.tree import JsonValue, ReasonKind, WhyTree

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
-from dotr.explanations.evidence.evaluations import term_in
+from dotr.evaluation.expressions import term_in
 from dotr.explanations.evidence.event_reasons import UnitReasonFinder
 from dotr.explanations.evidence.proofs import TripleProof
 from dotr.explanations.evidence.reasons import SourceReason, UnitReason

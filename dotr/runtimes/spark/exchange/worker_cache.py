@@ -75,6 +75,10 @@ def program_of(job: Job) -> CompiledProgram:
     from dotr.languages.program_json import ParsedProgram
 
     spec = ProgramSpec.from_json(job.program)
+    if spec.reading.tables:  # read again only where the compiled background is damaged
+        from dotr.runtimes.pipeline.tables import rows_of_table
+
+        spec = replace(spec, reading=replace(spec.reading, rows=rows_of_table))
     if job.parsed:
         program = ParsedProgram.from_json(job.parsed, spec).compiled(spec, _background_policy(job))
     else:

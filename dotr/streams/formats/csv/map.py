@@ -307,7 +307,8 @@ def _compiled(template: Template, header: tuple[str, ...], further: tuple[str, .
 
 
 class RowTime:
-    """The time of a row by several cells: the first of some texts of which all cells are there.
+    """The time of a row by several cells: the first of some texts of which all cells are there; 0
+    for a row of a table, which has no texts.
 
     - `message`: the message of a transport in which the row is, or the origin of the rows of a
       file, for times and cells of its own.
@@ -343,4 +344,6 @@ class RowTime:
                     return self._parse(text.pattern % values, unit)
                 except ValueError as error:
                     raise ValueError(f"its time, {text.written}: {error}") from None
+        if not self._texts:
+            return 0
         raise ValueError(f"it has no time: {no_time([text for text, _ in self._texts])}")

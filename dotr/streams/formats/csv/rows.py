@@ -351,7 +351,7 @@ class _RowReader:
         self._header = header
         texts = time_cells(spec.map.time)
         # The cells of a row from which its time is read: cells[2], or all of them, cells[:], where `parse_time` is a `RowTime`.
-        alone = not (len(texts) > 1 or texts[0].is_template or any(map(is_origin, texts[0].cells)))
+        alone = not (len(texts) != 1 or texts[0].is_template or any(map(is_origin, texts[0].cells)))
         self.time_at: Any = positions(header)(texts[0].cells[0]) if alone and not texts[0].sent else 0
         self._encoding = spec.map.codec
         self._encoding_name = encoding_title(spec)

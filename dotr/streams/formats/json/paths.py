@@ -21,6 +21,9 @@ from dotr.streams.formats.maps import origin_cell
 from dotr.syntax.turtle.nesting import TextLimitExceeded, check_json_nesting
 
 _NAME: Final = re.compile(r'[^.\[\]{}"^$\s][^.\[\]{}"]*')
+_PLAIN: Final = re.compile(r'[^.\[\]{}"^$\s:](?:[^.\[\]{}":]*[^.\[\]{}":\s])?')
+"""A member's name that is a step without quotes, also where a type may stand behind it."""
+
 _STRING: Final = re.compile(r'"(?:[^"\\]|\\.)*"')
 _INDEX: Final = re.compile(r"\[([0-9]{0,9})\]")
 
@@ -101,6 +104,24 @@ def parse_path(text: str) -> JsonPath:
     if at < len(text):
         raise ValueError(f"{text[at:]!r} is no part of a path: write a.b, a[0] or a[]")
     return path
+
+
+def step_text(name: str) -> str:
+    """The step of a path that leads to a member.
+
+    >>> step_text("room"), step_text("a.b")
+    ('room', '"a.b"')
+    """
+    return name if _PLAIN.fullmatch(name) else json.dumps(name, ensure_ascii=False)
+
+
+def path_text(steps: Iterable[Step]) -> str:
+    """The text of a path from an item on.
+
+    >>> path_text(("a", 0, "b.c"))
+    'a[0]."b.c"'
+    """
+    return "".join(f".{step_text(step)}" if isinstance(step, str) else f"[{step}]" for step in steps).removeprefix(".")
 
 
 def parse_lists(text: str) -> tuple[JsonPath, ...]:

@@ -12,11 +12,13 @@ Cost: less than twice that of `json.loads`, for an item as for an object on a li
 from __future__ import annotations
 
 import json
+import os
 import re
 import sys
-from collections.abc import Callable, Generator, Iterator, Sequence
+from bisect import bisect_right
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import closing
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any, BinaryIO, Final
 
 from dotr.errors.diagnostics import Diagnostic, Refused
@@ -26,7 +28,7 @@ from dotr.model.time import LAST_MICRO, Micros
 from dotr.streams.formats.content import open_text
 from dotr.streams.formats.json.cuts import JsonCut, document_cuts, has_object_per_line, line_cuts
 from dotr.streams.formats.json.map import JsonConstant, compile_map_of
-from dotr.streams.formats.json.paths import ItemFinder, ItemGroup, JsonPath, Outer, parse_lists, parse_path
+from dotr.streams.formats.json.paths import ItemFinder, ItemGroup, JsonPath, Outer, parse_lists, parse_path, path_text
 from dotr.streams.formats.lines import DAMAGED, STANDARD_INPUT, damage, damaged, line_start
 from dotr.streams.formats.map_terms import JsonNumber, columns_of
 from dotr.streams.formats.maps import (
@@ -48,6 +50,7 @@ from dotr.streams.time_formats import local_zone, note_repeated_hour, time_parse
 from dotr.streams.times import ParseTime, parse_number
 from dotr.syntax.turtle.nesting import TextLimitExceeded, check_json_nesting
 
+_INDEX_BYTES: Final = 1 << 20
 _BOM: Final = "\ufeff"
 _BLANK: Final = re.compile(r"[ \t\n\r\x1e]*")
 """Blanks around an object: also the record separator of RFC 7464."""
@@ -93,20 +96,23 @@ def _time_path(cell: str, each: Sequence[JsonPath] = ()) -> JsonPath:
 
 
 def member_paths(spec: InputFile) -> list[str]:
-    """The paths of the members beside the time, in the first object of a file; none with `each`."""
+    """The paths of what stands beside the time in the first record of a file: members of its object,
+    items of its list, or the other lists of `each`."""
     assert spec.map is not None
-    if spec.map.each:
-        return []
-    with closing(open_text(spec, START)) as lines:
-        first = next(_found(lines, spec, START, False, EVERY_TIME, None), None)
+    lists = parse_lists(spec.map.each) if spec.map.each else ()
+    if len(lists) > 1:
+        return [f"^.{path.text}" for path in lists]
+    time = _time_path(str(spec.map.time), lists)
+    with closing(open_text(spec, START)) as file:
+        first = next(_found(file, spec, START, False, EVERY_TIME, None), None)
     try:
-        value: Any = None if first is None else DECODER.decode(first.raw.decode().removeprefix(_BOM))
+        value: Any = None if first is None or time.from_message else DECODER.decode(first.raw.decode().removeprefix(_BOM))
     except ValueError:
         return []
-    for step in _time_path(str(spec.map.time)).steps[:-1]:
+    for step in time.steps[:-1]:
         value = _at(value, step)
-    before = str(spec.map.time).rpartition(".")[0]
-    return [f"{before}.{name}" if before else name for name in value if name.isidentifier()] if isinstance(value, dict) else []
+    names: Iterable[str | int] = value if isinstance(value, dict) else range(len(value) if isinstance(value, list) else 0)
+    return [path_text((*time.steps[:-1], name)) for name in names]
 
 
 def records(lines: BinaryIO, spec: InputFile, position: Position, elements: bool, time_filter: TimeFilter = EVERY_TIME) -> Iterator[Record]:
@@ -133,12 +139,37 @@ def _found(
     if not spec.map.lines and spec.path != STANDARD_INPUT:
         with closing(open_text(spec, START)) as start:
             is_document = not has_object_per_line(start, spec.record, opening)
+    cuts: Callable[..., Iterator[JsonCut]]
     cuts = partial(document_cuts, opening=opening) if is_document else partial(line_cuts, objects=not is_rooted)
     first = position.offset
+    if spec.map.each and is_document:
+        starts = _message_starts(spec.path)
+        cuts = partial(_noted, cuts, starts)
+        position = starts[bisect_right(starts, first, key=lambda each: each.offset) - 1]
+    elif spec.map.each:
+        position = Position(line_start(lines, first), position.line)
     if first and spec.map.each:  # the position may be inside a message
-        position = START if is_document else Position(line_start(lines, first), position.line)
         lines.seek(position.offset)
     yield from _records(lines, spec, position, first, cuts, elements, time_filter, numbers)
+
+
+def _message_starts(path: str) -> list[Position]:
+    """The starts of messages of a document that this process has found, about a megabyte apart."""
+    status = os.stat(path)
+    return _known_starts(path, status.st_ino, status.st_size, status.st_mtime_ns)
+
+
+@lru_cache(256)
+def _known_starts(path: str, *version: int) -> list[Position]:
+    return [START]
+
+
+def _noted(cuts: Callable[..., Iterator[JsonCut]], starts: list[Position], *arguments: Any) -> Iterator[JsonCut]:
+    """The cuts of a document, whose offsets are added to the `starts` of its messages."""
+    for cut in cuts(*arguments):
+        if cut.offset >= starts[-1].offset + _INDEX_BYTES:
+            starts.append(Position(cut.offset, cut.line))
+        yield cut
 
 
 def _records(
@@ -208,7 +239,7 @@ class ObjectReader:
         ]
         is_plain = len(self._times) == 1 and not self._times[0][0].is_template and not any(path.sent for path in self._times[0][1])
         self._time = self._times[0][1][0] if is_plain and not self._clock else None
-        self._time_text = self._times[0][0].written
+        self._time_text = self._times[0][0].written if self._times else ""
         self._parse: ParseTime = time_parser(spec.map.time_format, spec.map.time_zone)
         self._formatted = spec.map.time_format is not None
         self._zone, self._input, self._path = local_zone(spec.map.time_format, spec.map.time_zone), spec.input, spec.path
@@ -354,6 +385,8 @@ class ObjectReader:
             values = [origin_value(around, path.sent) if path.sent else _value_at(item, outer, path) for path in paths]
             if None not in values:
                 return self._micros(_joined(text, values), text.written)
+        if not self._times:  # a row of a table
+            return 0
         raise ValueError(f"it has no time: {no_time([text for text, _ in self._times])}")
 
     def _micros(self, value: Any, written: str) -> Micros:

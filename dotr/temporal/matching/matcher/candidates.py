@@ -295,7 +295,7 @@ class CandidateEmitter(MatcherEmitter):
             for row in left1:
                 if f(v1[0], v0[0], row[2]) is None:
                     failed1.setdefault(row[0], (v1[0], v0[0], row[2]))
-        for rule, terms in failed1.items(): counter.fail(rule, 1, e0, *terms)
+        for rule, terms in failed1.items(): counter.fail(rule, 1, e0, condition, terms)
         """
         of_row = [each for each in constraints.per_rule if not names_no_other(each, place)]
         own = [each for each in constraints.per_rule if each not in of_row]
@@ -309,7 +309,8 @@ class CandidateEmitter(MatcherEmitter):
                         self.line(f"if not {self.holds(own, place)}: continue")
                     terms = self.arguments(tests, place)
                     self.line(f"if {self.truth(tests, place)} is None: failed.setdefault(row[0], ({terms},))")
-            self.line(f"for rule, terms in failed.items(): counter.fail(rule, {place}, e0, *terms)")
+            condition = self.bind_global(_together(tests), "condition")
+            self.line(f"for rule, terms in failed.items(): counter.fail(rule, {place}, e0, {condition}, terms)")
 
     def possible_duplicates(self, place: int, clause: PositionalClause) -> list[int]:
         """The positive places before this one whose event a candidate could be, but may not."""
@@ -425,8 +426,8 @@ class CandidateEmitter(MatcherEmitter):
 
     def count_condition_errors(self, condition: Expression) -> None:
         """Appends the count, for each active row, of a binding at which `if` is an error."""
-        terms = "".join([f", {self.argument(each, None)}" for each in parameters_of([condition])])
-        fail = f"counter.fail(row[0], {self.steps}, e0{terms})"
+        terms = "".join([f"{self.argument(each, None)}, " for each in parameters_of([condition])])
+        fail = f"counter.fail(row[0], {self.steps}, e0, {self.bind_global(condition, 'condition')}, ({terms}))"
         if self.active_rows is None or not names_row(condition):
             self.line(fail if self.active_rows is None else f"for row in {self.active_rows}: {fail}")
             return
@@ -436,7 +437,7 @@ class CandidateEmitter(MatcherEmitter):
     def count_errors_of_rows(self, conditions: Sequence[Expression]) -> None:
         """Appends the count of the rows at which conditions with rows' constants are an error. Where
         all of them compare a value with a number, only a value that is none can err."""
-        condition = fold_balanced(conditions, lambda a, b: Call("&&", (a, b)))
+        condition = _together(conditions)
         compared = [self.row_comparison(each) for each in conditions]
         if all(compared):
             kinds = " or ".join([f"type(V[{self.argument(each.left, None)}]) not in NUMERIC" for each in compared if each is not None])
@@ -462,6 +463,11 @@ class CandidateEmitter(MatcherEmitter):
         else:
             self.line("hit_rules = {row[0] for row in hit}")
             self.line("left = [row for row in left if row[0] not in hit_rules]")
+
+
+def _together(conditions: Sequence[Expression]) -> Expression:
+    """The conjunction of conditions as one."""
+    return fold_balanced(conditions, lambda a, b: Call("&&", (a, b)))
 
 
 def _is_exact(condition: Expression, row: TableRow) -> bool:
