@@ -1,5 +1,4 @@
-"""Command `dotr plan`: show the effects of a restart on Spark on a checkpoint's state, without changing
-it."""
+"""Command `dotr plan`: show the effects of a restart on Spark on a checkpoint's state."""
 
 from __future__ import annotations
 

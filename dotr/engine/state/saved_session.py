@@ -118,8 +118,8 @@ class SavedSession:
         return Clock(self.unit, self.dated)
 
     def continued_by(self, program: CompiledProgram, knowledge: KnowledgeDigests | None = None) -> Continuation:
-        """The states in the layout of a program: a clause that has not changed keeps its events, any
-        other starts empty after the last time. `knowledge` has the digests of the program's
+        """The states in the layout of a program: a clause that has not changed keeps its events,
+        any other starts empty after the last time. `knowledge` has the digests of the program's
         background (None: they are computed). Raises `ArgumentRefused` (C501) where the program
         counts times in another time unit.
         """

@@ -7,8 +7,9 @@ which rule and role uses each slot, so that the layout of another program can be
 
 A rule is identified by name. State belongs to the events of a clause: a clause is identified by its
 label, and compared by digests of what its stored events depend on, independent of its spelling. The
-rules whose events it reads are excluded: events that a changed rule made before are kept. Background
-knowledge is excluded: stored events were extracted at their instants with the knowledge of that time.
+rules whose events it reads are excluded: events that a changed rule made before are kept.
+Background knowledge is excluded: stored events were extracted at their instants with the knowledge
+of that time.
 """
 
 from __future__ import annotations
@@ -90,9 +91,9 @@ class RuleState:
     """The slots of a rule: layer, port of each role (the anchor's first), number of its first set
     of consumed events, and queue of its delayed anchors. `digest` is the digest of the rule's text,
     `reads` names the rules that it reads from, and `since` has the start of each role amid the
-    stream (µs). `layers` are those of the roles, where they differ: consumed events and queue are in
-    the first. `once` has the keys of the rule's `once`, whose firings are at the last port; None: it
-    has none. `clauses` are the meanings of the roles; empty in state of earlier releases.
+    stream (µs). `layers` are those of the roles, where they differ: consumed events and queue are
+    in the first. `once` has the keys of the rule's `once`, whose firings are at the last port;
+    None: it has none. `clauses` are the meanings of the roles; empty in state of earlier releases.
     """
 
     name: str

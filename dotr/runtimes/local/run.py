@@ -77,8 +77,8 @@ def run_local(
     `report` and `report_progress` receive totals and progress several times a second. `head`: the
     run stops after that number of elements, at the end of the instant of the last one; its output
     is the beginning of the whole run's. `reloads`: the requests to read the configuration again,
-    which are taken up between two instants. Raises `Refused` where an input or output cannot be opened
-    or an output exists already; `RunFailed` where an output cannot be written to its end.
+    which are taken up between two instants. Raises `Refused` where an input or output cannot be
+    opened or an output exists already; `RunFailed` where an output cannot be written to its end.
     """
     for destination in pipeline.destinations:
         check_secrets(destination)

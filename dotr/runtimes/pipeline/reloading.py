@@ -5,8 +5,8 @@ instants, on Spark between two batches. `dotr reload` finds the run by the locks
 locks a file beside the lock file, sends the signal, and waits until the run has written its answer
 into that file.
 Invariant: where the configuration, or a file that it names, has an error, or where another key has
-changed, nothing changes. On a terminal SIGHUP without such a file means that the terminal is gone: it
-ends the run as SIGTERM does.
+changed, nothing changes. On a terminal SIGHUP without such a file means that the terminal is gone:
+it ends the run as SIGTERM does.
 """
 
 from __future__ import annotations
@@ -175,17 +175,18 @@ def background_of(spec: ProgramSpec) -> str:
         return [path]
 
     settings = [spec.entailment.value, spec.axiomatic, spec.inconsistent.value, spec.reading.to_list()]
-    return digest_of([[document.text for document in spec.datalog], [mark(path) for path in spec.graphs], *settings])
+    files = [*spec.graphs, *(path for _, path in spec.reading.imports)]
+    return digest_of([[document.text for document in spec.datalog], [mark(path) for path in files], *settings])
 
 
-class Answer(NamedTuple):
+class ReloadAnswer(NamedTuple):
     """The answer of a run to a request."""
 
     refused: bool
     text: str
 
 
-def request_reload(targets: Sequence[Target]) -> Answer | None:
+def request_reload(targets: Sequence[Target]) -> ReloadAnswer | None:
     """The answer of the run that writes to one of some targets; None where no run does.
 
     Raises `Refused` (C216) where the run is on another machine, cannot reload, or is reloading.
@@ -216,7 +217,7 @@ def request_reload(targets: Sequence[Target]) -> Answer | None:
         os.close(number)
 
 
-def _answer(number: int, target: Target, holder: Holder) -> Answer | None:
+def _answer(number: int, target: Target, holder: Holder) -> ReloadAnswer | None:
     """The answer that the run writes into an open file; None where the run ends before."""
     with suppress(ProcessLookupError):
         os.kill(holder.process, signal.SIGHUP)
@@ -224,7 +225,7 @@ def _answer(number: int, target: Target, holder: Holder) -> Answer | None:
         written = os.pread(number, os.fstat(number).st_size, 0)
         if written.endswith(b"\n"):
             data = json.loads(written)
-            return Answer(data["refused"], data["text"])
+            return ReloadAnswer(data["refused"], data["text"])
         if holder_of(target) != holder:
             return None
         time.sleep(_SECONDS)

@@ -61,8 +61,8 @@ def run_query(
     is_changed: Callable[[], bool] = lambda: False,
 ) -> None:
     """Run the query to the end of its input, calling `poll` once a second, each start within a
-    context of `scans`. Once `is_changed` returns True, the query ends behind the batch that is being
-    written, and `EndedForReload` is raised.
+    context of `scans`. Once `is_changed` returns True, the query ends behind the batch that is
+    being written, and `EndedForReload` is raised.
 
     A query that Spark gives up, for example after the loss of a worker, is restarted from its
     checkpoint up to `restarts` times without a written batch in between. Where it is given up

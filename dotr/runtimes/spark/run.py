@@ -7,7 +7,7 @@ import json
 import logging
 import os
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain, islice, zip_longest
@@ -101,14 +101,15 @@ def run_spark(
             pipeline = with_clock(pipeline, reception.first_has_dates)
             layout = replace(layout, clock=required_layout(pipeline).clock)
         totals = Totals()
-        with _LazySession() as session:
+        session: SparkSession | None = None
+        with ExitStack() as stack:
             while True:
-                turn = _Turn(pipeline, checkpoint, layout, change, totals, reloads)
+                turn = _Turn(pipeline, checkpoint, layout, change, totals, reloads, session, stack)
                 try:
-                    return _run_turn(turn, session, reception, Reports(progress, on_progress, show), last_written)
+                    return _run_turn(turn, reception, Reports(progress, on_progress, show), last_written)
                 except EndedForReload:
                     assert turn.next is not None
-                    pipeline, totals = turn.next, turn.totals
+                    pipeline, totals, session = turn.next, turn.totals, turn.session
                     checkpoint = Checkpoint(pipeline.spark.checkpoint)
                     change = checkpoint.state_change(pipeline.program)
                     layout = checkpoint.claim(required_layout(pipeline), change)
@@ -116,8 +117,9 @@ def run_spark(
 
 @dataclass(slots=True)
 class _Turn:
-    """A query of a run, which a reload ends: `totals` are those of the run so far, and `next` is
-    the changed pipeline once there is one."""
+    """A query of a run, which a reload ends: `totals` are those of the run so far, `session` is
+    that of the turn before, which ends with `stack`, and `next` the changed pipeline once there is
+    one."""
 
     pipeline: Pipeline
     checkpoint: Checkpoint
@@ -125,6 +127,8 @@ class _Turn:
     change: StateChange | None
     totals: Totals
     reloads: Reloads | None
+    session: SparkSession | None
+    stack: ExitStack
     next: Pipeline | None = None
 
     def is_changed(self) -> bool:
@@ -140,41 +144,27 @@ class _Turn:
         return self.next is not None
 
 
-class _LazySession:
-    """The Spark session of a run, which is started when it is first needed."""
-
-    def __init__(self) -> None:
-        self._session: SparkSession | None = None
-        self._is_own = False
-
-    @property
-    def is_started(self) -> bool:
-        """True once the session was needed."""
-        return self._session is not None
-
-    def get(self, pipeline: Pipeline, log: Path) -> SparkSession:
-        """The session. Raises Refused or RunFailed where it cannot be started."""
-        if self._session is None:
-            settings, before = pipeline.spark, SparkContext._active_spark_context
-            try:
-                self._session = start(pipeline.name, settings.master, settings.conf, log, archive=settings.archive)
-            except JVM_ERRORS as error:
-                raise failure_of(error_text(error), log) from None
-            except (RuntimeError, OSError) as error:
-                raise failure_of(str(error), log) from None
-            self._is_own = before is None
-        return self._session
-
-    def __enter__(self) -> _LazySession:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._is_own and self._session is not None:
-            with suppress(*JVM_ERRORS):
-                self._session.stop()
+def _start_session(pipeline: Pipeline, log: Path, stack: ExitStack) -> SparkSession:
+    """The Spark session, which ends with the stack unless it was there before. Raises Refused or
+    RunFailed where it cannot be started."""
+    settings, before = pipeline.spark, SparkContext._active_spark_context
+    try:
+        session = start(pipeline.name, settings.master, settings.conf, log, archive=settings.archive)
+    except JVM_ERRORS as error:
+        raise failure_of(error_text(error), log) from None
+    except (RuntimeError, OSError) as error:
+        raise failure_of(str(error), log) from None
+    if before is None:
+        stack.callback(_stop_session, session)
+    return session
 
 
-def _run_turn(turn: _Turn, session: _LazySession, reception: Reception, reports: Reports, last_written: int | None) -> Totals:
+def _stop_session(session: SparkSession) -> None:
+    with suppress(*JVM_ERRORS):
+        session.stop()
+
+
+def _run_turn(turn: _Turn, reception: Reception, reports: Reports, last_written: int | None) -> Totals:
     """Run one query to the end of the input, or of the turn."""
     pipeline, checkpoint, layout, change = turn.pipeline, turn.checkpoint, turn.layout, turn.change
     history = checkpoint.batch_history(layout.identity, last_written)
@@ -190,7 +180,7 @@ def _run_turn(turn: _Turn, session: _LazySession, reception: Reception, reports:
             layout = checkpoint.claim(required_layout(pipeline), change)
             _LOG.warning("The state moves at the next start: batch %d is in an output, and is finished first.", unfinished)
         turn.pipeline, turn.checkpoint, turn.layout, turn.change = pipeline, checkpoint, layout, change
-        return _run_on_spark(turn, session, reception, sinks, reports, unfinished)
+        return _run_on_spark(turn, reception, sinks, reports, unfinished)
 
 
 def _unfinished(checkpoint: Checkpoint, number: int) -> Exception:
@@ -209,7 +199,6 @@ class Reports(NamedTuple):
 
 def _run_on_spark(
     turn: _Turn,
-    lazy: _LazySession,
     reception: Reception,
     sinks: _BatchSinks,
     reports: Reports,
@@ -220,10 +209,11 @@ def _run_on_spark(
     it."""
     progress, on_progress, show = reports
     pipeline, checkpoint, layout, change = turn.pipeline, turn.checkpoint, turn.layout, turn.change
-    settings, is_first = pipeline.spark, not lazy.is_started
-    if is_first:
+    settings, is_first = pipeline.spark, turn.session is None
+    if turn.session is None:
         show("starting Spark")
-    session = lazy.get(pipeline, checkpoint.log)
+        turn.session = _start_session(pipeline, checkpoint.log, turn.stack)
+    session = turn.session
     try:
         tasks = cores(session.sparkContext)
         if checkpoint.layout is None:
@@ -342,8 +332,8 @@ def _with_buckets(
 def _move_state(
     session: SparkSession, checkpoint: Checkpoint, change: StateChange, layout: CheckpointLayout, job: Job, *, tells: bool
 ) -> list[BucketSize]:
-    """Move the state to the query of the changed program; returns the sizes of its buckets. `tells`:
-    what is not kept is logged."""
+    """Move the state to the query of the changed program; returns the sizes of its buckets.
+    `tells`: what is not kept is logged."""
     stored = checkpoint.layout
     assert stored is not None
     sizes: list[BucketSize] = []

@@ -303,7 +303,8 @@ def lay_out(
 ) -> Layout:
     """Places rules and other units in layers and numbers their streams and ports.
 
-    `since`: the time (µs since 1970) of each role that starts amid the stream, by its name (`role_name`).
+    `since`: the time (µs since 1970) of each role that starts amid the stream, by its name
+    (`role_name`).
     `cut`: rules without a key for all their clauses are cut into stages, unless no operator keeps
     state. `groups`: the number of groups of rules in a layer (`dotr.temporal.layout.layers`).
     """
