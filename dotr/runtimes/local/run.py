@@ -24,6 +24,7 @@ from types import FrameType
 from typing import Final
 
 from dotr.engine.driver import Engine, Rejection, close_instant, inconsistency_line
+from dotr.engine.program import CompiledProgram
 from dotr.engine.state.saved_session import Continuation, SavedSession
 from dotr.engine.state.schema import KnowledgeDigests, state_schema
 from dotr.engine.stream_terms import stream_terms
@@ -192,7 +193,7 @@ class _LocalRun:
         stop, engine, sinks, timed, program = self._stop, self.engine, self._sinks, self._timed, self._pipeline.program
         next_report = time.monotonic()
         terms, has_units = self._terms, bool(program.units)
-        reloads, reads_again = self._reloads, False
+        reloads, adds_records = self._reloads, self._adds_records(program)
         try:
             stop.end_write()
             instants = self.instants_of(self._pipeline, report)
@@ -202,8 +203,8 @@ class _LocalRun:
                         self._reload(reloads)
                     engine, sinks, program, terms = self.engine, self._sinks, self._pipeline.program, self._terms
                     timed, has_units = program.timed, bool(program.units)
-                    reads_again = has_units and not self._keeps_records
-                if reads_again:  # on which stream they are
+                    adds_records = self._adds_records(program)
+                if adds_records:
                     elements = [*self.sourced(now, elements)]
                 if terms.wanted:
                     terms.note(elements)
@@ -251,6 +252,10 @@ class _LocalRun:
         if not self._cut:
             for file in self._changes():
                 self._write_dead_letter(file.dead_letter_of_change)
+
+    def _adds_records(self, program: CompiledProgram) -> bool:
+        """True if the streams of elements count, which their records tell, and they come without."""
+        return bool(program.layout.fed_streams) and (self._pipeline.is_live or not self._keeps_records)
 
     def _reload(self, reloads: Reloads) -> None:
         """Go on with the configuration as it is now, between two instants; where it is refused,
@@ -339,7 +344,7 @@ class _LocalRun:
     def instants_of(self, pipeline: Pipeline, report: ReportTotals) -> Iterator[tuple[Micros, list[Element]]]:
         """The instants of the inputs as they close; dead letters are written while inputs are
         read."""
-        if not (pipeline.growing or pipeline.rates or pipeline.paces or pipeline.topics):
+        if not pipeline.is_live:
             return merged(pipeline.inputs, self.reject_record, trace=self._keeps_records)
 
         def wait(seconds: float) -> None:

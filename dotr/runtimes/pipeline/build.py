@@ -97,6 +97,11 @@ class Pipeline:
     paces: Mapping[str, float] = field(default_factory=dict)
 
     @property
+    def is_live(self) -> bool:
+        """True if inputs are read as time goes on: some grow, or have a rate or a pace."""
+        return bool(self.growing or self.rates or self.paces or self.topics)
+
+    @property
     def destinations(self) -> tuple[Destination, ...]:
         """The destinations of events, then that of dead letters."""
         events = tuple(output.destination for output in self.outputs)

@@ -232,3 +232,35 @@ def test_a_second_request_and_other_holders_are_told(capsys: pytest.CaptureFixtu
             assert reload() == 2
             assert why in capsys.readouterr().err
             lock.write_text(json.dumps(written))
+
+
+STREAMS = """PREFIX : <http://e/>
+REGISTER RSTREAM Both AS SELECT ?x ?y FROM NAMED WINDOW <w> ON :a [RANGE 4s STEP 2s] FROM NAMED WINDOW <v> ON :b [RANGE 4s STEP 2s]
+WHERE { WINDOW <w> { ?x :v ?v } WINDOW <v> { ?y :p ?z } }
+"""
+
+
+@pytest.mark.parametrize("keys", ["", ", rate: 100000"])
+def test_query_of_a_reload_reads_the_streams_of_the_inputs(keys: str) -> None:
+    """Also where the program before needed no records of the elements, and where inputs are read as time goes on."""
+    config = """name: streams
+prefixes: { "": "http://e/" }
+rules: [r.dotr]
+input:
+  - { name: a, stream: ":a", format: ndjson, path: a.ndjson%s }
+  - { name: b, stream: ":b", format: ndjson, path: b.ndjson%s }
+output: [{ format: ndjson, path: out }]
+"""
+    Path("c.yaml").write_text(config % (keys, keys))
+    rule = "rule R define R = [ [] :x ?x ] from A = [ SELECT ?x { ?x :v ?v } ] with R.?x = A.?x"
+    Path("r.dotr").write_text(rule)
+    Path("q.rspql").write_text(STREAMS)
+    for name, graph in (("a", ":x :v 1 ."), ("b", ":y :p 2 .")):
+        Path(f"{name}.ndjson").write_text("".join(json.dumps({"time": time, "graph": graph}) + "\n" for time in range(6)))
+    made = build(read_config("c.yaml"), fresh=True, on_spark=False)
+    change("[r.dotr]", "[r.dotr, q.rspql]", "c.yaml")
+    run_local(made, lambda totals: None, reloads=ReloadsAt(read_config("c.yaml"), (), OutputLocks(), after=3, rules=rule))
+    assert [at for at, named, _ in events() if named == "Both"] == [4, 6, 8]
+    whole = build(read_config("c.yaml"), fresh=True, on_spark=False)
+    run_local(whole, lambda totals: None)
+    assert [at for at, named, _ in events() if named == "Both"] == [0, 2, 4, 6, 8]
