@@ -25,8 +25,6 @@ from typing import Final
 
 from dotr.engine.driver import Engine, Rejection, close_instant, inconsistency_line
 from dotr.engine.program import CompiledProgram
-from dotr.engine.state.saved_session import Continuation, SavedSession
-from dotr.engine.state.schema import KnowledgeDigests, state_schema
 from dotr.engine.stream_terms import stream_terms
 from dotr.errors.diagnostics import Refused
 from dotr.errors.fallbacks import drain_fallbacks
@@ -260,6 +258,9 @@ class _LocalRun:
     def _reload(self, reloads: Reloads) -> None:
         """Go on with the configuration as it is now, between two instants; where it is refused,
         nothing changes."""
+        from dotr.engine.state.saved_session import Continuation, SavedSession  # which few runs need
+        from dotr.engine.state.schema import KnowledgeDigests, state_schema
+
         changed = reloads.take(self._pipeline)
         if changed is None:
             return

@@ -20,11 +20,9 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from types import FrameType
-from typing import Final, NamedTuple, Self
+from typing import TYPE_CHECKING, Final, NamedTuple, Self
 
 from dotr.engine.spec import ProgramSpec
-from dotr.engine.state.migration import StateChange
-from dotr.engine.state.schema import digest_of
 from dotr.errors.diagnostics import Diagnostic, Refused, refuse
 from dotr.errors.fallbacks import error_line
 from dotr.evaluation.files.private_files import ForeignFile, open_fixed
@@ -33,6 +31,9 @@ from dotr.runtimes.pipeline.build import Pipeline, rebuilt
 from dotr.runtimes.pipeline.config import Config, read_config
 from dotr.runtimes.pipeline.output_files import Holder, OutputLocks, Target, has_name, holder_of, lock_file, try_lock
 from dotr.runtimes.pipeline.sections import Settings
+
+if TYPE_CHECKING:
+    from dotr.engine.state.migration import StateChange
 
 RELOADED: Final = ("rules", "knowledge", "prefixes", "limits", "report")
 """The keys that a reload reads again."""
@@ -165,8 +166,8 @@ def _is_terminal(number: int) -> bool:
 
 
 def background_of(spec: ProgramSpec) -> str:
-    """A digest of the background of a run in process: the texts, and of graphs the files' size and
-    time of change, since what they had before is gone."""
+    """What identifies the background of a run in process: the texts, and of graphs the files' size
+    and time of change, since what they had before is gone."""
 
     def mark(path: str) -> list[object]:
         with suppress(OSError):
@@ -176,7 +177,7 @@ def background_of(spec: ProgramSpec) -> str:
 
     settings = [spec.entailment.value, spec.axiomatic, spec.inconsistent.value, spec.reading.to_list()]
     files = [*spec.graphs, *(path for _, path in spec.reading.imports)]
-    return digest_of([[document.text for document in spec.datalog], [mark(path) for path in files], *settings])
+    return repr([[document.text for document in spec.datalog], [mark(path) for path in files], *settings])
 
 
 class ReloadAnswer(NamedTuple):
