@@ -136,7 +136,7 @@ class ReloadsAt(Reloads):
         return super().take(pipeline)
 
 
-@examples(20)
+@examples(12)
 @given(edits(LEFT), edits(PAIR), streams(), st.data())
 def test_events_after_a_reload_are_those_after_a_restart(
     left: tuple[dict[str, str], dict[str, str]], pair: tuple[dict[str, str], dict[str, str]], elements: list[Element], data: st.DataObject
