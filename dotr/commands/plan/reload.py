@@ -41,5 +41,6 @@ def execute(options: argparse.Namespace) -> int:
     if answer is None:
         print_stderr(f"No run of {options.run} is going on: a run reads its rules when it starts (dotr run).")
         return 1
-    (print_stderr if answer.refused else print_stdout)(answer.text)
-    return 2 if answer.refused else 0
+    is_done, text = answer
+    (print_stdout if is_done else print_stderr)(text)
+    return 0 if is_done else 2

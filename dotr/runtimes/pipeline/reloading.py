@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING, Final, NamedTuple, Self
+from typing import TYPE_CHECKING, Final, Self
 
 from dotr.engine.spec import ProgramSpec
 from dotr.errors.diagnostics import Diagnostic, Refused, refuse
@@ -59,7 +59,7 @@ class Reloads:
         self._under_way = self._came_meanwhile = False
         self._config, self._options, self._locks, self._on_spark = config, tuple(options), locks, on_spark
         self._before: object = None
-        self._on_terminal = any(map(_is_terminal, range(3))) and signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN
+        self._on_terminal = any(map(os.isatty, range(3)))
 
     def __enter__(self) -> Self:
         if threading.current_thread() is threading.main_thread():
@@ -158,13 +158,6 @@ class Reloads:
                     os.close(number)
 
 
-def _is_terminal(number: int) -> bool:
-    try:
-        return os.isatty(number)
-    except OSError:
-        return False
-
-
 def background_of(spec: ProgramSpec) -> str:
     """What identifies the background of a run in process: the texts, and of graphs the files' size
     and time of change, since what they had before is gone."""
@@ -180,15 +173,9 @@ def background_of(spec: ProgramSpec) -> str:
     return repr([[document.text for document in spec.datalog], [mark(path) for path in files], *settings])
 
 
-class ReloadAnswer(NamedTuple):
-    """The answer of a run to a request."""
-
-    refused: bool
-    text: str
-
-
-def request_reload(targets: Sequence[Target]) -> ReloadAnswer | None:
-    """The answer of the run that writes to one of some targets; None where no run does.
+def request_reload(targets: Sequence[Target]) -> tuple[bool, str] | None:
+    """The answer of the run that writes to one of some targets, True if it has reloaded, and its
+    text; None where no run does.
 
     Raises `Refused` (C216) where the run is on another machine, cannot reload, or is reloading.
     """
@@ -218,7 +205,7 @@ def request_reload(targets: Sequence[Target]) -> ReloadAnswer | None:
         os.close(number)
 
 
-def _answer(number: int, target: Target, holder: Holder) -> ReloadAnswer | None:
+def _answer(number: int, target: Target, holder: Holder) -> tuple[bool, str] | None:
     """The answer that the run writes into an open file; None where the run ends before."""
     with suppress(ProcessLookupError):
         os.kill(holder.process, signal.SIGHUP)
@@ -226,7 +213,7 @@ def _answer(number: int, target: Target, holder: Holder) -> ReloadAnswer | None:
         written = os.pread(number, os.fstat(number).st_size, 0)
         if written.endswith(b"\n"):
             data = json.loads(written)
-            return ReloadAnswer(data["refused"], data["text"])
+            return not data["refused"], data["text"]
         if holder_of(target) != holder:
             return None
         time.sleep(_SECONDS)
