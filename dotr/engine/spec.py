@@ -36,8 +36,8 @@ class ProgramSpec:
 
     - `rules`: the rule files of all languages; the extension determines the language.
     - `graphs`: paths, which are read where the program is compiled.
-    - `since`: for each rule that was added later, by name, the time of its addition in µs since
-      1970. The rule uses no older events.
+    - `since`: for each role of a rule that starts amid the stream, by name (`role_name`), the time
+      of its start in µs since 1970. The role uses no older events.
     - `origin`: a time in µs since 1970 at which windows of continuous queries close.
     - `inputs`: those that a configuration declares.
     - `cut`: rules without a key for all their clauses are cut into stages, each in the bucket of a

@@ -1,4 +1,4 @@
-"""Command `dotr plan`: show what a restart on Spark would keep."""
+"""Command `dotr plan`: show the effects of a restart on Spark on a checkpoint's state."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def plan(pipeline: Pipeline) -> list[str]:
     if not found.moves:
         return [*lines, "The run goes on as it is."]
     needs = f"The program needs another layout ({_operators(required.layers)}, not {kept or 'none'}). " if kept != required.layers else ""
-    kept_state = sum(verdict.fate is StateFate.KEPT for verdict in found.verdicts), len(found.after.states)
+    kept_state = sum(verdict.fate in (StateFate.KEPT, StateFate.PARTLY) for verdict in found.verdicts), len(found.after.states)
     if not required.layers:
         moves = (
             "Its rules keep no state: nothing moves, and the stored state is dropped."
