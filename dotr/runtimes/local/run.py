@@ -17,7 +17,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from types import FrameType
@@ -278,7 +278,9 @@ class _LocalRun:
         has_fired = (self.events, self._dead_letter_counts.total()) != before
         if self._recording is not None and (is_first or has_fired or 2 * self._acts > self._pipeline.program.spec.limits.gap):
             self._acts = 0
+            self._stop.is_writing = True
             self._recording.heartbeat(now)
+            self._stop.end_write()
 
     def _adds_records(self, program: CompiledProgram) -> bool:
         """True if the streams of elements count, which their records tell, and they come without."""
@@ -312,7 +314,9 @@ class _LocalRun:
         self._terms, noted = stream_terms(program), self._terms.terms
         self._terms.terms |= noted
         if self._recording is not None and now is not None:
+            self._stop.is_writing = True
             self._recording.reload(now, reloads.path)
+            self._stop.end_write()
         reloads.done(self._pipeline, None if continued is None else continued.change)
 
     def _changes(self) -> Iterator[InputFile]:
@@ -325,9 +329,12 @@ class _LocalRun:
                 yield from map(file.found, changes([FoundFile(file.path, file.mark)]))
 
     def close_inputs(self) -> None:
-        """Close the clients of brokers."""
+        """Close the clients of brokers, and the recording of a run that has failed."""
         if self._open is not None:
             self._open.close()
+        if self._recording is not None:
+            with suppress(WriteFailed):  # the first error is reported
+                self._recording.close(ended=False)
 
     def _first(self, instants: Iterator[tuple[Micros, list[Element]]], head: int) -> Iterator[tuple[Micros, list[Element]]]:
         """The instants up to the one with element number `head`."""

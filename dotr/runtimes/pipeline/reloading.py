@@ -50,7 +50,8 @@ class Reloads:
     - `locks`: those of the run, beside which requests are answered.
     - `on_spark`: the runtime.
 
-    `requested`: a reload is to be taken up. `path`: that of the configuration. `on_change` is called with the pipeline of each reload.
+    `requested`: a reload is to be taken up. `path`: that of the configuration. `on_change` is
+    called with the pipeline of each reload.
     """
 
     def __init__(self, config: Config, options: Sequence[str], locks: OutputLocks, *, on_spark: bool) -> None:
