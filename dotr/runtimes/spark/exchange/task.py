@@ -126,8 +126,9 @@ class Task:
         return Task(start.time, cut.time, closed if is_last else None, tuple(ranges), is_last and is_heartbeat)
 
     def to_json(self) -> str:
-        """JSON text."""
-        return json.dumps([self.after, self.until, self.closed, [each.to_json() for each in self.ranges], self.is_heartbeat])
+        """JSON text, without trailing defaults."""
+        written = [self.after, self.until, self.closed, [each.to_json() for each in self.ranges]]
+        return json.dumps([*written, True] if self.is_heartbeat else written)
 
     @staticmethod
     def of_json(text: str) -> Task:
@@ -139,5 +140,5 @@ class Task:
         >>> Task.of_json(task.to_json()) == task
         True
         """
-        after, until, closed, ranges, is_heartbeat = json.loads(text)
-        return Task(after, until, closed, tuple(InputRange(*each).without_lists() for each in ranges), is_heartbeat)
+        after, until, closed, ranges, *is_heartbeat = json.loads(text)
+        return Task(after, until, closed, tuple(InputRange(*each).without_lists() for each in ranges), bool(is_heartbeat))
