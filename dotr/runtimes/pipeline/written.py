@@ -22,7 +22,6 @@ from pyoxigraph import DefaultGraph, Quad, RdfFormat, parse
 
 from dotr.engine.program import CompiledProgram
 from dotr.errors.diagnostics import Diagnostic, Refused
-from dotr.explanations.evidence.evaluations import truth_in
 from dotr.model.algebra import Call, Const, Var
 from dotr.model.stream import Firing
 from dotr.model.terms import PROV, Term, Variable
@@ -105,6 +104,8 @@ class WrittenOutput:
         value = (event.attributes or {}).get(name)
         if self.form is not StreamFormat.NDJSON or value is None:
             return value == plain_text(term)
+        from dotr.explanations.evidence.evaluations import truth_in
+
         return truth_in(Call("=", (Var(name), Const(term))), lambda _: value) is True
 
     def events(self, rule: str = "") -> Iterator[WrittenEvent]:
