@@ -25,4 +25,5 @@ def execute(options: argparse.Namespace) -> int:
     if sentences:
         print_stderr("\n".join(sentences))
     print_stderr(f"A project that works. Next: cd {options.folder}; dotr run config.yaml; dotr test tests; dotr check .")
+    print_stderr("Rules for twenty usual questions, to copy from: docs/recipes.md.")
     return 0

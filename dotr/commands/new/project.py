@@ -20,7 +20,7 @@ prefixes: { "": "http://example.org/plant#" }     # for the graphs in the data a
 knowledge:
   graphs: [kb/plant.ttl]          # what always holds, as RDF
   datalog: [kb/plant.dlog]        # what follows from it, and from what the stream says
-rules: [rules/heating.dotr]       # what to look for
+rules: [rules/heating.dotr]       # what to look for; twenty usual questions: docs/recipes.md
 input:
   - { name: sensors, format: ndjson, path: data/*.ndjson, lateness: 0 s }
   # by kafka, mqtt or http also `ahead: 1 d`: a time that far after the timestamp of its message is a dead letter
