@@ -28,6 +28,7 @@ def execute(options: argparse.Namespace) -> int:
     if sentences:
         print_stderr("\n".join(sentences))
     print_stderr(f"A project that works. Next: cd {options.folder}; dotr run config.yaml; dotr test tests; dotr check .")
+    print_stderr("Rules for twenty usual questions, to copy from: docs/recipes.md.")
     return 0
 
 
@@ -72,7 +73,7 @@ prefixes: { "": "http://example.org/plant#" }     # for the graphs in the data a
 knowledge:
   graphs: [kb/plant.ttl]          # what always holds, as RDF
   datalog: [kb/plant.dlog]        # what follows from it, and from what the stream says
-rules: [rules/heating.dotr]       # what to look for
+rules: [rules/heating.dotr]       # what to look for; twenty usual questions: docs/recipes.md
 input:
   - { name: sensors, format: ndjson, path: data/*.ndjson, lateness: 0 s }
   # by kafka, mqtt or http also `ahead: 1 d`: a time that far after the timestamp of its message is a dead letter

@@ -214,7 +214,7 @@ def _config(guessed: ExportGuess, settings: Mapping[str, object], prefixes: Pref
 # Run it: dotr run config.yaml      Check it: dotr check .      Test it: dotr test tests
 name: {_yaml(name)}
 prefixes: {{ {", ".join(f"{_yaml(prefix)}: {_yaml(iri)}" for prefix, iri in prefixes.items())} }}
-{unit}rules: [rules/*.dotr]
+{unit}rules: [rules/*.dotr]   # twenty usual questions: docs/recipes.md
 input:
   - name: {_yaml(_input_name(str(settings["path"])))}
 {lines}{zone}output:
