@@ -97,8 +97,8 @@ class AnchorExplanation:
         candidates: the candidates of the clause, at most five.
         others: the number of further candidates.
         too_far: a sentence on the distance of the best candidate, if only its distance fails.
-        changes: changes of the rule with which it fires here, in its syntax; a second one only if it
-            cuts a bound by more than half.
+        changes: changes of the rule with which it fires here, in its syntax; a second one only if
+            it cuts a bound by more than half.
         remarks: further sentences.
         erring: the values with which conditions are errors.
     """
