@@ -22,9 +22,10 @@ from pyoxigraph import DefaultGraph, Quad, RdfFormat, parse
 
 from dotr.engine.program import CompiledProgram
 from dotr.errors.diagnostics import Diagnostic, Refused
+from dotr.evaluation.expressions import term_in
 from dotr.model.algebra import Call, Const, Var
 from dotr.model.stream import Firing
-from dotr.model.terms import PROV, Term, Variable
+from dotr.model.terms import PROV, TRUE, Term, Variable
 from dotr.model.time import Clock, Micros
 from dotr.runtimes.pipeline.config import Config
 from dotr.runtimes.pipeline.outputs import chosen_events
@@ -104,9 +105,7 @@ class WrittenOutput:
         value = (event.attributes or {}).get(name)
         if self.form is not StreamFormat.NDJSON or value is None:
             return value == plain_text(term)
-        from dotr.explanations.evidence.evaluations import truth_in
-
-        return truth_in(Call("=", (Var(name), Const(term))), lambda _: value) is True
+        return term_in(Call("=", (Var(name), Const(term))), lambda _: value) == TRUE
 
     def events(self, rule: str = "") -> Iterator[WrittenEvent]:
         """The events in the order in which they are written; `rule`: others than those of this rule
