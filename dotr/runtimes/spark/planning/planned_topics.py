@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, MutableMapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
@@ -226,6 +227,7 @@ class SpooledSeries(Segments):
 
     def __init__(self, like: InputFile, folder: Path) -> None:
         super().__init__(like, folder, framed=False)
+        self.like = replace(like, framed=False)  # a segment begins with the lines that are skipped, too
         self._mark = SeriesMark.of(folder)
         self._series: FileSeries | None = None
         self._removed = 0
