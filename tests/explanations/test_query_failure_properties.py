@@ -159,7 +159,7 @@ def assert_failure(failure: UnfulfilledRule, known: list[Triple]) -> None:
         assert_failure(further, known)
 
 
-@examples(50)
+@examples(25)
 @given(programs() | programs_of_queries(), streams(longest=4), st.data())
 def test_stops_of_requested_terms_agree_with_the_oracle(text: ProgramText, elements: list[Element], data: st.DataObject) -> None:
     assert_agreed_with_terms(text, elements, data)
