@@ -339,7 +339,7 @@ def _clause_state(rule: Rule, role: Role, window: object, newest: Standing | Non
             assert isinstance(whole, Filter), "renamed variables change no form"
             own += map(plain_data, whole.conditions)
             select = replace(select, pattern=select.pattern.pattern)
-        query = _short([plain_data(canonical(select)), list(source.projected), source.period])
+        query = _short([plain_data(canonical(select)), list(source.projected), plain_data(source.period)])
     filter_ = _short(sorted(map(json.dumps, own))) if own else ""
     kept = "" if newest is None else _short([newest.keys, plain_data(newest.own)])
     is_consumed = role.label in rule.consuming and role is not rule.anchor
