@@ -1,9 +1,10 @@
-"""Make the background of the Aarhus job: road sections and car parks as RDF, from CityBench's section table and sensor repository.
+"""Make what the section table of the Aarhus job does not say: which sections have a recorded sensor, and where car parks are.
 
     python kb/aarhus.py [--data FOLDER] [--output FILE]
 
-The output has, for each road section, its two end points, its length and usual speed, and its sensor; the car parks with their
-coordinates; and `city:near` between a section and a car park at most 500 m from the straight line between its ends.
+The output has `city:watches` from the sensor of each stream to its section, the car parks with their coordinates, and `city:near`
+between a watched section and a car park at most 500 m from the straight line between its ends. The rest of the table is
+`knowledge.tables` of `configs/aarhus.yaml`.
 The data folder is `DOTR_DATA`, by default `../shared/data` relative to this repository.
 """
 
@@ -25,11 +26,9 @@ NEAR_METRES = 500.0
 PREFIXES = """\
 @prefix city: <http://example.org/city#> .
 @prefix section: <http://example.org/city/section/> .
-@prefix node: <http://example.org/city/node/> .
 @prefix park: <http://example.org/city/park/> .
 @prefix sensor: <http://www.insight-centre.org/dataset/SampleEventService#> .
 @prefix ct: <http://www.insight-centre.org/citytraffic#> .
-@prefix rdfs: <http://www.w3.org/2000/01/rdf-schema#> .
 @prefix xsd: <http://www.w3.org/2001/XMLSchema#> .
 """
 
@@ -69,27 +68,12 @@ def car_parks(repository: str) -> Iterator[tuple[str, Point]]:
         yield name, places[features[observed]]
 
 
-def turtle_name(text: str) -> str:
-    """Text as a Turtle string literal."""
-    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
-
-
 def section(row: Mapping[str, str], parks: list[tuple[str, Point]]) -> str:
     """The Turtle of one row of the section table."""
     first, second = ((float(row[f"POINT_{end}_LAT"]), float(row[f"POINT_{end}_LNG"])) for end in (1, 2))
-    near = [park for park, place in parks if metres(place, first, second) <= NEAR_METRES]
-    name = f"{row['POINT_1_STREET']}, {row['POINT_1_CITY']} to {row['POINT_2_STREET']}, {row['POINT_2_CITY']}"
-    lines = [
-        f"section:{row['REPORT_ID']} a city:RoadSection ; rdfs:label {turtle_name(name)} ;",
-        f"  ct:hasFirstNode node:{row['POINT_1_NAME']} ; ct:hasSecondNode node:{row['POINT_2_NAME']} ;",
-        *(f"  city:near park:{park} ;" for park in near),
-        f"  city:length {row['DISTANCE_IN_METERS']} ; city:usualSpeed {row['NDT_IN_KMH']} .",
-        f"sensor:AarhusTrafficData{row['REPORT_ID']} city:watches section:{row['REPORT_ID']} .",
-    ]
-    for end, (latitude, longitude) in enumerate((first, second), 1):
-        node = row[f"POINT_{end}_NAME"]
-        lines.append(f'node:{node} ct:hasLat "{latitude}"^^xsd:double ; ct:hasLon "{longitude}"^^xsd:double .')
-    return "\n".join(lines)
+    near = [f"park:{park}" for park, place in parks if metres(place, first, second) <= NEAR_METRES]
+    watched = f"sensor:AarhusTrafficData{row['REPORT_ID']} city:watches section:{row['REPORT_ID']} ."
+    return f"{watched}\nsection:{row['REPORT_ID']} city:near {', '.join(near)} ." if near else watched
 
 
 def background(data: Path) -> Iterator[str]:
@@ -122,7 +106,7 @@ def main() -> int:
     except OSError as error:
         print(f"{error.filename}: {error.strerror}. DOTR_DATA or --data names the folder that holds citybench/.", file=sys.stderr)  # noqa: T201
         return 2
-    print(f"{options.output}: {text.count('a city:RoadSection')} road sections, {text.count('a city:CarPark')} car parks", file=sys.stderr)  # noqa: T201
+    print(f"{options.output}: {text.count('city:watches')} road sections, {text.count('a city:CarPark')} car parks", file=sys.stderr)  # noqa: T201
     return 0
 
 

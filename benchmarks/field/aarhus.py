@@ -87,20 +87,24 @@ class City(NamedTuple):
 
 
 def city(background: Path) -> City:
-    """The city of a background in Turtle; a section is adjacent to another that starts at its end, unless that one only leads back."""
-    ends, usual, near = {}, {}, {}
-    for block in re.split(r"^section:", background.read_text(encoding="utf-8"), flags=re.MULTILINE)[1:]:
-        section = block.split()[0]
-        ends[section] = re.findall(r"ct:has(?:First|Second)Node node:(\S+)", block)
-        usual[section] = float(re.findall(r"city:usualSpeed (\S+)", block)[0])
-        near[section] = re.findall(r"city:near park:(\S+)", block)
+    """The city of a background in Turtle and of the section table: of the sections that are watched, one is adjacent to another that starts
+    at its end, unless that one only leads back."""
+    text = background.read_text(encoding="utf-8")
+    watched = set(re.findall(r"city:watches section:(\d+)", text))
+    near = {
+        section: re.findall(r"park:(\w+)", parks) for section, parks in re.findall(r"^section:(\d+) city:near (.*)$", text, re.MULTILINE)
+    }
+    with gzip.open(DATA / "citybench" / "trafficMetaData.csv.gz", "rt", encoding="utf-8", newline="") as file:
+        table = [row for row in csv.DictReader(file) if row["REPORT_ID"] in watched]
+    ends = {row["REPORT_ID"]: (row["POINT_1_NAME"], row["POINT_2_NAME"]) for row in table}
+    usual = {row["REPORT_ID"]: float(row["NDT_IN_KMH"]) for row in table}
     adjacent = defaultdict(set)
     for one, (start, node) in ends.items():
         for other, (begin, end) in ends.items():
             if node == begin and start != end:
                 adjacent[one].add(other)
                 adjacent[other].add(one)
-    return City(adjacent, usual, near)
+    return City(adjacent, usual, {section: near.get(section, []) for section in usual})
 
 
 def by_definition(folder: Path, background: Path) -> int:

@@ -1,15 +1,20 @@
-"""Events as a pandas DataFrame (needs the extra `dotr[pandas]`)."""
+"""Events as a pandas DataFrame (needs the extra `dotr[pandas]`), and rows of frames as elements."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from datetime import UTC, datetime
+from dataclasses import replace
+from datetime import UTC, date, datetime
 from decimal import Decimal
 from math import isinf
-from typing import TYPE_CHECKING, Final
+from numbers import Integral
+from typing import TYPE_CHECKING, Any, Final
 
-from dotr.api.events import IRI, Event, PythonValue
+from dotr.api.events import EPOCH, IRI, MICROSECOND, Event, PythonValue
 from dotr.errors.diagnostics import refuse
+from dotr.model.stream import Element
+from dotr.model.time import Unit
+from dotr.streams.records import InputFile
 
 if TYPE_CHECKING:
     from pandas import DataFrame, Series
@@ -115,3 +120,99 @@ def _float(value: PythonValue | None) -> float | None:
     except OverflowError:
         return None
     return None if isinf(number) and not isinstance(value, float) else number
+
+
+# --- rows of a frame as elements ---
+
+
+def frame_elements(frame: object, spec: InputFile) -> tuple[bool, list[Element]]:
+    """The elements of the rows of a frame, in the order of time, and True if their times are
+    date-times.
+
+    `frame`: a DataFrame of pandas, or a table or record batch of Arrow. `spec`: the map and the
+    column of times, as for a file of Parquet, with the unit of integer times.
+
+    Raises:
+        ValueError: it is no frame, or a row cannot be read.
+        Refused: the map is wrong, or names a column that the frame lacks.
+    """
+    from dotr.streams.formats.csv.map import check_columns
+    from dotr.streams.formats.json.records import ObjectReader
+    from dotr.streams.formats.map_terms import columns_of
+    from dotr.streams.formats.maps import cells_of_time, check_origins, parsed_map
+    from dotr.streams.formats.parquet import column_of, json_text
+
+    names, rows = _rows(frame)
+    check_origins(spec, "frame", None)
+    paths = {cell for cell in (*cells_of_time(spec), *columns_of(parsed_map(spec).template)) if column_of(cell, names) not in (cell, "")}
+    check_columns(spec, [*names, *paths])
+    reader = ObjectReader(spec, columns=frozenset(names))
+    # An integer has another time in another unit, and a date-time the same one.
+    other = ObjectReader(replace(spec, unit=Unit.DAY if spec.unit is not Unit.DAY else Unit.SECOND), columns=frozenset(names))
+    dated: bool | None = None
+    elements: list[Element] = []
+    for number, row in enumerate(rows):
+        record = reader.record(number, number + 1, number, b"", row, (row,), True, None, False)
+        if record.element is None:
+            raise ValueError(f"row {number} of the frame, counted from 0: {record.why}: {json_text(row)}")
+        if record.element.time or dated is None:
+            dated = other.record(0, 1, 0, b"", row, (row,), False, None, False).time == record.element.time
+        elements.append(record.element)
+    return bool(dated), sorted(elements, key=lambda element: element.time)
+
+
+def _rows(frame: object) -> tuple[list[str], Iterable[dict[str, Any]]]:
+    """The names of the columns of a frame, and its rows as objects of typed values; None is empty."""
+    from dotr.streams.formats.parquet import typed_values
+
+    source: Any = frame
+    package = type(frame).__module__.partition(".")[0]
+    if package == "pyarrow" and hasattr(frame, "schema") and hasattr(frame, "columns"):
+        names = [str(name) for name in source.schema.names]
+        columns = [
+            [None if value == "NaN" and hasattr(value, "datatype") else value for value in typed_values(each)] for each in source.columns
+        ]
+    elif package == "pandas" and hasattr(frame, "columns"):
+        named = [name for name in source.index.names if name is not None and name not in source.columns]
+        table = source.reset_index(level=named) if named else source
+        names = [str(name) for name in table.columns]
+        columns = [list(map(_typed, table.iloc[:, number].tolist())) for number in range(len(names))]
+    else:
+        raise ValueError(f"frame is no DataFrame of pandas and no table of Arrow, but a {type(frame).__name__}")
+    return names, (dict(zip(names, cells, strict=True)) for cells in zip(*columns, strict=True))
+
+
+def _typed(value: Any) -> Any:
+    """The typed value of a value in Python; None for None, NaN, NaT and NA.
+
+    >>> [str(_typed(value)) for value in (7, 2.50, 1e-7, Decimal("1.50"), datetime(2024, 3, 1, 12, tzinfo=UTC), "7", float("nan"), True)]
+    ['7', '2.5', '1e-7', '1.50', '2024-03-01T12:00:00Z', '7', 'None', 'True']
+    """
+    from dotr.streams.formats.map_terms import JsonNumber
+    from dotr.streams.formats.parquet import DATE, DATE_TIME, DECIMAL, DOUBLE, moment_text
+
+    if value is None or type(value).__name__ == "NAType" or (isinstance(value, float | datetime | Decimal) and value != value):
+        return None
+    match value:
+        case bool() | str():
+            return value
+        case Integral():
+            return JsonNumber(int(value))
+        case float():
+            text = repr(value).removesuffix(".0").replace("e-0", "e-")
+            return DOUBLE(text.replace("inf", "INF"))
+        case Decimal():
+            return DECIMAL(f"{value:f}")
+        case datetime():
+            micros = (_without_zone(value) - EPOCH.replace(tzinfo=None)) // MICROSECOND
+            return DATE_TIME(moment_text(micros) + ("" if value.tzinfo is None else "Z"))
+        case date():
+            return DATE(value.isoformat())
+        case dict():
+            return {str(name): _typed(each) for name, each in value.items()}
+        case list() | tuple():
+            return list(map(_typed, value))
+        case _ if hasattr(value, "tolist"):  # an array or a number of numpy
+            return _typed(value.tolist())
+        case _:
+            return str(value)

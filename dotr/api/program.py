@@ -8,8 +8,9 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields
 from enum import Enum
+from operator import index
 from pathlib import Path
-from typing import Final, Self, TypeAlias, TypeVar
+from typing import Final, Self, SupportsIndex, TypeAlias, TypeVar
 
 from dotr.api.html import paragraph, table
 from dotr.api.session import Session
@@ -87,7 +88,7 @@ class Program(CompiledProgram):
         unit: str | Unit | None = None,
         inconsistent: str | Inconsistent = Inconsistent.REPORT,
         limits: Limits = LIMITS,
-        origin: int | str = 0,
+        origin: SupportsIndex | str = 0,
     ) -> Self:
         """Compile a program from files, or from texts.
 
@@ -328,7 +329,7 @@ def _background(
     return ConfigFiles(tree, Path()).reading(knowledge, prefixes, graphs, problems)
 
 
-def _origin(origin: int | str, unit: Unit) -> Micros:
+def _origin(origin: SupportsIndex | str, unit: Unit) -> Micros:
     """The origin of windows in µs since 1970; raises `ArgumentRefused` if it is no time.
 
     >>> _origin("soon", Unit.SECOND)
@@ -336,8 +337,8 @@ def _origin(origin: int | str, unit: Unit) -> Micros:
     dotr.errors.diagnostics.ArgumentRefused: C205 origin: 'soon' is neither an integer nor an ISO 8601 date-time
     """
     try:
-        return parse_time(origin, unit)
-    except ValueError as error:
+        return parse_time(origin if isinstance(origin, str) else int(index(origin)), unit)
+    except (TypeError, ValueError) as error:
         raise ArgumentRefused([Diagnostic("C205", f"origin: {error}")]) from None
 
 

@@ -7,9 +7,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from decimal import Decimal
+from itertools import groupby
 from math import isinf, isnan
+from numbers import Integral
 from types import TracebackType
-from typing import Final, TypeAlias
+from typing import Final, SupportsIndex, TypeAlias
 
 from dotr.api.events import EPOCH, MICROSECOND, Event, Events, utc
 from dotr.api.html import preformatted
@@ -19,15 +21,18 @@ from dotr.engine.replay import ElementPlace, InputProgress, RejectedElement, Rep
 from dotr.engine.state.migration import StateFate
 from dotr.engine.state.saved_session import NEVER_ADVANCED, SavedSession, session_schema
 from dotr.engine.state.schema import StateSchema
-from dotr.errors.diagnostics import DotrError, did_you_mean
+from dotr.errors.diagnostics import DotrError, Refused, did_you_mean
 from dotr.errors.fallbacks import FallbackKind, drain_fallbacks
 from dotr.evaluation.expressions.values.times import format_time
 from dotr.evaluation.limits import LIMITS
 from dotr.instant.datalog.closure.inconsistencies import NO_INCONSISTENCIES, Inconsistency
+from dotr.model.places import Document
 from dotr.model.stream import FedGraph, Firing, Reason, fed_stream, misspelt_stream, stream_name
 from dotr.model.terms import XSD, Prefixes, Term, Triple
 from dotr.model.time import LAST_MICRO, Clock, Micros
 from dotr.streams.formats.writing import ntriples
+from dotr.streams.records import ElementMap, Format, InputFile
+from dotr.streams.time_formats import check_time_format, check_time_zone
 from dotr.syntax.rendering import near_streams, stream_text
 from dotr.syntax.turtle.graphs import Misread, read_graph
 
@@ -114,13 +119,14 @@ class Session:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self._finished = True
 
-    def advance(self, time: int | datetime, *graphs: GivenGraph | Mapping[str, GivenGraph], internal: bool = False) -> Events:
+    def advance(self, time: SupportsIndex | datetime, *graphs: GivenGraph | Mapping[str, GivenGraph], internal: bool = False) -> Events:
         """Process the instant at a time, and return its events.
 
         Args:
-            time: the time of the instant, later than that of every call before. An `int` counts the
-                program's unit (seconds by default); a `datetime` without a zone is UTC. All calls
-                have the same type, which the first call decides.
+            time: the time of the instant, later than that of every call before. An integer (`int`,
+                that of numpy, any `numbers.Integral`) counts the program's unit (seconds by
+                default); a `datetime` without a zone is UTC. All calls have the same type, which
+                the first call decides.
             graphs: the graphs whose merge is the instant. A graph is Turtle text, in which the
                 program's prefixes may be used, or an iterable of triples. The terms of a triple are
                 N-Triples texts, or terms of pyoxigraph, rdflib or `dotr.IRI`. Blank nodes are local
@@ -150,15 +156,105 @@ class Session:
         >>> fire.time, fire.type
         (12, 'Fire')
         """
-        if self._finished:
-            raise SessionError("the session is finished")
         now, dated = self._micros(time), isinstance(time, datetime)
-        if self._last is not None and now <= self._last:
-            raise SessionError(f"time {time} is not after {self._caller_time(self._last)}, the last one")
+        self._check_next(now, time)
         try:
             elements = self._elements(graphs)
         except ValueError as error:
             raise SessionError(str(error)) from None
+        return self._advanced(now, elements, dated, internal)
+
+    def advance_frame(
+        self,
+        frame: object,
+        *,
+        time: str | Sequence[str],
+        map: str,
+        time_format: str | None = None,
+        time_zone: str | None = None,
+        stream: str | None = None,
+        internal: bool = False,
+    ) -> Events:
+        """Process the rows of a frame, each a graph, in the order of their times.
+
+        Rows of one time are one instant. The order of the rows has no meaning; all of them are
+        later than the last call.
+
+        Args:
+            frame: a pandas DataFrame, whose named index is a column, too; or a table or record
+                batch of Arrow. None, NaN, NaT and NA are empty cells.
+            time: the column of times, integers of the program's unit or date-times; or a template
+                of columns such as `"{day} {clock}"`; or several of these, of which the first that a
+                row has counts.
+            map: the template that makes the graph of a row, as in a configuration, such as
+                `":{pump} :bar {bar:decimal} ."`.
+            time_format: the form of times that are texts, as in a configuration.
+            time_zone: the zone of date-times without one, such as `"Europe/Berlin"`; UTC if none.
+            stream: the stream of continuous queries that the graphs belong to.
+            internal: return internal events too (`define internal`).
+
+        Returns:
+            The events, as those of `advance` for each time.
+
+        Raises:
+            SessionError: the map or a row cannot be read, or a time is not later than the last one.
+                The session is unchanged.
+
+        >>> import pandas
+        >>> from dotr import Program
+        >>> rooms = pandas.DataFrame({"t": [12, 10], "what": ["Smoke", "Temp"], "at": ["locB", "locA"], "v": [None, 70]})
+        >>> session = Program.from_config("configs/fire.yaml").session()
+        >>> made = "[] a :{what} ; :has_val {v} ; :is_from_sensor _:s . _:s :is_at_location :{at} ."
+        >>> [(event.time, event.type) for event in session.advance_frame(rooms, time="t", map=made)]
+        [(12, 'Fire')]
+        """
+        from dotr.api.frames import frame_elements
+
+        times = time if isinstance(time, str) else tuple(time)
+        mapped = ElementMap(times, Document("map", map), time_format=time_format, time_zone=time_zone)
+        spec = InputFile(
+            "frame",
+            "the frame",
+            Format.PARQUET,
+            self._unit,
+            prefixes=tuple(self._program.spec.prefixes.items()),
+            map=mapped,
+            nesting=self._nesting,
+        )
+        try:
+            if time_format is not None:
+                check_time_format(time_format)
+            if time_zone is not None:
+                check_time_zone(time_zone)
+            dated, elements = frame_elements(frame, spec)
+            instants = {
+                now: self._elements([each.triples if stream is None else {stream: each.triples} for each in rows])
+                for now, rows in groupby(elements, lambda element: element.time)
+            }
+        except (ValueError, Refused) as error:
+            raise SessionError(str(error)) from None
+        events = Events()
+        if instants:
+            first = next(iter(instants))
+            if self._dated not in (None, dated):
+                raise self._of_another_form(f"{time} of the frame")
+            self._check_next(first)
+        for now, graphs in instants.items():
+            events += self._advanced(now, graphs, dated, internal)
+        return events
+
+    def _check_next(self, now: Micros, time: object = None) -> None:
+        """Raise `SessionError` where the session is finished, or not before a time (µs since 1970),
+        which the caller wrote as `time`.
+        """
+        if self._finished:
+            raise SessionError("the session is finished")
+        if self._last is not None and now <= self._last:
+            written = self._caller_time(now) if time is None else time
+            raise SessionError(f"time {written} is not after {self._caller_time(self._last)}, the last one")
+
+    def _advanced(self, now: Micros, elements: Sequence[tuple[Triple, ...]], dated: bool, internal: bool) -> Events:
+        """The events up to a time (µs since 1970), later than the last one, at which elements hold."""
         engine = self._start(dated)
         self._last = now
         if self._record is not None:
@@ -240,7 +336,7 @@ class Session:
         raise SessionError(f"this session made no such event of rule {event.rule} at {event.time}")
 
     def why_not(
-        self, rule: str, *, at: int | datetime | None = None, where: Mapping[str, object] | None = None, every: bool = False
+        self, rule: str, *, at: SupportsIndex | datetime | None = None, where: Mapping[str, object] | None = None, every: bool = False
     ) -> Answer:
         """Explain why a rule did not fire: the number of anchors left after each clause, and the
         clause or condition that stopped the anchor that satisfied most of them.
@@ -272,8 +368,8 @@ class Session:
         >>> print(session.why_not("R").text.splitlines()[0])
         R: 1 anchor, 0 after HighTemp
         """
+        from dotr.explanations.unit import question_attributes, why_no_event
         from dotr.explanations.why_not.rule import Question
-        from dotr.explanations.why_not.unit_why_not import question_attributes, why_no_event
 
         replay = self.replay()
         names = self._program.unit_names
@@ -295,7 +391,7 @@ class Session:
             if self._is_restored:
                 raise SessionError("a restored session cannot explain: what it was given before it was saved is not kept")
             raise SessionError("the session keeps no record of what it is given: make it with session(record=True)")
-        return self._record.replay(self._program, Clock(self._unit, bool(self._dated)))
+        return self._record.replay(self._program, Clock(self._unit, bool(self._dated), self._program.spec.time_zone))
 
     def save(self) -> bytes:
         """Save the session as bytes, from which `Program.restore` continues it in any process.
@@ -340,7 +436,7 @@ class Session:
         continued = found.continued_by(program)
         session = cls(continued.program)
         session._dated, session._last, session._is_restored = found.dated, found.last, True
-        session._engine = Engine(continued.program, Clock(program.spec.unit, found.dated))
+        session._engine = Engine(continued.program, Clock(program.spec.unit, found.dated, program.spec.time_zone))
         session._engine.restore(continued.states, found.last)
         for verdict in continued.change.verdicts:
             if verdict.fate is not StateFate.KEPT or verdict.why:
@@ -374,26 +470,35 @@ class Session:
         return elements
 
     def _read(self, graph: GivenGraph) -> tuple[Triple, ...]:
+        given: object = graph
+        if not isinstance(given, Iterable):
+            hint = "A graph is Turtle text, or an iterable of triples; advance(time) alone only lets time pass."
+            raise SessionError(f"graphs: {graph!r} is no graph. {hint}")
         return (
             read_graph(graph, self._program.spec.prefixes, self._nesting) if isinstance(graph, str) else read_triples(graph, self._nesting)
         )
 
-    def _micros(self, time: int | datetime) -> Micros:
+    def _micros(self, time: object) -> Micros:
         """The time in µs since 1970; raises `SessionError` if it is invalid in this session."""
-        dated = isinstance(time, datetime)
-        if not dated and type(time) is not int:
-            raise SessionError(f"{time!r} is no time: it is an integer that counts the program's unit, or a datetime")
-        if self._dated is not None and dated != self._dated:
-            kinds = ("a datetime", "an integer") if self._dated else ("an integer", "a datetime")
-            raise SessionError(f"{time!r} is no time of this session: its first one was {kinds[0]}, and this one is {kinds[1]}")
         if isinstance(time, datetime):
+            if self._dated is False:
+                raise self._of_another_form(repr(time))
             return _datetime_micros(time)
-        now = time * self._unit.value
+        if type(time) is not int and (isinstance(time, bool) or not isinstance(time, Integral)):
+            raise SessionError(f"{time!r} is no time: it is an integer that counts the program's unit, or a datetime")
+        if self._dated:
+            raise self._of_another_form(repr(time))
+        now: Micros = int(time) * self._unit.value
         if not -LAST_MICRO < now < LAST_MICRO:
             raise SessionError(f"{time} is no time: it is out of range; is the program's unit right?")
         return now
 
-    def _moment(self, time: int | datetime) -> Micros:
+    def _of_another_form(self, told: str) -> SessionError:
+        """The error of a time of another form than the session's, for the caller to raise."""
+        kinds = ("a datetime", "an integer") if self._dated else ("an integer", "a datetime")
+        return SessionError(f"{told} is no time of this session: its first one was {kinds[0]}, and this one is {kinds[1]}")
+
+    def _moment(self, time: SupportsIndex | datetime) -> Micros:
         """The time of a question in µs since 1970; a date-time is valid in any session."""
         return _datetime_micros(time) if isinstance(time, datetime) else self._micros(time)
 
@@ -415,7 +520,7 @@ class Session:
         date-times."""
         if self._engine is None:
             self._dated = dated
-            self._engine = Engine(self._program, Clock(self._unit, dated))
+            self._engine = Engine(self._program, Clock(self._unit, dated, self._program.spec.time_zone))
         return self._engine
 
     def _caller_time(self, micros: Micros) -> int | datetime:

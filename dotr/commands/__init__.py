@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Final
 from dotr import __version__
 from dotr.commands import bundle, check, explain, kb, new, plan, replay, report, run, status, test
 from dotr.commands.common import print_json
+from dotr.commands.plan import reload
+from dotr.commands.replay import audit
 from dotr.commands.why import facts, why, why_not
 from dotr.errors.diagnostics import Refused
 from dotr.errors.terminal import escape_controls, print_stderr
@@ -21,7 +23,7 @@ from dotr.errors.terminal import escape_controls, print_stderr
 if TYPE_CHECKING:
     from _typeshed import SupportsWrite
 
-_COMMANDS: Final = (run, status, check, plan, replay, test, why, why_not, facts, report, explain, new, kb, bundle)
+_COMMANDS: Final = (run, reload, status, check, plan, replay, audit, test, why, why_not, facts, report, explain, new, kb, bundle)
 """Modules of the commands, in the order of the help text. Each has `add_parser` and `execute`."""
 
 

@@ -21,6 +21,11 @@ Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 def add_config(parser: argparse.ArgumentParser) -> None:
     """Add the arguments CONFIG and --set."""
     parser.add_argument("config", metavar="CONFIG", help="the pipeline's configuration (YAML)")
+    add_set(parser)
+
+
+def add_set(parser: argparse.ArgumentParser) -> None:
+    """Add the argument --set."""
     parser.add_argument(
         "--set", action="append", default=[], dest="options", metavar="KEY.PATH=VALUE", help="change a value of the configuration"
     )

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from dotr.runtimes.monitoring.totals import ReportTotals, Totals
     from dotr.runtimes.pipeline.build import Pipeline
     from dotr.runtimes.pipeline.config import Config
+    from dotr.runtimes.pipeline.reloading import Reloads
     from dotr.streams.connectors.opening import Destination
 
 
@@ -58,6 +59,7 @@ def execute(options: argparse.Namespace) -> int:
     from dotr.runtimes.pipeline.build import build
     from dotr.runtimes.pipeline.config import read_config
     from dotr.runtimes.pipeline.output_files import OutputLocks
+    from dotr.runtimes.pipeline.reloading import Reloads
     from dotr.runtimes.pipeline.sections import SHOW_ATTRIBUTES
     from dotr.syntax.rendering import step_names
 
@@ -76,12 +78,19 @@ def execute(options: argparse.Namespace) -> int:
 
                 place = config.span("metrics", "prometheus")
                 stack.enter_context(serve_metrics(config.settings.metrics.prometheus, figures.read, place))
-            pipeline = build(config, fresh=options.fresh, on_spark=engine == "spark", locks=stack.enter_context(OutputLocks()))
+            locks = stack.enter_context(OutputLocks())
+            reloads = stack.enter_context(Reloads(config, options.options, locks, on_spark=engine == "spark"))
+            pipeline = build(config, fresh=options.fresh, on_spark=engine == "spark", locks=locks)
+
+            def describe(made: Pipeline) -> None:
+                nonlocal pipeline
+                pipeline, rules = made, made.program.rules.rules
+                figures.rules = made.program.unit_names
+                figures.steps = {rule.name: step_names(rule.clauses, has_condition=rule.condition is not None) for rule in rules}
+
+            reloads.on_change = describe
             figures.clock, dead_letters = pipeline.clock, pipeline.dead_letters
-            figures.rules = pipeline.program.unit_names
-            figures.steps = {
-                rule.name: step_names(rule.clauses, has_condition=rule.condition is not None) for rule in pipeline.program.rules.rules
-            }
+            describe(pipeline)
             dated = None if pipeline.clock_pending else pipeline.clock.dated
             of_times = warnings_with_form(pipeline.program.spec, pipeline.program.warnings, dated)
             certain = [each for each in of_times if dated is not None and each.dated is not None]
@@ -94,7 +103,7 @@ def execute(options: argparse.Namespace) -> int:
                 print_message(f"{count_noun(warnings, 'warning')} of the rules: dotr check {options.config} shows them.")
             if engine == "spark":
                 stopped = "Stopped: the output holds all batches so far; the same command goes on from the checkpoint (without --fresh)."
-            totals = _run_engine(pipeline, engine, figures, options)
+            totals = _run_engine(pipeline, engine, figures, options, reloads)
         except RunFailed as failure:
             if print_message is print_stderr:
                 print_message(f"The run failed: {failure}")
@@ -162,7 +171,7 @@ def _engine(requested: str | None, config: Config, print_message: PrintMessage) 
     return "local"
 
 
-def _run_engine(pipeline: Pipeline, engine: str, figures: LatestFigures, options: argparse.Namespace) -> Totals:
+def _run_engine(pipeline: Pipeline, engine: str, figures: LatestFigures, options: argparse.Namespace, reloads: Reloads) -> Totals:
     from dotr.evaluation.expressions.values.times import format_time
     from dotr.runtimes.monitoring.display import ProgressLine, json_progress, progress_line
     from dotr.runtimes.monitoring.totals import ignore_activity
@@ -191,10 +200,10 @@ def _run_engine(pipeline: Pipeline, engine: str, figures: LatestFigures, options
         if engine == "spark":
             from dotr.runtimes.spark.run import run_spark
 
-            return run_spark(pipeline, report, report_progress, report_activity, options.last_written)
+            return run_spark(pipeline, report, report_progress, report_activity, options.last_written, reloads)
         from dotr.runtimes.local.run import run_local
 
-        return run_local(pipeline, report, report_progress, options.head)
+        return run_local(pipeline, report, report_progress, options.head, reloads)
 
 
 def _overall_totals(pipeline: Pipeline) -> Totals:

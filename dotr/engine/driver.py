@@ -26,6 +26,7 @@ from dotr.evaluation.limits import LIMITS
 from dotr.instant.datalog.closure.inconsistencies import NO_INCONSISTENCIES, Inconsistency
 from dotr.instant.instants import merge
 from dotr.instant.stage_one import InstantFacts, TickStream, next_multiple, ticks_at
+from dotr.model.calendars import Schedule, has_moment, next_moment
 from dotr.model.event_order import AttributeValues
 from dotr.model.stream import DeadLetter, Firing, Reason, output_order
 from dotr.model.terms import Triple
@@ -513,9 +514,9 @@ PortArrivals: TypeAlias = dict[int, list[Arrival]]
 
 
 class PartitionTicks(NamedTuple):
-    """The arrivals of a partition at each multiple of a period in µs."""
+    """The arrivals of a partition at each tick of a period."""
 
-    period: Micros
+    period: Schedule
     ports: PortArrivals
 
 
@@ -565,15 +566,14 @@ def moments(
     last = max([passed, *(each[1] for each in spans)])
     begins = [gap.after for gap in gaps]
 
-    def skipping(period: Micros, time: Micros) -> Gap | None:
+    def skipping(period: Schedule, time: Micros) -> Gap | None:
         number = bisect_left(begins, time) - 1
-        return gaps[number] if number >= 0 and time < gaps[number].before and gaps[number].multiples(period) > most else None
+        return gaps[number] if number >= 0 and time < gaps[number].before and gaps[number].ticks(period) > most else None
 
-    def next_of(period: Micros, after: Micros) -> Micros:
-        tick = next_multiple([period], after)
-        while tick is not None and (gap := skipping(period, tick)) is not None:
-            tick = next_multiple([period], gap.before - 1)
-        assert tick is not None
+    def next_of(period: Schedule, after: Micros) -> Micros:
+        tick = next_moment(period, after)
+        while (gap := skipping(period, tick)) is not None:
+            tick = next_moment(period, gap.before - 1)
         return tick
 
     def next_tick(after: Micros) -> Micros | None:
@@ -582,7 +582,7 @@ def moments(
 
     def moment(time: Micros, arrivals: PortArrivals) -> Moment:
         ended = time > last
-        due = [] if ended else [each for each in ticks if time % each.period == 0 and skipping(each.period, time) is None]
+        due = [] if ended else [each for each in ticks if has_moment(each.period, time) and skipping(each.period, time) is None]
         return Moment(time, {**arrivals, **{port: list(events) for each in due for port, events in each.ports.items()}}, ended)
 
     next_due = partial(stage.next_due, state)

@@ -11,10 +11,12 @@ Invariant: what is skipped is a function of the instants, and of the unit's stat
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence, Set
+from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from dotr.engine.unit_runs import engine_unit
 from dotr.evaluation.expressions.values.times import format_time
+from dotr.model.calendars import Calendar, Schedule
 from dotr.model.places import Span
 from dotr.model.rules import Rule
 from dotr.model.stream import DeadLetter, Reason
@@ -31,24 +33,38 @@ class Gap(NamedTuple):
     after: Micros
     before: Micros
 
-    def multiples(self, period: Micros) -> int:
-        """The number of multiples of a period in the gap.
+    @lru_cache(256)  # noqa: B019 - gaps are values
+    def ticks(self, period: Schedule) -> int:
+        """The number of ticks of a period in the gap.
 
-        >>> Gap(0, 10).multiples(5), Gap(-1, 10).multiples(5), Gap(1, 4).multiples(5)
+        >>> Gap(0, 10).ticks(5), Gap(-1, 10).ticks(5), Gap(1, 4).ticks(5)
         (1, 2, 0)
         """
+        if isinstance(period, Calendar):
+            return period.count(self.after + 1, self.before)
         return (self.before - 1) // period - self.after // period
+
+
+def least_length(period: Schedule, most: int) -> Micros:
+    """A length in µs in which a period has `most` ticks at most. Moments of a calendar may be nearer
+    than its step, where a clock is put forward, but no two steps in a row have more than three.
+
+    >>> from dotr.model.calendars import calendar_of
+    >>> least_length(5, 3), least_length(calendar_of("hour", None, "UTC"), 3)
+    (15, 3600000000)
+    """
+    return most // 2 * period.step if isinstance(period, Calendar) else most * period
 
 
 def gap_length(ticks: Iterable[TickStream], layers: Iterable[Layer], most: int) -> Micros | None:
     """The length in µs up to which no stretch between two instants has more than `most` acts of a
     unit; None where no unit has a time of its own."""
-    lengths = [most * each.period for each in ticks]
+    lengths = [least_length(each.period, most) for each in ticks]
     for layer in layers:
         for placed in layer.units:
             periods = engine_unit(placed.unit).periods
             # The union of n series has more than m times only where one of them has more than m // n.
-            lengths += [most // len(periods) * period for period in periods]
+            lengths += [least_length(period, most // len(periods)) for period in periods]
     return min(lengths, default=None)
 
 
@@ -85,7 +101,7 @@ def gaps_of(passed: Micros | None, spans: Iterable[tuple[Micros, Micros]], longe
 
 def skipped_ticks(ticks: Iterable[TickStream], gap: Gap, most: int) -> set[int]:
     """The streams of ticks that have more than `most` ticks in a gap."""
-    return {each.stream for each in ticks if gap.multiples(each.period) > most}
+    return {each.stream for each in ticks if gap.ticks(each.period) > most}
 
 
 def tick_letters(
@@ -98,7 +114,7 @@ def tick_letters(
         for placed in layer.rules:
             stream = layer.ports[placed.ports[0]].stream
             if placed.stage.is_first and isinstance(stream, int) and stream in periods:
-                yield gap_letter(placed.rule, placed.rule.span, gap, gap.multiples(periods[stream]), most, clock)
+                yield gap_letter(placed.rule, placed.rule.span, gap, gap.ticks(periods[stream]), most, clock)
 
 
 def gap_letter(unit: Rule | str, span: Span, gap: Gap, number: int, most: int, clock: Clock) -> DeadLetter:

@@ -23,9 +23,9 @@ from typing import NamedTuple, TypeAlias
 from dotr.evaluation.expressions.ordered_domains import AS_IT_IS, domain_of, rank_in
 from dotr.instant.queries import canonical
 from dotr.model.algebra import Attribute, Call, Const, Expression, Filter, Group, Select, Var, chain
+from dotr.model.calendars import Schedule
 from dotr.model.rules import Aggregate, Clause, FactSource, Role, Rule
 from dotr.model.terms import Label, Term, Variable
-from dotr.model.time import Micros
 from dotr.model.traverse import conjuncts, free_variables, has_exists, transform
 from dotr.temporal.layout.retention import roles
 from dotr.temporal.matching.rule_search import comparison, fold_constants
@@ -34,7 +34,7 @@ MAX_ALTERNATIVES = 8
 """The greatest number of filters in a disjunction: testing more costs more than a superfluous
 fact."""
 
-_QueryKey: TypeAlias = tuple[Select, Micros | None]
+_QueryKey: TypeAlias = tuple[Select, Schedule | None]
 _Renaming: TypeAlias = Mapping[Variable, Variable]
 
 

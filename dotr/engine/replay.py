@@ -121,6 +121,7 @@ class Replay:
         progress: the progress of the inputs after the last instant of the latest `read`. Empty: the
             stream has ended.
         case: the name of the case of a rule test; empty otherwise.
+        time_forms: the formats of the inputs' times, each with the zone of those without one.
     """
 
     name: str
@@ -130,6 +131,7 @@ class Replay:
     read: Callable[[Callable[[RejectedElement], None]], Iterator[ReplayedInstant]]
     progress: Callable[[], Sequence[InputProgress]] = tuple
     case: str = ""
+    time_forms: Sequence[tuple[str | None, str | None]] = ()
 
     def instants(self, on_reject: Callable[[RejectedElement], None] | None = None) -> Iterator[ReplayedInstant]:
         """The instants of the stream in the order of time, from the first one."""

@@ -13,11 +13,11 @@ from dotr.errors.diagnostics import CheckedFiles, Diagnostic
 from dotr.evaluation.limits import LIMITS, Limits
 from dotr.instant.datalog.background.sources import READING, Reading, Sources
 from dotr.instant.datalog.entailment import Entailment
-from dotr.model.places import Document
-from dotr.model.rule_places import RulePlaces
+from dotr.model.algebra import Expression
+from dotr.model.places import Document, Span
 from dotr.model.rules import Rule, SharedQuery
 from dotr.model.stream import InputStream
-from dotr.model.terms import Label, Prefixes
+from dotr.model.terms import Label, Prefixes, Variable
 from dotr.model.time import Forms, Micros, Unit
 
 
@@ -36,8 +36,8 @@ class ProgramSpec:
 
     - `rules`: the rule files of all languages; the extension determines the language.
     - `graphs`: paths, which are read where the program is compiled.
-    - `since`: for each rule that was added later, by name, the time of its addition in µs since
-      1970. The rule uses no older events.
+    - `since`: for each role of a rule that starts amid the stream, by name (`role_name`), the time
+      of its start in µs since 1970. The role uses no older events.
     - `origin`: a time in µs since 1970 at which windows of continuous queries close.
     - `inputs`: those that a configuration declares.
     - `cut`: rules without a key for all their clauses are cut into stages, each in the bucket of a
@@ -47,6 +47,7 @@ class ProgramSpec:
     - `fires_at_end`: at the end of a bounded stream what is under way goes on; False: nothing
       happens after the last instant.
     - `unit_given`: the unit of integer times is in the configuration, so that times are integers.
+    - `time_zone`: the zone of calendars that name none, and of times as they are shown; empty: UTC.
     """
 
     rules: tuple[Document, ...] = ()
@@ -66,6 +67,7 @@ class ProgramSpec:
     reading: Reading = READING
     fires_at_end: bool = True
     unit_given: bool = False
+    time_zone: str = ""
 
     def to_json(self) -> str:
         r"""The specification as JSON.
@@ -89,6 +91,8 @@ class ProgramSpec:
             further["fires_at_end"] = False
         if self.unit_given:
             further["unit_given"] = True
+        if self.time_zone:
+            further["time_zone"] = self.time_zone
         return json.dumps(
             {
                 "rules": [[document.name, document.text] for document in self.rules],
@@ -128,12 +132,35 @@ class ProgramSpec:
             Reading.from_list(data.get("reading", ())),
             data.get("fires_at_end", True),
             data.get("unit_given", False),
+            data.get("time_zone", ""),
         )
 
     @property
     def sources(self) -> Sources:
         """The sources of the background knowledge."""
         return Sources(self.graphs, self.datalog, self.entailment, self.axiomatic, self.prefixes, self.reading)
+
+
+@dataclass(frozen=True, slots=True)
+class RolePlaces:
+    """Places of the anchor or of a clause's event.
+
+    - `attributes`: those that the text names, in the order of the SELECT line or of `with`.
+    - `conditions`: the span of each conjunct of the FILTERs, those of the query included.
+    """
+
+    attributes: tuple[Variable, ...] = ()
+    conditions: Mapping[Expression, Span] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class RulePlaces:
+    """Places of a rule: of its anchor and clauses in the order written, and of each conjunct of
+    `if`.
+    """
+
+    roles: tuple[RolePlaces, ...]
+    condition: Mapping[Expression, Span] = field(default_factory=dict)
 
 
 # Result of compiling rule files, in a module of its own: it can be imported without the parser.

@@ -11,6 +11,7 @@ import json
 from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from dataclasses import replace
 from functools import cache
 from operator import itemgetter
 from typing import NamedTuple, TypeAlias
@@ -117,9 +118,9 @@ class UnitPort:
 
     def take_counts(self) -> dict[str, RuleCounts]:
         """The counts since the last call: events by label, and those of rules within the unit."""
-        counts = {**{label: RuleCounts(events=made) for label, made in self._made.items()}, **self.run.take_rule_counts()}
-        self._made.clear()
-        return counts
+        counts, made = self.run.take_rule_counts(), self._made
+        self._made = Counter()
+        return {name: replace(counts.get(name, RuleCounts()), events=made[name]) for name in {**made, **counts}}
 
     def is_due(self, time: Micros, arrivals: Arrivals) -> bool:
         """True if the unit is to be stepped at a time: it has arrivals, or work is due."""

@@ -21,6 +21,7 @@ from dotr.evaluation.limits import LimitExceeded, Limits
 from dotr.instant.datalog.background.knowledge import Knowledge
 from dotr.instant.datalog.closure.closed_instant import Contradiction
 from dotr.model.algebra import Select
+from dotr.model.calendars import Schedule
 from dotr.model.datalog import DatalogRule
 from dotr.model.places import Span
 from dotr.model.rules import Rule
@@ -188,7 +189,8 @@ class UnitRun(ABC):
         raise AssertionError(f"the unit has no rule {rule.name}")
 
     def take_rule_counts(self) -> Mapping[str, RuleCounts]:
-        """The counts of the rules within the unit since the last call, by name of the rule."""
+        """The counts of the rules within the unit since the last call, by name of the rule; of errors of
+        conditions also by label."""
         return {}
 
     def entries(self, after: Micros | None = None) -> Sequence[Sequence[StoredEvent]]:
@@ -301,7 +303,7 @@ class EngineUnit(StreamUnit):
         """
 
     @property
-    def periods(self) -> Sequence[Micros]:
+    def periods(self) -> Sequence[Schedule]:
         """The period in µs of each series of times at which the unit acts by itself."""
         return ()
 

@@ -30,6 +30,7 @@ from dotr.instant.queries import JoinGroup, QueryPlan, canonical_columns, join_g
 from dotr.instant.queries.plan import StaticAnswers, compute_static
 from dotr.instant.queries.shared_joins import RowsByKey
 from dotr.model.algebra import Select
+from dotr.model.calendars import Schedule, has_moment, next_moment
 from dotr.model.event_order import AttributeValues, sort_by_tie
 from dotr.model.rules import FactSource
 from dotr.model.stream import Instant
@@ -99,25 +100,26 @@ def plan_source(source: FactSource, background: TripleIndex, static: StaticAnswe
 
 
 class TickStream(NamedTuple):
-    """A stream of ticks: its period in µs, and the answers of the background, in the tie order."""
+    """A stream of ticks: its period, and the answers of the background, in the tie order."""
 
     stream: int
-    period: Micros
+    period: Schedule
     rows: Sequence[AttributeValues]
 
 
-def next_multiple(periods: Sequence[Micros], after: Micros) -> Micros | None:
-    """The first time after another that is a multiple of one of the periods.
+def next_multiple(periods: Sequence[Schedule], after: Micros) -> Micros | None:
+    """The first time after another that is a multiple of one of the periods, or a moment of a
+    calendar.
 
     >>> next_multiple([10, 4], -11), next_multiple([10, 4], 4), next_multiple([], 4)
     (-10, 8, None)
     """
-    return min([(after // period + 1) * period for period in periods], default=None)
+    return min([next_moment(period, after) for period in periods], default=None)
 
 
 def ticks_at(ticks: Sequence[TickStream], time: Micros) -> dict[int, Sequence[AttributeValues]]:
     """The ticks of a time, by stream."""
-    return {each.stream: each.rows for each in ticks if time % each.period == 0}
+    return {each.stream: each.rows for each in ticks if has_moment(each.period, time)}
 
 
 class StreamBinding(NamedTuple):

@@ -73,6 +73,8 @@ class RuleCode(StrEnum):
     EVERY_EVENT_KEPT = "D325"  # warning
     LENGTH_AS_NUMBER = "D326"  # warning
     ALWAYS_BY_WINDOWS = "D327"  # warning
+    UNKNOWN_ZONE = "D367"
+    NO_TIME_OF_DAY = "D368"
     UNREAD_INTERNAL = "D331"  # warning of programs with their outputs
 
     # Events over rules.

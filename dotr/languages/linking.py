@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 from typing import NamedTuple
@@ -22,7 +22,7 @@ from dotr.engine.spec import RuleSet
 from dotr.errors.diagnostics import CheckedFiles, Diagnostic, Severity, did_you_mean
 from dotr.evaluation.expressions.kinds import time_misuses
 from dotr.languages.codes import RuleCode, UnitCode
-from dotr.model.algebra import Expression, Var
+from dotr.model.algebra import Expression, Var, is_hidden
 from dotr.model.places import Span
 from dotr.model.rules import EventSource, FactSource, Rule, SharedQuery, facts_of
 from dotr.model.stream import InputStream
@@ -219,6 +219,29 @@ def _cycles(rules: Sequence[Rule], units: Sequence[StreamUnit], barred: Mapping[
         if cycle.now:
             hint = "Each reads what the other makes at the same moment. Let one of them read what was before, as the left operand of SEQ."
         yield Diagnostic(UnitCode.CYCLE_OF_UNITS, f"a cycle: {way}", cycle.span, hint)
+
+
+def unbound_warnings(
+    found: Iterable[tuple[Variable, Iterable[Variable]]], span: Span, elsewhere: Container[Variable], told: Iterable[Variable] = ()
+) -> Iterator[Diagnostic]:
+    """Warnings (D219) of variables of conditions that nothing binds, each once.
+
+    - `found`: the variables, each with those that are bound there, as of `traverse.never_bound`.
+    - `span`: the text of the query; `elsewhere`: the variables that the query binds somewhere.
+    - `told`: variables that another diagnostic names.
+    """
+    known = {name for name in told if name not in elsewhere}
+    for name, bound in found:
+        if name in known or is_hidden(name):
+            continue
+        known.add(name)
+        near = did_you_mean(f"?{name}", [f"?{each}" for each in bound if not is_hidden(each)])
+        if name in elsewhere:
+            message, near = f"?{name} is not bound in these braces", "It is bound outside of them: move the condition there."
+        else:
+            message = f"?{name} is never bound in this query"
+        hint = f"It has no value: a comparison with it can only err, and BOUND of it is false. {near}".rstrip()
+        yield Diagnostic(RuleCode.NEVER_BOUND, message, compared_variable(span, name, "=<>!+-*/"), hint, Severity.WARNING)
 
 
 def misuse_warnings(

@@ -28,7 +28,7 @@ from dotr.languages.epsparql import interval_keys
 from dotr.languages.epsparql import unit as interval_units
 from dotr.languages.lars import model as lars
 from dotr.languages.lars import unit as lars_units
-from dotr.model import algebra, datalog, places, rules, templates
+from dotr.model import algebra, calendars, datalog, places, rules, templates
 from dotr.model.datalog import DatalogRule
 from dotr.model.places import Document
 from dotr.model.rules import Rule, SharedQuery
@@ -248,7 +248,7 @@ def _decoded(text: str, kind: type, what: str, known: Sequence[Document] = ()) -
     return value
 
 
-_MODULES: Final = (places, rules, algebra, templates, datalog, continuous, intervals, lars)
+_MODULES: Final = (places, rules, algebra, calendars, templates, datalog, continuous, intervals, lars)
 _OTHERS: Final = (
     *(ParsedProgram, Unit, Interval, TimeForm),
     *(UnitEvents, units.UnitRead, MadeGraphs, FedGraphs, InstantTriples, IntervalEvents),

@@ -30,6 +30,7 @@ from dotr.instant.datalog.closure.inconsistencies import visible_premises
 from dotr.instant.datalog.entailment import Entailment, rule_set
 from dotr.instant.stage_one import StaticLimitExceeded, plan_source
 from dotr.languages.registry import RuleLanguage, has_units, of_language, read_unit_files
+from dotr.model.calendars import default_zone
 from dotr.model.datalog import DatalogRule
 from dotr.model.places import Document, Span
 from dotr.model.rules import EventSource, FactSource, facts_of
@@ -59,7 +60,7 @@ def compile_program(spec: ProgramSpec, keeping: CachePolicy | StoreFile | None =
     """
     from dotr.syntax.sparql import unit_of_times
 
-    with unit_of_times(spec.unit):
+    with unit_of_times(spec.unit), default_zone(spec.time_zone):
         return _compile_program(spec, keeping)
 
 
@@ -116,7 +117,7 @@ def warnings_with_form(spec: ProgramSpec, warnings: Iterable[Diagnostic], dated:
         from dotr.languages.allowances import allowances, without_allowed
         from dotr.syntax.sparql import unit_of_times
 
-        with unit_of_times(spec.unit):
+        with unit_of_times(spec.unit), default_zone(spec.time_zone):
             _, _, found = _read_rules_and_units(replace(spec, unit_given=False))
         hidden, _ = without_allowed([each for each in found if each.dated], [each for text in spec.rules for each in allowances(text)])
     return with_form_of_times([*warnings, *hidden], dated)
@@ -143,6 +144,7 @@ def fingerprint(spec: ProgramSpec) -> str:
         spec.unit.written,
         spec.inconsistent.value,
     ]
+    settings += [spec.time_zone] if spec.time_zone else []
     imports = tuple((iri, "") for iri, _ in spec.reading.imports)
     settings += [spec.limits.fingerprint, *replace(spec.reading, imports=imports).to_list()]
     if has_units(spec.rules):

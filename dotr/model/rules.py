@@ -7,6 +7,7 @@ from enum import Enum
 from typing import TypeAlias
 
 from dotr.model.algebra import Expression, Select
+from dotr.model.calendars import Schedule
 from dotr.model.places import Span
 from dotr.model.templates import Template
 from dotr.model.terms import Label, Variable
@@ -21,15 +22,16 @@ class FactSource:
     - `attributes`: sorted by name, the projected variables and the hidden ones that the constraints
       of the rule need.
     - `projected`: the projected variables alone.
-    - `period`: in µs; None for facts of instants. Otherwise the source yields ticks (`every 10 min
-      for [ … ]`): at each multiple of the period one for each answer over the background alone.
-      `every 10 min` has the empty pattern as its query, which has one empty answer.
+    - `period`: None for facts of instants. Otherwise the source yields ticks (`every 10 min for
+      [ … ]`): at each multiple of the period in µs, or moment of the calendar, one for each answer
+      over the background alone. `every 10 min` has the empty pattern as its query, which has one
+      empty answer.
     """
 
     query: Select
     attributes: tuple[Variable, ...]
     projected: tuple[Variable, ...]
-    period: Micros | None = None
+    period: Schedule | None = None
 
 
 @dataclass(frozen=True, slots=True)

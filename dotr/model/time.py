@@ -86,10 +86,14 @@ UNITS: Final[Mapping[str, Unit]] = {
 
 @dataclass(frozen=True, slots=True)
 class Clock:
-    """Format of times in a pipeline: integers of a unit, or (dated) ISO 8601 date-times in UTC."""
+    """Format of times in a pipeline: integers of a unit, or (dated) ISO 8601 date-times.
+
+    `zone`: the name of the zone in which date-times are shown; empty: UTC. Terms are in UTC always.
+    """
 
     unit: Unit = Unit.SECOND
     dated: bool = False
+    zone: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -409,6 +409,33 @@ def in_scope(pattern: Pattern) -> dict[Variable, None]:
             assert_never(pattern)
 
 
+def never_bound(pattern: Pattern) -> Iterator[tuple[Variable, dict[Variable, None]]]:
+    """Yield the variables that FILTERs and HAVING of a pattern read and their group never binds,
+    each with those that it may bind. Conditions inside EXISTS see the group around it: left out.
+
+    >>> triples = Bgp((TriplePattern(Var("a"), Const("<p>"), Var("b")),))
+    >>> [(name, list(bound)) for name, bound in never_bound(Filter(triples, (Call(">", (Var("c"), Var("b"))),)))]
+    [('c', ['a', 'b'])]
+    """
+    match pattern:
+        case Filter(Group(inner, _, aggregates) as group, conditions):  # HAVING (?c > 1) reads SAMPLE(?c)
+            read = {name for condition in conditions for name in free_variables(condition)}
+            arguments = list(_arguments(tuple((name, call) for name, call in aggregates if name in read)))
+            bound = in_scope(inner)
+            yield from ((name, in_scope(group)) for name in sorted(read - in_scope(group).keys()))
+            yield from ((name, bound) for each in arguments for name in free_variables(each) if name not in bound)
+        case Filter(_, conditions):
+            bound = in_scope(pattern)
+            yield from ((name, bound) for condition in conditions for name in free_variables(condition) if name not in bound)
+        case LeftJoin(_, _, condition) if condition is not None:
+            bound = in_scope(pattern)
+            yield from ((name, bound) for name in free_variables(condition) if name not in bound)
+        case _:
+            pass
+    for each in subpatterns(pattern):
+        yield from never_bound(each)
+
+
 def certain(pattern: Pattern) -> frozenset[Variable]:
     """Return the variables that every solution of a pattern binds: a part of those in scope.
 

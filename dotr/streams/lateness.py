@@ -38,6 +38,10 @@ class TimeFilter:
         self.after = after
         self.until = until
 
+    def of_file(self) -> TimeFilter:
+        """The filter for the records of one file, whose greatest time is stored at its end."""
+        return self if self is EVERY_TIME else TimeFilter(self.greatest, self.after, self.until)
+
     def distance(self, file: InputFile) -> Micros:
         """The distance in µs from the greatest time at which a record is late, or second.
 
@@ -176,7 +180,7 @@ class Lateness:
         time = record.judged_time
         assert time is not None
         dated = time in date_times_in(record.text) or (file.map is not None and file.map.is_dated)
-        return record.dead_letter(file, reason, self._reason_text(time, reason, Clock(file.unit, dated)))
+        return record.dead_letter(file, reason, self._reason_text(time, reason, Clock(file.unit, dated, file.zone)))
 
     def _reason_text(self, time: Micros, reason: Reason, clock: Clock) -> str:
         from dotr.evaluation.expressions.values.times import format_time  # a planner without dead letters needs no expressions

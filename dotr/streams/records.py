@@ -265,6 +265,7 @@ class InputFile:
     - `mark`: the file as of its first opening, of which no further bytes are read; None: as of each
       opening. It is not in the JSON.
     - `change`: the file is not read: this sentence on a change of it is its one record.
+    - `zone`: the name of the zone in which messages show times; empty: UTC.
     - `copied_from`: the file of which `path` is a copy, for cells of the record's origin; empty:
       none. It is not in the JSON, as `mark` and `change`.
     """
@@ -283,6 +284,7 @@ class InputFile:
     framed: bool = False
     ahead: Micros | None = None
     apart: bool = False
+    zone: str = ""
     mark: FileMark | None = field(default=None, compare=False)
     change: str = ""
     copied_from: str = ""
@@ -327,13 +329,15 @@ class InputFile:
         if further == [LIMITS.nesting, LIMITS.record]:
             further = []
         unit, single = self.unit.written, _APART if self.apart else self.single
-        return json.dumps([self.input, self.path, self.format.value, unit, self.delay, self.prefixes, mapped, single, *further])
+        zone = [{"zone": self.zone}] if self.zone else []
+        return json.dumps([self.input, self.path, self.format.value, unit, self.delay, self.prefixes, mapped, single, *further, *zone])
 
     @staticmethod
     def from_json(text: str) -> InputFile:
         """Inverse of `to_json`."""
         name, path, form, unit, delay, prefixes, items, single, *further = json.loads(text)
         mapped = ElementMap.from_list(items) if items else None
+        named: dict[str, Any] = further.pop() if further and isinstance(further[-1], dict) else {}
         file = InputFile(
             name,
             path,
@@ -346,6 +350,7 @@ class InputFile:
             *further[:2],
             *map(GraphSettings.from_list, further[2:3]),
             *further[3:],
+            **named,
         )
         return replace(file, apart=single == _APART)
 

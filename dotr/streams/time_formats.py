@@ -17,6 +17,7 @@ from typing import Final, NamedTuple
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from dotr.errors.diagnostics import Diagnostic, Severity
+from dotr.model.calendars import nearest_zone
 from dotr.model.time import Micros, Unit
 from dotr.streams.times import BEYOND, LEAST, ParseTime, date_times_in, has_zone, parse_cell_time, parse_time
 
@@ -164,7 +165,18 @@ def _beyond_library(text: str, form: str) -> tuple[datetime, int]:
         else:
             if not days or (moment.minute, moment.second, moment.microsecond) == (0, 0, 0):
                 return moment, days
+        day_form = date_form(form) or form
+        if (day := _pattern(day_form).search(text)) is not None and not _is_date(day[0], day_form):
+            raise ValueError(f"{_shown(day[0])} is no date ({day_form})")
     raise ValueError(f"{_shown(text)} is not of the form {form}" if text else "it is empty")
+
+
+def _is_date(text: str, form: str) -> bool:
+    try:
+        datetime.strptime(text, form)
+    except ValueError:
+        return False
+    return True
 
 
 def _micros(text: str, moment: datetime, local: tzinfo, zone: str | None, days: int = 0) -> Micros:
@@ -195,16 +207,6 @@ def date_form(form: str | None) -> str | None:
     """
     ends = [found.span() for found in _DIRECTIVE.finditer(form or "") if found[1] and found[1] in _OF_DATES]
     return None if form is None or not ends else form[ends[0][0] : ends[-1][1]]
-
-
-def repeated_hour(time: Micros, zone: str) -> str:
-    """The hour, such as 02:00, of a time (µs since 1970) that a zone has twice; empty for another.
-
-    >>> repeated_hour(1729988000_000_000, "Europe/Berlin"), repeated_hour(1729980000_000_000, "Europe/Berlin")
-    ('02:00', '')
-    """
-    local = datetime.fromtimestamp(time // 1_000_000, ZoneInfo(zone)).replace(fold=0)
-    return f"{local:%H}:00" if local.utcoffset() != local.replace(fold=1).utcoffset() else ""
 
 
 def local_zone(form: str | None, zone: str | None) -> str:
@@ -241,14 +243,20 @@ counts of a batch."""
 def note_repeated_hour(name: str, file: str, line: int, time: Micros, zone: str, text: str) -> None:
     """Note a time (µs since 1970) that goes back, where its zone has its hour twice and the text of
     its record no offset. `name`: the name of the input; the first one of a file is kept."""
-    if _is_repeated(time // _QUARTER, zone) and file not in _repeated and not date_times_in(text).get(time):
-        _repeated[file] = RepeatedHour(name, file, line, repeated_hour(time, zone), zone)
+    if (hour := _repeated_hour(time // _QUARTER, zone)) and file not in _repeated and not date_times_in(text).get(time):
+        _repeated[file] = RepeatedHour(name, file, line, hour, zone)
 
 
 @lru_cache(4096)
-def _is_repeated(quarter: int, zone: str) -> bool:
-    """True for the number of a quarter of an hour since 1970 that the clocks of a zone show twice."""
-    return bool(repeated_hour(quarter * _QUARTER, zone))
+def _repeated_hour(quarter: int, zone: str) -> str:
+    """The hour, such as 02:00, of a quarter of an hour since 1970 that a zone has twice; empty for
+    another.
+
+    >>> _repeated_hour(1729988000 // 900, "Europe/Berlin"), _repeated_hour(1729980000 // 900, "Europe/Berlin")
+    ('02:00', '')
+    """
+    local = datetime.fromtimestamp(quarter * 900, ZoneInfo(zone)).replace(fold=0)
+    return f"{local:%H}:00" if local.utcoffset() != local.replace(fold=1).utcoffset() else ""
 
 
 def drain_repeated_hours() -> tuple[RepeatedHour, ...]:
@@ -291,12 +299,10 @@ def check_time_format(form: str) -> None:
         read = datetime.strptime(_SAMPLE.strftime(form), form)
     except ValueError as error:
         raise ValueError(f"{form!r} is no form of a time: {error}") from None
-    if read.year != _SAMPLE.year:
-        raise ValueError(f"{form} has no year: a time needs its date, such as %Y-%m-%d")
-    if read.month != _SAMPLE.month:
-        raise ValueError(f"{form} has no month: %m is the month, %M the minute")
-    if read.day != _SAMPLE.day:
-        raise ValueError(f"{form} has no day: a time needs its date, such as %Y-%m-%d")
+    for part in ("year", "month", "day"):
+        if getattr(read, part) != getattr(_SAMPLE, part):
+            way = "%m is the month, %M the minute" if part == "month" else "a time needs its date, such as %Y-%m-%d"
+            raise ValueError(f"{form} has no {part}: {way}")
 
 
 def check_time_zone(zone: str) -> None:
@@ -305,9 +311,9 @@ def check_time_zone(zone: str) -> None:
     >>> check_time_zone("Europe/Berlin")
     >>> check_time_zone("Berlin")
     Traceback (most recent call last):
-    ValueError: there is no time zone Berlin: a zone is called as in Europe/Berlin or America/New_York
+    ValueError: there is no time zone Berlin. Did you mean Europe/Berlin?
     """
     try:
         ZoneInfo(zone)
     except (ZoneInfoNotFoundError, ValueError, OSError):
-        raise ValueError(f"there is no time zone {zone}: a zone is called as in Europe/Berlin or America/New_York") from None
+        raise ValueError(f"there is no time zone {zone}. {nearest_zone(zone)}") from None

@@ -7,6 +7,7 @@ Source: W3C Turtle 1.1, section 6.5.
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
 from dotr.model.terms import DIRECTIONS
@@ -25,6 +26,20 @@ LONG: Final = {'"""': r'(?:[^"\\]++|\\.|"(?!""))*+', "'''": r"(?:[^'\\]++|\\.|'(
 LONG_STRING: Final = "|".join(quotes + text + quotes for quotes, text in LONG.items())
 LANGUAGE: Final = r"[A-Za-z]+(?:-[A-Za-z0-9]+)*(?:--[A-Za-z]+)?"
 """A language tag with its base direction (LANG_DIR of Turtle 1.2 without `@`), even a wrong one."""
+
+TYPOGRAPHIC: Final = re.compile("[“”„‟«»‘’‚‛‹›]([^“”„‟«»‘’‚‛‹›\r\n]*)[“”„‟«»‘’‚‛‹›]?")
+"""A text in typographic quotes, up to the closing one or the end of the line."""
+
+
+def quotes_hint(text: str) -> str:
+    """The way out of typographic quotes at the beginning of a text; empty without them.
+
+    >>> quotes_hint("“warm”@en"), quotes_hint('"warm"')
+    ('Its quotes are typographic: write "warm".', '')
+    """
+    found = TYPOGRAPHIC.match(text)
+    return f'Its quotes are typographic: write "{found[1]}".' if found else ""
+
 
 DIRECTION_HINT: Final = "Write --ltr or --rtl behind the language, in small letters."
 

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cache
 from typing import Final, assert_never
 
 from dotr.errors.diagnostics import did_you_mean
 from dotr.evaluation.expressions import without_lengths
-from dotr.evaluation.expressions.functions import ELAPSED, SECONDS
+from dotr.evaluation.expressions.functions import ELAPSED, WITHOUT_SETTINGS
 from dotr.model.algebra import Attribute, Call, Const, Exists, Expression, TimeOf, Var, is_chain
+from dotr.model.calendars import Calendar, Schedule
 from dotr.model.rules import Absent, Aggregate, Between, Choose, Clause, Once, Window
 from dotr.model.terms import RDF_TYPE, WELL_KNOWN, XSD, Label, Prefixes, Term, Triple, Variable, is_triple, rename_blanks, triple_parts
 from dotr.model.time import EVER, Micros, Unit
@@ -124,6 +125,16 @@ def duration_text(length: Micros) -> str:
     return " ".join(parts) or "0"
 
 
+def period_text(period: Schedule) -> str:
+    """The text of a length in µs, or of a calendar.
+
+    >>> from dotr.model.calendars import calendar_of
+    >>> period_text(5_400_000_000), period_text(calendar_of("month", "06:00", "UTC"))
+    ('1 h 30 min', 'month at 06:00 in "UTC"')
+    """
+    return str(period) if isinstance(period, Calendar) else duration_text(period)
+
+
 def bound_text(length: Micros) -> str:
     """The text of an upper bound in µs; one of open intervals is a few µs below a round length.
 
@@ -200,7 +211,7 @@ def expression_text(expression: Expression, prefixes: Prefixes) -> str:
         case Call(function, (TimeOf(start), TimeOf(end), *_)) if function == ELAPSED:
             return f"elapsed({start}, {end})"
         case Call(function, arguments):
-            arguments = arguments[:1] if function == SECONDS else arguments  # without the unit
+            arguments = arguments[: WITHOUT_SETTINGS.get(function)]
             return _call(function, [_operand(argument, function, prefixes) for argument in arguments], prefixes)
         case _:
             assert_never(expression)
@@ -295,6 +306,9 @@ def step_names(clauses: Sequence[Clause], *, has_condition: bool) -> list[str]:
 # Terms in Turtle, with prefixed names, and blank nodes named after variables.
 
 
+_NO_TERMS: Final[Mapping[Variable, Term]] = {}
+
+
 class TermWriter:
     """Writer of the terms of one explanation.
 
@@ -304,6 +318,7 @@ class TermWriter:
     Args:
         prefixes: namespace IRI by prefix, without its colon; well-known prefixes such as `xsd` and
             `rdfs` are added.
+        terms: the terms of variables that patterns show in place of the variables.
 
     >>> writer = TermWriter({"": "http://e/"})
     >>> writer.name_blank("_:0", "r")
@@ -312,8 +327,9 @@ class TermWriter:
     ['_:r', '_:r2', '_:b', ':lab']
     """
 
-    def __init__(self, prefixes: Prefixes) -> None:
+    def __init__(self, prefixes: Prefixes, terms: Mapping[Variable, Term] = _NO_TERMS) -> None:
         self.prefixes: Prefixes = {**WELL_KNOWN, **prefixes}
+        self.terms = terms
         self._names: dict[Term, Term] = {}
         self._taken: set[Term] = set()
 

@@ -158,7 +158,7 @@ def test_changed_rule_starts_without_state_and_the_others_keep_theirs(tmp_path: 
     after = program(tmp_path, TICK, QUIET, HIGH.format(7, 6), PAIR, RISE)
     with caplog.at_level(logging.INFO, "dotr"):
         restored = after.restore(saved)
-    assert caplog.messages == ["rule High starts empty: it has changed", "rule Tick starts empty: it is new"]
+    assert caplog.messages == ["rule High: Low starts empty: its FILTER has changed", "rule Tick starts empty: it is new"]
     assert [record.levelname for record in caplog.records] == ["WARNING", "INFO"]
     events = [*run(restored, STREAM[5:]), *restored.finish()]
     assert [event for event in events if event.rule not in ("High", "Tick")] == expected
@@ -186,7 +186,7 @@ def test_changed_rules_do_not_read_older_events_of_a_shared_store_after_a_second
     """The store that a changed rule shares with an unchanged one holds events from before the change."""
     first = program(tmp_path, RISE, HIGH.format(8, 5)).session()
     first.advance(1, reading("a", 2))
-    after = program(tmp_path, RISE, HIGH.format(7, 5))
+    after = program(tmp_path, RISE, HIGH.format(8, 4))
     restored = after.restore(after.restore(first.save()).save())
     assert [event.rule for event in restored.advance(3, reading("a", 9))] == ["Rise"]
     restored.advance(4, reading("b", 1))

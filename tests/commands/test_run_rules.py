@@ -88,6 +88,30 @@ def test_errors_of_conditions_are_counted_and_the_first_is_told(folder: Path, ca
     assert [each.get("errors") for each in rules] == [{"if": 5}, {"Past": 4}, {"Past": 2}]
 
 
+CHAINS = """
+REGISTER QUERY Half AS SELECT ?v WHERE { ?x b:value ?u } SEQ { ?y b:value ?v } FILTER(?v < 0.5 * ?u) WITHIN 1 h
+REGISTER QUERY Both AS SELECT ?v WHERE { { ?x b:value ?u } AND { ?y b:value ?v } } FILTER(?u > 19 && ?v < 18) WITHIN 1 h POLICY RECENT
+REGISTER QUERY Left AS SELECT ?v WHERE { { ?x b:value ?u FILTER(?u > 1) } OPTIONALSEQ { ?y b:value ?v FILTER(?v < 18) } } WITHIN 1 min
+REGISTER QUERY Or AS SELECT ?v WHERE { ?x b:value ?u } SEQ { ?y b:value ?v } FILTER(?v < ?u || BOUND(?v)) WITHIN 1 h
+"""
+
+
+def test_errors_of_chains_are_counted_by_unit(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write(RULES, [f"[] b:value {value} ." for value in ("20", '"n/a"', "19", "18", "17")])
+    Path("a.epsparql").write_text(PREFIXES + CHAINS)
+    Path("bms.yaml").write_text(Path("bms.yaml").read_text().replace("bms.dotr", "a.epsparql"))
+    lines = summary_lines(capsys, "--rules")[1:]
+    why = "dotr why-not bms.yaml --rule"
+    assert lines[0] == f'Half never came; 4 by errors at FILTER, first at 60: "n/a" is text. {why} Half --at 60', "a pair that it is in"
+    # Under a policy a FILTER is tested at the end of its chain: of the value with itself.
+    assert lines[1] == f'Both never came; 1 by errors at FILTER, first at 60: "n/a" is text. {why} Both --at 60'
+    assert lines[2:] == ["Left: 1 event.", "Or: 10 events."]
+    assert summary_lines(capsys)[1:] == lines[:2]
+    assert main(["run", "bms.yaml", "--fresh", "--progress", "json"]) == 0
+    units = [json.loads(line) for line in capsys.readouterr().err.splitlines() if line.startswith("{")][-1]["rules"]
+    assert [each.get("errors") for each in units] == [{"FILTER": 4}, {"FILTER": 1}, None, None]
+
+
 def test_labels_of_other_languages_have_lines_too(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Units of three languages, and a rule that depends on one of them as it on the rule."""
     write(
@@ -279,6 +303,8 @@ rule Never define Never = [ dotr_id a b:Never ] from Temp [ FILTER(?v > 99) ] de
     )
     assert summary_lines(capsys)[1:] == [
         "Rule Page: 5 anchors, 2 events, 3 firings held back by once, 3 firings with an unbound key.",
-        "Rule Late: 3 anchors, 3 events, 2 events whose delay is an error.",
-        "Rule Never never fired: 0 anchors, 1 event whose delay is an error. dotr why-not bms.yaml --rule Never",
+        "Rule Late: 3 anchors, 3 events; 2 events whose delay is an error, first at 180: its value is no delay. "
+        "dotr why-not bms.yaml --rule Late --at 180",
+        "Rule Never never fired: 0 anchors, 1 event whose delay is an error, first at 180: its value is no delay. "
+        "dotr why-not bms.yaml --rule Never --at 180",
     ]

@@ -157,11 +157,12 @@ def test_commands_of_the_first_steps(checkout: Path) -> None:
 @pytest.mark.spark
 def test_commands_of_the_page_on_operation(checkout: Path) -> None:
     """The job under spark-submit; on the cluster of the page it is in tests/runtimes/spark/test_spark_cluster.py."""
-    submit, _packed, _cluster, report, knowledge, code = blocks("docs/operation.md")
+    submit, _packed, _cluster, report, audit, knowledge, code = blocks("docs/operation.md")
     run(submit.commands, checkout, submits=True)
     assert len(list((checkout / "out/city/events.ndjson").iterdir())) > 0
     run(report.commands, checkout)
     assert (checkout / "report.html").exists()
+    assert "to the end" in run(audit.commands, checkout)
     assert "triples" in run(knowledge.commands, checkout)
     (checkout / "config.yaml").write_text(
         (checkout / "configs/fire.yaml").read_text().replace("../", "").replace("out/", "of/") + "engine: local\n"

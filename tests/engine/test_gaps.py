@@ -8,11 +8,13 @@ from dataclasses import replace
 import pytest
 
 from dotr.engine.driver import Engine
+from dotr.engine.gaps import Gap, least_length
 from dotr.engine.program import CompiledProgram
 from dotr.engine.spec import ProgramSpec
 from dotr.evaluation.expressions.values.times import format_time
 from dotr.evaluation.limits import Limits
 from dotr.languages.programs import compile_program
+from dotr.model.calendars import calendar_of
 from dotr.model.places import Document
 from dotr.model.stream import DeadLetter, FedGraph, Firing
 from dotr.model.time import Clock
@@ -261,3 +263,10 @@ def test_program_that_leaves_at_the_end_does_nothing_after_the_last_instant() ->
         assert left == [each for each in fires if int(each.split()[0]) * SECOND <= times[number - 1]]
         assert len(left) < len(fires)
         assert left_letters == letters == []
+
+
+def test_a_gap_counts_the_ticks_of_a_calendar() -> None:
+    """From 1970-01-01T00:00Z to 1971 there are 365 days in Berlin, of which one tick is at the beginning of each but the first."""
+    days, year = calendar_of("day", None, "Europe/Berlin"), 365 * 86_400_000_000
+    assert [Gap(0, year).ticks(days), Gap(0, year).ticks(days), Gap(-1, 0).ticks(days)] == [365, 365, 0]
+    assert least_length(days, 1) == 0

@@ -58,7 +58,7 @@ def test_sessions_explain_queries() -> None:
     assert "solution x :s1, v 25" in session.why(alarms).text
     assert session.why_not("Misspelt").data["fired"] is False
     assert session.why_not("Hot", at=2, where={"sensor": ":s1"}).data["fired"] is True
-    assert session.why_not("Hot", at=2, where={"sensor": ":s2"}).text.splitlines()[1] == "  at 2: it has solutions, none with sensor = :s2"
+    assert session.why_not("Hot", at=2, where={"sensor": ":s2"}).text.splitlines()[1] == "  at 2: :s2 :value ?value never holds"
 
 
 SUMS = """PREFIX : <http://example.org/>

@@ -24,11 +24,13 @@ from dotr.languages.continuous.model import (
     StreamName,
     TriplesExtent,
 )
+from dotr.model.calendars import Calendar
 from dotr.model.datalog import DatalogRule
 from dotr.model.stream import Element
 from dotr.model.terms import FALSE, TRUE, Term, Triple
 from dotr.model.time import Clock, Micros
 from tests.oracle.algebra import Dataset, Solution, selected
+from tests.oracle.calendars import moment_after, moment_before
 from tests.oracle.closure import close
 from tests.oracle.content_entailment import entailed_given
 from tests.oracle.match import Matching, Used
@@ -91,7 +93,11 @@ def is_close(window: ContinuousWindow, t: Micros, stream: Sequence[Streamed], or
     match window.extent:
         case RangeExtent(width, step, _, start):
             return (t - origin) % step == 0 if start is None else t >= start + width and (t - start - width) % step == 0
-        case LandmarkExtent(step, _, _, start):
+        case LandmarkExtent(step, restart, _, start):
+            if isinstance(restart, Calendar) and moment_after(restart, t - 1) == t and (start is None or t > start):
+                return True
+            if step is None:
+                return False
             return (t - origin) % step == 0 if start is None else t > start and (t - start) % step == 0
         case ElementsExtent(_, step) | TriplesExtent(_, step):
             before, after = (counted(window, [e for e in stream if e.time < end]) for end in (t, t + 1))
@@ -118,7 +124,10 @@ def content(window: ContinuousWindow, t: Micros, stream: Sequence[Streamed], ori
             least = start
             if restart is not None:
                 anchor = origin if start is None else start
-                least = anchor + floor((t - 1 - anchor) // restart) * restart  # the last one strictly before t
+                if isinstance(restart, Calendar):
+                    least = moment_before(restart, t)
+                else:
+                    least = anchor + floor((t - 1 - anchor) // restart) * restart  # the last one strictly before t
                 least = least if start is None else max(least, start)
             return [e for e in past if least is None or e.time > least]
         case ElementsExtent(count, _) | TriplesExtent(count, _):
@@ -308,6 +317,10 @@ class ContinuousQueryState:
                 continue
             start = extent.start if isinstance(extent, RangeExtent | LandmarkExtent) else None
             if policies.window_close and isinstance(extent, RangeExtent | LandmarkExtent):
+                if isinstance(extent, LandmarkExtent) and isinstance(extent.restart, Calendar):
+                    times.append(moment_after(extent.restart, after if start is None else max(after, start)))
+                if extent.step is None:
+                    continue
                 first = extent.width if isinstance(extent, RangeExtent) else extent.step
                 found = after
                 for _ in range(1 if policies.period is None else 1_000):  # two lengths of seconds meet before, or never

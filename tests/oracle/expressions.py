@@ -5,12 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from datetime import datetime, timedelta
 from fractions import Fraction
+from math import floor
+from zoneinfo import ZoneInfo
 
 from dotr.model.algebra import Attribute, Call, Const, Exists, Expression, TimeOf, Var
 from dotr.model.terms import FALSE, XSD, Label, Term, Variable, iri_text, is_blank, is_iri, literal, literal_parts
 from dotr.model.time import Clock, Micros
-from tests.oracle.functions import MATH, boolean, function
+from tests.oracle.functions import MATH, boolean, function, plain
 from tests.oracle.triple_terms import is_triple_term
 from tests.oracle.values import (
     Duration,
@@ -121,6 +124,13 @@ def call(expression: Call, scope: Scope) -> Term:
     match name.removeprefix("<urn:dotr:function:"):
         case "elapsed>":
             return term_of(Number("decimal", micros(terms[1], scope.clock) - micros(terms[0], scope.clock)))
+        case "inZone>":
+            value = value_of(terms[0])
+            if not isinstance(value, Moment):
+                raise Err
+            offset = datetime.fromtimestamp(floor(value.seconds), ZoneInfo(plain(terms[1]))).utcoffset()
+            assert offset is not None
+            return term_of(Moment(value.seconds, offset // timedelta(minutes=1)))
         case "seconds>":
             value = value_of(terms[0])
             if isinstance(value, Duration):

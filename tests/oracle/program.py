@@ -15,6 +15,7 @@ from dotr.model.stream import Element
 from dotr.model.terms import Label, Term, Triple, Variable, blank
 from dotr.model.time import Clock, Micros
 from tests.oracle.algebra import NamesDecide, select
+from tests.oracle.calendars import ticks as ticks_of
 from tests.oracle.closure import close
 from tests.oracle.temporal import Counts, History, Output, Over, fire, in_order
 from tests.oracle.triple_terms import with_names
@@ -41,6 +42,16 @@ class ReportedFact:
 
 
 @dataclass(frozen=True)
+class Change:
+    """Other rules from the time after `at` on. `starting` has the roles, as rule and label, that see no event up to then;
+    a rule without a label there forgets its firings."""
+
+    at: Micros
+    rules: tuple[Rule, ...]
+    starting: frozenset[tuple[str, Label]]
+
+
+@dataclass(frozen=True)
 class Result:
     """`decided_by_names`: a tie was broken only by the names of blank nodes, which this oracle chooses in its own way.
     `too_much`: it gave up."""
@@ -53,27 +64,32 @@ class Result:
     counts: Mapping[str, Counts] = field(default_factory=dict, compare=False)
 
 
-def run(world: World, elements: Iterable[Element], most: int | None = None) -> Result:
+def run(world: World, elements: Iterable[Element], most: int | None = None, change: Change | None = None) -> Result:
     """The output of a program for a stream; with `most`, it gives up beyond that number of outputs."""
     try:
-        return say(world, elements, most)
+        return say(world, elements, most, change)
     except NamesDecide:
         return Result((), (), decided_by_names=True)
 
 
-def say(world: World, elements: Iterable[Element], most: int | None) -> Result:
+def say(world: World, elements: Iterable[Element], most: int | None, change: Change | None = None) -> Result:
     held = dict(instants(elements))
     first, last = min(held, default=0), max(held, default=0)
     history = History(world.clock, last, matches=world.limits.matches, probes=world.limits.probes)
     facts: list[ReportedFact] = []
     outputs: list[Output] = []
     ordered = in_order(world.rules)
-    sources = {source for rule in world.rules for source in fact_sources(rule)}
+    sources = {source for rule in (*world.rules, *(change.rules if change else ())) for source in fact_sources(rule)}
     background = close(world.background, world.datalog, world.entailment)
-    ticks = {source: multiples(source.period, first, last) if held else [] for source in sources if source.period is not None}
+    ticks = {source: ticks_of(source.period, first, last) if held else [] for source in sources if source.period is not None}
     waiting = {*held, *(tick for times in ticks.values() for tick in times)}
     while waiting:
         now = min(waiting)
+        if change is not None and now > change.at:
+            ordered = in_order(change.rules)
+            history.starts = dict.fromkeys(change.starting, change.at)
+            history.firings = {key: time for key, time in history.firings.items() if (key[0], "") not in change.starting}
+            change = None
         if now in held:
             known = close(world.background | held[now], world.datalog, world.entailment)
             facts += reported(world, now, known)
@@ -101,15 +117,6 @@ def say(world: World, elements: Iterable[Element], most: int | None) -> Result:
 def fact_sources(rule: Rule) -> list[FactSource]:
     sources = [rule.anchor.source, *(clause.role.source for clause in rule.clauses)]
     return [source for source in sources if isinstance(source, FactSource)]
-
-
-def multiples(period: Micros, first: Micros, last: Micros) -> list[Micros]:
-    """The multiples of a period from the first time to the last, both included.
-
-    >>> multiples(10, -10, 25)
-    [-10, 0, 10, 20]
-    """
-    return list(range(-(-first // period) * period, last + 1, period))
 
 
 def instants(elements: Iterable[Element]) -> list[tuple[Micros, frozenset[Triple]]]:

@@ -102,6 +102,8 @@ class History:
     probes: int = 20_000_000
     over: set[Over] = field(default_factory=set)
     counts: dict[str, Counts] = field(default_factory=dict)
+    starts: dict[tuple[str, Label], Micros] = field(default_factory=dict)
+    """The time up to which a role of a rule, by its name and label, sees nothing."""
 
     def record(self, key: Source | Label, time: Micros, attributes: Mapping[Variable, Term]) -> None:
         known = self.happened.setdefault(key, [])
@@ -120,7 +122,13 @@ class History:
 
     def anchors(self, rule: Rule) -> list[OracleEvent]:
         """The possible anchors of the rule, with delays. Events after the last instant are no delayed anchors."""
-        return [h for h in self.of(rule.anchor) if (not rule.anchor.delay or h.time <= self.last) and h.delay is not None]
+        found = [h for h in self.of(rule.anchor) if (not rule.anchor.delay or h.time <= self.last) and h.delay is not None]
+        return [h for h in found if self.sees(rule, rule.anchor, h)]
+
+    def sees(self, rule: Rule, role: Role, event: OracleEvent) -> bool:
+        """False for an event that was there before the role."""
+        start = self.starts.get((rule.name, role.label))
+        return start is None or event.time > start
 
 
 def delay_of(role: Role, anchor: OracleEvent, clock: Clock) -> Micros | None:
@@ -252,6 +260,8 @@ def candidates(rule: Rule, role: Role, where: Window | Between, binding: Binding
     """The events in the interval that satisfy the constraints and are not consumed, in order of time and ties."""
     found = []
     for event in history.of(role):
+        if not history.sees(rule, role, event):
+            continue
         if isinstance(where, Window):
             inside = where.interval.holds(reference=binding.events[where.reference].stands, candidate=event.time)
         else:

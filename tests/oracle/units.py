@@ -14,12 +14,13 @@ from dotr.model.terms import Label, Triple
 from dotr.model.time import Micros
 from dotr.temporal.intervals.patterns import ConstructedGraphs, TemporalQuery
 from tests.oracle.algebra import NamesDecide, select
+from tests.oracle.calendars import ticks as ticks_of
 from tests.oracle.closure import close
 from tests.oracle.continuous import ContinuousQueryState, Knowledge, Streams, named
 from tests.oracle.epsparql import EventMade, IntervalUnitState, TooManyPairs, View
 from tests.oracle.epsparql import reads_now as present
 from tests.oracle.lars import LarsFileState
-from tests.oracle.program import World, fact_sources, multiples, untimed
+from tests.oracle.program import World, fact_sources, untimed
 from tests.oracle.temporal import History, Output, fire, waits_for
 
 OracleUnit: TypeAlias = "Rule | ContinuousQueryState | LarsFileState | IntervalUnitState"
@@ -80,7 +81,7 @@ def _run(
     watched = [LarsFileState(file, background, world.clock, first, last) for file in files]
     ordered = in_order_of_reading([*world.rules, *asked, *watched, *tracked])
     sources = {source for rule in world.rules for source in fact_sources(rule)}
-    ticks = {source: multiples(source.period, first, last) for source in sources if source.period is not None}
+    ticks = {source: ticks_of(source.period, first, last) for source in sources if source.period is not None}
     waiting = {*instants, *(tick for times in ticks.values() for tick in times), *(time for each in watched for time in each.times)}
     outputs: list[Output] = []
     now = first - 1

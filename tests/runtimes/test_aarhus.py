@@ -60,7 +60,7 @@ def text(path: Path) -> list[str]:
 
 def test_background_has_sections_and_surroundings(folder: Path) -> None:
     background = (folder / "background.ttl").read_text()
-    assert background.count("a city:RoadSection") == 59
+    assert background.count("city:watches") == 59
     assert sum("city:near" in block for block in background.split("section:")) == 11
 
 

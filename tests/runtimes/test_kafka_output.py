@@ -71,12 +71,22 @@ def test_events_are_written_to_the_partitions_of_their_keys_in_order(project: Pr
     }
     (letter,) = kafka.values(rejected)
     assert json.loads(letter)["reason"] == "unreadable"
+    answer = project.dotr("audit", "c.yaml")
+    assert (answer.code, answer.err) == (0, "")
+    same = ["  R  5 the same, 0 missing, 0 more"]
+    assert answer.out.splitlines()[:1] + answer.out.splitlines()[2:3] == [
+        f"{name}: up to 3 (the last event written)" for name in ("out.ndjson", f"topic {topic}")
+    ]
+    assert answer.out.splitlines()[1::2] == same * 2
+    told = project.dotr("why-not", "c.yaml", "--rule", "R", "--at", "9").out
+    assert "  The run rejected this element (unreadable, a.ndjson:6)." in told
 
 
 def test_trig_can_be_read_as_an_input_and_events_have_their_time(project: Project, kafka: Broker) -> None:
     topic = kafka.topic("fires", message_timestamp_type="CreateTime")
     configure(project, f"{connection(kafka, topic)}, timestamp: event", form="trig")
     assert project.dotr("run", "c.yaml").code == 0
+    assert project.dotr("audit", "c.yaml").out.count("R  5 the same, 0 missing, 0 more") == 2
     found = kafka.consume(topic)
     assert [record.timestamp for record in found] == [1000, 1000, 2000, 2000, 3000]
     again = "\n".join((record.value or b"").decode() for record in found)

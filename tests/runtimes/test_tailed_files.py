@@ -111,3 +111,13 @@ def test_files_go_on_over_rotations(project: Project) -> None:
     letters = [json.loads(line) for line in dead.read_text().splitlines()]
     assert [each["text"] for each in letters] == ["a,0", "b,1", "c,2", "d,3", "e,4"]
     assert {each["file"] for each in letters} == {"in/app.csv"}
+
+
+def test_integers_of_files_that_go_on_beside_numbers_since_1970_are_refused(project: Project) -> None:
+    project.write("log.csv", "t,x\n1709294400,1\n")
+    unix = f"{ROWS}, path: log.csv, time_format: unix }}, {{ name: j, {ROWS}, path: b.csv, tail: true, watch: false"
+    tail(project, unix)
+    project.write("b.csv", "t,")  # a header that is not complete yet
+    assert main(["check", "c.yaml"]) == 0
+    project.write("b.csv", "t,x\n7,1\n")
+    assert "C204 the times of input i (unix) are date-times, and those of j are integers" in project.refused("check", "c.yaml")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
@@ -55,6 +56,22 @@ def test_text_of_a_format_is_a_time_or_an_error(form: str, text: str, same: str 
             read(form, text)
     else:
         assert read(form, text) == (datetime.fromisoformat(same) - EPOCH) // timedelta(microseconds=1)
+
+
+@pytest.mark.parametrize(
+    ("form", "text", "told"),
+    [
+        ("%d.%m.%Y", "30.02.2023", "30.02.2023 is no date (%d.%m.%Y)"),
+        ("%H:%M, %d.%m.%Y Uhr", "07:00, 31.06.2023 Uhr", "31.06.2023 is no date (%d.%m.%Y)"),
+        ("%m/%d/%y %H:%M", "31/12/23 07:00", "31/12/23 is no date (%m/%d/%y)"),
+        ("%d %B %Y", "30 February 2023", "30 February 2023 is no date (%d %B %Y)"),
+        ("%d.%m.%Y %H:%M", "28.02.2023 25:00", "28.02.2023 25:00 is not of the form %d.%m.%Y %H:%M"),
+        ("%d.%m.%Y", "2023-02-28", "2023-02-28 is not of the form %d.%m.%Y"),
+    ],
+)
+def test_dates_that_are_in_no_calendar_are_told(form: str, text: str, told: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(told)):
+        read(form, text)
 
 
 @given(

@@ -69,8 +69,8 @@ FULL: Final = ProgramSpec(
 PLAIN: Final = InputFile("in", "a.trig", Format.TRIG, Unit.DAY, 7, (("", "http://e/"),), None, True)
 ROWS: Final = InputFile("in", "a.csv", Format.CSV, map=ElementMap("t", Document("map", "[] a {x}"), ";"))
 HELD: Final = (
-    RuleState("A", "0a", ("A", "B"), 0, (0, 2), 0, None, None),
-    RuleState("B", "0b", (), 1, (1,), 3, 2, 40),
+    RuleState("A", "0a", ("A", "B"), 0, (0, 2), 0, None, (None, None)),
+    RuleState("B", "0b", (), 1, (1,), 3, 2, (40,)),
 )
 HOLDINGS: Final = StateSchema("0c", HELD, ((None, 0, -1), (1, 2)))
 OFFSET: Final = Offset(9, (InputPosition(5, 1, 7), InputPosition(8, 2, 6, 3, (Floor(1, 9, 4),))))
@@ -130,8 +130,10 @@ def kept() -> dict[str, object]:
         StateSnapshot([[(5, 1, ('"a"', None))], []], [[(5, 1)]], [[(6, 0, ())]], 7),
         StateSnapshot([], [], [], None),
     ]
+    holdings = {held.pop("name"): held for held in state_schema(WHOLE.made()).to_json()["rules"]}  # type: ignore
+    clauses = {name: held.pop("clauses") for name, held in holdings.items()}
     return {
-        "holdings of the whole program": {held.pop("name"): held for held in state_schema(WHOLE.made()).to_json()["rules"]},  # type: ignore
+        "holdings of the whole program": holdings,
         "fingerprint of the whole program": fingerprint(spec()),
         "digests of knowledge": _knowledge(),
         "fingerprints": {
@@ -168,6 +170,7 @@ def kept() -> dict[str, object]:
         ],
         "source": source.InstantSource.name(),
         "columns": [rows.SCHEMA, list(rows.COLUMNS)],
+        "clauses of the whole program": clauses,
     }
 
 

@@ -23,6 +23,7 @@ MOMENTS = (
     'xsd:dateTime("1999-12-31T24:00:00Z")',
     'xsd:dateTime("no date")',
 )
+ZONES = ('"Europe/Berlin"', '"Asia/Kathmandu"', '"UTC"')
 LENGTHS = ('"PT1S"^^xsd:dayTimeDuration', '"-P1DT2H0.5S"^^xsd:dayTimeDuration', '"PT0S"^^xsd:dayTimeDuration')
 TEXTS = ('"b"', '"ab cB1"', '"B"@en', '"abc"@de', '""', '"1"', '"and ] within # if"', "'é%'")
 PATTERNS = ('"b"', '"^a.c"', '"[a-b]+1$"', '"B|1"', '"(.)b"', '"\\\\d"')
@@ -108,6 +109,7 @@ def moment(draw: Draw, terms: Terms, depth: int) -> str:
         draw,
         lambda: f"({moment(draw, terms, below)} {pick(draw, '+-')} {length(draw, terms, below)})",
         lambda: f"xsd:dateTime({operand(draw, terms, below)})",
+        lambda: f"<urn:dotr:function:inZone>({moment(draw, terms, below)}, {pick(draw, ZONES)})",
     )
 
 

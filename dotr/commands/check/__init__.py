@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Final
 
-from dotr.commands.common import Commands, count_noun, positive
+from dotr.commands.common import Commands, add_set, count_noun, positive
 from dotr.errors.diagnostics import Severity
 from dotr.errors.terminal import print_stderr, print_stdout
 
@@ -20,6 +20,7 @@ def add_parser(commands: Commands) -> None:
     check.add_argument(
         "--data", nargs="?", const=str(_RECORDS), metavar="N", help=f"check the first N records of each input too; {_RECORDS:,} if no N"
     )
+    add_set(check)
     check.add_argument("--strict", action="store_true", help="warnings end with 2 as errors do")
     check.set_defaults(usage=check.format_usage)
 
@@ -33,7 +34,7 @@ def execute(options: argparse.Namespace) -> int:
     except argparse.ArgumentTypeError as error:
         print_stderr(f"{options.usage()}dotr check: error: {error}")
         return 2
-    result = check(paths, data)
+    result = check(paths, data, options.options)
     for diagnostic in result.diagnostics:
         print_stderr(f"{diagnostic}\n")
     errors = sum(d.severity is Severity.ERROR for d in result.diagnostics)

@@ -219,9 +219,14 @@ class _CheckedInput:
 
     def _of_zones(self) -> Iterator[Diagnostic]:
         zoned, zoneless = self.sample.zoned, self.sample.zoneless
-        if not zoneless.count:
+        default = self.config.settings.time_zone
+        if not zoneless.count or self.section.time_zone is not None:
             return
-        if self.section.format in ("csv", "json", "text", "parquet"):
+        if self.section.map is not None and default is not None:
+            if not zoned.count:
+                return  # the pipeline names their zone
+            hint = f"Those without one are read in {default}, the time_zone of the pipeline: name another for this input, or accept it."
+        elif self.section.format in ("csv", "json", "text", "parquet"):
             hint = "Name their zone, as in time_zone: Europe/Berlin or time_zone: UTC; without it they are read as UTC."
         else:
             hint = "They are read as UTC; write the zone into the times, as in 2024-03-01T07:00:00Z or …+01:00."
@@ -321,7 +326,8 @@ class _CheckedInput:
     @property
     def _clock(self) -> Clock:
         """The form of the input's times."""
-        return Clock(UNITS[self._unit], bool(self.sample.zoned.count or self.sample.zoneless.count or self._has_zone))
+        dated = bool(self.sample.zoned.count or self.sample.zoneless.count or self._has_zone)
+        return Clock(UNITS[self._unit], dated, self.config.settings.time_zone or "")
 
     @property
     def _has_zone(self) -> bool:

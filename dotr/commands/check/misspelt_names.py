@@ -3,7 +3,8 @@ program, one letter away from one that occurs often (C223).
 
 Idea: names are counted in the text of rules, Datalog and maps, in the background, and in the
 streams of a test. A misspelt name matches nothing, and no other check detects that.
-Invariant: a name of the background is never reported, nor one that differs from another in a digit.
+Invariant: a name of the background is never reported, unless a table's map gives it; nor is one
+that differs from another in a digit.
 Cost: one pass over the tokens of the text, and a look-up in the background per rare name.
 """
 
@@ -44,19 +45,21 @@ _CODE: Final = "C223"
 class StreamTexts:
     """Texts that describe the streams of a program.
 
-    `maps`: the maps of CSV inputs, each with its span in the configuration; `graphs`: those of the
-    cases of a test.
+    `maps`: the maps of inputs, each with its span in the configuration; `tables`: those of tables,
+    whose names the background has; `graphs`: those of the cases of a test.
     """
 
     maps: tuple[tuple[Document, Span], ...] = ()
+    tables: tuple[tuple[Document, Span], ...] = ()
     graphs: tuple[Sequence[Triple], ...] = ()
 
 
 def texts_of_inputs(config: Config) -> StreamTexts:
-    """The maps of a configuration's CSV inputs."""
+    """The maps of a configuration's inputs and tables."""
     sections = [(number, section) for number, section in enumerate(config.settings.input) if section.map is not None]
     maps = [(Document(f"map of input {section.name}", section.map or ""), config.span("input", n, "map")) for n, section in sections]
-    return StreamTexts(maps=tuple(maps))
+    tables = enumerate(config.settings.knowledge.tables)
+    return StreamTexts(tuple(maps), tuple((Document("map", each.map), config.span("knowledge", "tables", n, "map")) for n, each in tables))
 
 
 def misspelt_names(program: CompiledProgram, texts: StreamTexts) -> Iterator[Diagnostic]:
@@ -68,7 +71,8 @@ def misspelt_names(program: CompiledProgram, texts: StreamTexts) -> Iterator[Dia
         places[name] = span
     vocabulary = _Vocabulary()
     vocabulary.add_program(program)
-    for document, _ in texts.maps:
+    of_tables = {name for document, _ in texts.tables for name, _ in _names_in(document, program.spec.prefixes)}
+    for document, _ in (*texts.maps, *texts.tables):
         vocabulary.add_map(document, program.spec.prefixes)
     for graph in texts.graphs:
         for _, predicate, value in graph:
@@ -84,7 +88,10 @@ def misspelt_names(program: CompiledProgram, texts: StreamTexts) -> Iterator[Dia
     ):
         often = [name for name in {**dict.fromkeys(sorted(used)), **known} if counts.get(name, 0) + known.get(name, 0) >= _OFTEN]
         for name in sorted(used):
-            if counts.get(name) == 1 and name in places and (close := _closest(name, often)) is not None and not _is_in(background, name):
+            if counts.get(name) != 1 or name not in places:
+                continue
+            others = [each for each in often if counts.get(each, 0) >= _OFTEN] if name in of_tables else often
+            if (close := _closest(name, others)) is not None and (name in of_tables or not _is_in(background, name)):
                 yield _warning(kind, name, close, places[name], counts.get(close, 0) + known.get(close, 0))
 
 
@@ -104,7 +111,7 @@ def _names(program: CompiledProgram, texts: StreamTexts) -> Iterator[tuple[Term,
     """The IRIs in the texts of a program with their places, without those of declared prefixes."""
     for document in (*program.spec.rules, *program.spec.datalog):
         yield from _names_in(document, declared_prefixes(document) or program.spec.prefixes)
-    for document, span in texts.maps:
+    for document, span in (*texts.maps, *texts.tables):
         for name, place in _names_in(document, program.spec.prefixes):
             start = span.document.text.find(place.text, span.start, span.end)
             yield name, Span(span.document, start, start + len(place.text)) if start >= 0 else span

@@ -73,13 +73,14 @@ class Checked:
     inputs: tuple[str, ...] = ()
 
 
-def check(paths: Sequence[str], data: int | None = None) -> Checked:
+def check(paths: Sequence[str], data: int | None = None, options: Sequence[str] = ()) -> Checked:
     """Check files, and the files of known kinds below folders.
 
     Args:
         paths: files and folders.
         data: the number of records that are checked of each input of a configuration; None: no
             data is read.
+        options: `--set` options, for each of the configurations.
     """
     problems: list[Diagnostic] = []
     files: dict[str, None] = {}
@@ -100,8 +101,10 @@ def check(paths: Sequence[str], data: int | None = None) -> Checked:
     accepted: list[Diagnostic] = []
     allowed = AllowedWarnings()
     inputs: list[str] = []
-    sample = _DataCheck(data, inputs)
+    sample = _DataCheck(data, inputs, options)
     of_programs = [_check_yaml(file, programs, accepted, allowed, sample) for file in files if Path(file).suffix in YAML]
+    if options and all(each.is_test for each in of_programs):
+        problems.append(Diagnostic("C218", "--set changes a configuration, and none is among the files", None, "Name the configuration."))
     covered = {file for each in of_programs for file in each.files}
     in_folders = {os.path.realpath(file) for file in below if Path(file).suffix not in YAML} - covered
     if in_folders:
@@ -168,11 +171,12 @@ _Programs: TypeAlias = dict[frozenset[str], RetainedState]
 
 @dataclass(frozen=True, slots=True)
 class _DataCheck:
-    """The number of records that are read of each input (None: no data), and the lines about
-    them."""
+    """The number of records that are read of each input (None: no data), the lines about them, and
+    the `--set` options of configurations."""
 
     records: int | None
     lines: list[str]
+    options: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,7 +250,7 @@ def _check_yaml(
             if not _errors(kept):
                 allowed.judge(comments, with_data=True)
             return _ProgramProblems(path, kept, claimed_files(test.spec), is_test=True, is_whole=is_whole)
-        config = read_config(path)
+        config = read_config(path, data.options if data else ())
         spec, problems = config.spec()
         is_whole = not problems
         objects, texts = objects_of_inputs(config), texts_of_inputs(config)

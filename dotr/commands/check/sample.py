@@ -12,6 +12,7 @@ from typing import Final, NamedTuple
 
 from dotr.engine.stream_terms import MOST_TERMS, StreamTerms
 from dotr.evaluation.expressions.kinds import TermKind, term_kind
+from dotr.model.calendars import zone_of
 from dotr.model.stream import Element, Reason
 from dotr.model.terms import RDF_TYPE, Term, Triple, is_iri, unescaped
 from dotr.model.time import LAST_MICRO, Micros, Unit
@@ -271,18 +272,18 @@ class InputSample:
         zone = file.map.time_zone if file.map else None
         form = file.map.time_format if file.map else None
         if form is not None:
-            if zone is None and "%z" not in form and form not in UNIX:
+            if "%z" not in form and form not in UNIX:
                 self.zoneless.add(file, record)
             return
         if self._times[0] is not record.raw:  # the items of a JSON message share its text
             self._times = record.raw, date_times_in(record.decoded(file.map.codec if file.map else "utf-8"))
         has_zone = self._times[1].get(micros)
+        if zone is not None and not has_zone:  # the text of a time without a zone has the local time
+            has_zone = False if self._times[1].get(micros + zone_of(zone).offset(micros)) is False else None
         if has_zone is not None:
-            if has_zone or zone is None:
-                (self.zoned if has_zone else self.zoneless).add(file, record)
+            (self.zoned if has_zone else self.zoneless).add(file, record)
         elif file.map is not None and file.map.is_dated:  # of cells that do not stand together in the text
-            if zone is None:
-                self.zoneless.add(file, record)
+            self.zoneless.add(file, record)
         elif zone is None and (unit := unit_by_size(micros // file.unit.value, file.unit)):
             self.far.add(file, record)
             self.far_unit = self.far_unit or unit

@@ -27,6 +27,7 @@ from dotr.syntax.rendering import (
     duration_text,
     expression_text,
     once_text,
+    period_text,
     predicate_text,
     scope_text,
     term_text,
@@ -287,7 +288,7 @@ class _Explainer:
             return f"delayed by {by}: looked at that much after it held"
         if isinstance(role.source, FactSource) and role.source.period is not None:
             each = "" if _is_clock(role.source) else ", a tick for each answer"
-            return f"every {duration_text(role.source.period)}{each}"
+            return f"every {period_text(role.source.period)}{each}"
         return ""
 
     def state(self, rule: Rule, position: int) -> str:

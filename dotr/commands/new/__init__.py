@@ -28,6 +28,7 @@ def execute(options: argparse.Namespace) -> int:
     if sentences:
         print_stderr("\n".join(sentences))
     print_stderr(f"A project that works. Next: cd {options.folder}; dotr run config.yaml; dotr test tests; dotr check .")
+    print_stderr("Rules for twenty usual questions, to copy from: docs/recipes.md.")
     return 0
 
 
@@ -41,7 +42,7 @@ def new_project(folder: str, export: str | None = None) -> tuple[list[str], Sequ
     Raises:
         Refused: the folder is not empty or not writable, or the export cannot be used.
     """
-    from dotr.commands.new.from_export import SCHEMA, ExportProject, project_from_export
+    from dotr.commands.new.from_export import SCHEMA, project_from_export
     from dotr.runtimes.pipeline.sections import schema
 
     target = Path(folder)
@@ -50,9 +51,9 @@ def new_project(folder: str, export: str | None = None) -> tuple[list[str], Sequ
             what = "holds files already" if target.is_dir() else "is a file"
             raise refuse("C305", f"{folder} {what}", None, "Name a folder that is empty, or not there yet.")
         name = re.sub(r"[^\w-]+", "-", target.resolve().name).strip("-") or "plant"
-        project = ExportProject({**FILES, SCHEMA: schema()}, ()) if export is None else project_from_export(folder, export, name)
+        files, sentences = ({**FILES, SCHEMA: schema()}, []) if export is None else project_from_export(folder, export, name)
         written = []
-        for file, text in project.files.items():
+        for file, text in files.items():
             path = target / file
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text.replace("{name}", f'"{name}"') if export is None else text, encoding="utf-8")
@@ -60,7 +61,7 @@ def new_project(folder: str, export: str | None = None) -> tuple[list[str], Sequ
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
         raise refuse("C304", f"cannot write {error.filename or folder}: {reason}", None, "Choose a folder that can be written.") from None
-    return written, project.sentences
+    return written, sentences
 
 
 FILES: Final = {
@@ -72,7 +73,7 @@ prefixes: { "": "http://example.org/plant#" }     # for the graphs in the data a
 knowledge:
   graphs: [kb/plant.ttl]          # what always holds, as RDF
   datalog: [kb/plant.dlog]        # what follows from it, and from what the stream says
-rules: [rules/heating.dotr]       # what to look for
+rules: [rules/heating.dotr]       # what to look for; twenty usual questions: docs/recipes.md
 input:
   - { name: sensors, format: ndjson, path: data/*.ndjson, lateness: 0 s }
   # by kafka, mqtt or http also `ahead: 1 d`: a time that far after the timestamp of its message is a dead letter

@@ -65,7 +65,7 @@ class ValueGuess:
     """A cell with its predicate's local name, and its values in the sample.
 
     `cell`: as it is written in the map, with its type where it needs one; `name`: the name of its
-    predicate. `numeric`: the values that it takes are numbers, as floats in `numbers`; `distinct`:
+    predicate. `numbers`: the values that it takes, where most are numbers, else empty; `distinct`:
     the number of values.
     """
 
@@ -73,7 +73,6 @@ class ValueGuess:
     name: str
     predicate: str
     numbers: tuple[float, ...]
-    numeric: bool
     distinct: int
 
 
@@ -88,16 +87,8 @@ class ExportGuess:
     sentences: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class ExportProject:
-    """The texts of a project's files by name, and sentences on the guesses."""
-
-    files: Mapping[str, str]
-    sentences: Sequence[str]
-
-
-def project_from_export(folder: str, export: str, name: str) -> ExportProject:
-    """A project over an export.
+def project_from_export(folder: str, export: str, name: str) -> tuple[dict[str, str], list[str]]:
+    """The texts of the files of a project over an export, and sentences on the guesses.
 
     Args:
         folder: the folder of the project.
@@ -111,7 +102,7 @@ def project_from_export(folder: str, export: str, name: str) -> ExportProject:
     paths = glob_files(export) if glob.has_magic(export) and not os.path.exists(export) else [export]
     guessed = guess(paths[0] if paths else export)
     if len(paths) > 1:
-        own = ValueGuess("$stem", "$stem", "file", (), numeric=False, distinct=len(paths))
+        own = ValueGuess("$stem", "$stem", "file", (), distinct=len(paths))
         told = f"It is the first of {len(paths)} files, whose names are mapped as :file."
         guessed = replace(guessed, values=(own, *guessed.values), sentences=(*guessed.sentences, told))
     prefixes = {"": f"http://example.org/{re.sub('[^A-Za-z0-9-]+', '-', name).strip('-') or 'data'}#"}
@@ -125,10 +116,10 @@ def project_from_export(folder: str, export: str, name: str) -> ExportProject:
     elements = [record.element for _, record in records if record.element is not None]
     if not elements:
         raise refuse("C308", f"no record of {export} can be read as guessed", None, "Write the configuration by hand: docs/inputs.md.")
-    numeric = [value for value in values if value.numeric]
+    numeric = [value for value in values if value.numbers]
     varied = [value for value in numeric if len(set(value.numbers)) > 1]
     watched = next((value for value in varied if value.predicate.lower() not in _COUNTERS), next(iter((*varied, *numeric, *values))))
-    rule_name = ("High" if watched.numeric else "Has") + watched.predicate[:1].upper() + watched.predicate[1:]
+    rule_name = ("High" if watched.numbers else "Has") + watched.predicate[:1].upper() + watched.predicate[1:]
     rule = _rule(guessed, watched, rule_name, values, prefixes)
     unit = UNITS[guessed.time.unit]
     program = compile_program(ProgramSpec((Document("rules.dotr", rule),), prefixes=prefixes, unit=unit))
@@ -154,8 +145,8 @@ def project_from_export(folder: str, export: str, name: str) -> ExportProject:
         sentences.append(
             f"{len(broken):,} of the first {len(records):,} records cannot be read and become dead letters (first: {broken[0]})."
         )
-    condition = f"{watched.predicate} is above {_threshold(watched)}" if watched.numeric else f"{watched.predicate} is there"
-    return ExportProject(files, (*sentences, f"The rule {rule_name} fires where {condition}."))
+    condition = f"{watched.predicate} is above {_threshold(watched)}" if watched.numbers else f"{watched.predicate} is there"
+    return files, [*sentences, f"The rule {rule_name} fires where {condition}."]
 
 
 def _records(config: str, folder: str, paths: Sequence[str]) -> dict[str, list[Record]]:
@@ -181,7 +172,7 @@ def _threshold(value: ValueGuess) -> str:
     """A bound that about a tenth of the sample exceeds, but at least one value unless all are
     equal.
 
-    >>> _threshold(ValueGuess("v", "v", "v", (1, 2, 3, 4, 5, 6, 7, 8, 9, 10), True, 10))
+    >>> _threshold(ValueGuess("v", "v", "v", (1, 2, 3, 4, 5, 6, 7, 8, 9, 10), 10))
     '9'
     """
     numbers = sorted(value.numbers)
@@ -192,7 +183,7 @@ def _threshold(value: ValueGuess) -> str:
 
 
 def _rule(guessed: ExportGuess, watched: ValueGuess, name: str, values: Sequence[ValueGuess], prefixes: Prefixes) -> str:
-    key = next((value for value in values if not value.numeric and value is not watched and value.distinct > 1), None)
+    key = next((value for value in values if not value.numbers and value is not watched and value.distinct > 1), None)
     shown = [watched, *([key] if key else [])]
     variables = [value.predicate for value in shown]
     subject = guessed.subject != "[]"
@@ -201,8 +192,8 @@ def _rule(guessed: ExportGuess, watched: ValueGuess, name: str, values: Sequence
     own = [own_name, *variables] if subject else variables
     properties = " ; ".join(f":{variable} ?{variable}" for variable in own)
     assignments = ",\n     ".join(f"{name}.?{variable} = {_LABEL}.?{variable}" for variable in own)
-    condition = f" [ FILTER(?{watched.predicate} > {_threshold(watched)}) ]" if watched.numeric else ""
-    words = f"{watched.name} is above {_threshold(watched)}." if watched.numeric else f"{watched.name} is there."
+    condition = f" [ FILTER(?{watched.predicate} > {_threshold(watched)}) ]" if watched.numbers else ""
+    words = f"{watched.name} is above {_threshold(watched)}." if watched.numbers else f"{watched.name} is there."
     words = " ".join(re.sub(r'["\\]', "'", words).split())
     declared = "".join(f"PREFIX {prefix}: <{iri}>\n" for prefix, iri in prefixes.items())
     return f"""{declared}
@@ -223,7 +214,7 @@ def _config(guessed: ExportGuess, settings: Mapping[str, object], prefixes: Pref
 # Run it: dotr run config.yaml      Check it: dotr check .      Test it: dotr test tests
 name: {_yaml(name)}
 prefixes: {{ {", ".join(f"{_yaml(prefix)}: {_yaml(iri)}" for prefix, iri in prefixes.items())} }}
-{unit}rules: [rules/*.dotr]
+{unit}rules: [rules/*.dotr]   # twenty usual questions: docs/recipes.md
 input:
   - name: {_yaml(_input_name(str(settings["path"])))}
 {lines}{zone}output:
@@ -325,7 +316,26 @@ def _chosen(path: str, samples: list[Sample]) -> tuple[Sample, TimeGuess]:
     reasons = [f"{names[cell]}: {_reason(column)}" for cell, column in list(sample.cells.items())[:_SHOWN]]
     shown = ", ".join(list(names.values())[:_SHOWN])
     hint = f"{'; '.join(reasons)}. Write the configuration by hand: docs/inputs.md."
+    if sample.settings["format"] in ("csv", "json"):
+        hint += f"\nIf its rows hold at every instant, it is background:\n{_background(path, sample)}"
     raise refuse("C308", f"{path} has no column of times: {shown}", None, hint)
+
+
+def _background(path: str, sample: Sample) -> str:
+    """The lines of a configuration by which a table is background, with a guess of its map.
+
+    The first cell that all rows have, each its own, is the subject.
+    """
+    subject, cells = "[]", dict(sample.cells)
+    for cell, column in sample.cells.items():
+        if None not in column and len(set(map(str, column))) == len(column) and not cell.endswith("[]"):
+            subject = f":{{{cell}}}"
+            del cells[cell]
+            break
+    properties = " ; ".join(f":{value.predicate} {{{value.cell}}}" for value in _values(cells, sample)[:_MOST_VALUES]) or "a :Row"
+    settings = {"path": path, **sample.settings, "map": f"{subject} {properties} ."}
+    lines = "".join(f"\n      {key}: {_yaml(value)}" for key, value in settings.items()).replace("\n      path", "path", 1)
+    return f'prefixes: {{ "": "http://example.org/#" }}\nknowledge:\n  tables:\n    - {lines}'
 
 
 def _has_numbers(sample: Sample, time: TimeGuess) -> bool:
@@ -361,7 +371,7 @@ def _values(columns: Mapping[str, list[Any]], sample: Sample) -> list[ValueGuess
             predicate = f"{base}{count}"
         predicates[predicate] = None
         if cell.endswith("[]") and not cell.startswith("^."):  # of a list each item is a value, and none is the record's
-            values.append(ValueGuess(cell, name, predicate, (), numeric=False, distinct=1))
+            values.append(ValueGuess(cell, name, predicate, (), distinct=1))
             continue
         numbers = [_number(value, comma=comma) for value in found]
         known = [number for number in numbers if number is not None]
@@ -372,7 +382,7 @@ def _values(columns: Mapping[str, list[Any]], sample: Sample) -> list[ValueGuess
             lexical = [str(value) for value, number in zip(found, numbers, strict=True) if number is not None]
             kind = "double" if any("e" in text.lower() for text in lexical) else "decimal"
             cell = f"{cell}:{kind}{'?' * (len(known) < len(found))}"
-        values.append(ValueGuess(cell, name, predicate, tuple(known) if numeric else (), numeric, len(set(map(str, found)))))
+        values.append(ValueGuess(cell, name, predicate, tuple(known) if numeric else (), len(set(map(str, found)))))
     return values
 
 

@@ -160,7 +160,7 @@ def _steps_together(pair: ProgramPair) -> Iterator[tuple[_Firings, _Firings]]:
 def _steps_apart(pair: ProgramPair) -> Iterator[tuple[_Firings, _Firings]]:
     """The firings of both programs up to each time that both have passed, each over its own
     inputs."""
-    sides = [_run(replay) for replay in (pair.before, pair.after)]
+    sides = [replayed(replay) for replay in (pair.before, pair.after)]
     passed = [-LAST_MICRO, -LAST_MICRO]
     waiting: list[_Firings] = [[], []]
     while min(passed) < LAST_MICRO:
@@ -173,8 +173,8 @@ def _steps_apart(pair: ProgramPair) -> Iterator[tuple[_Firings, _Firings]]:
         yield before, after
 
 
-def _run(replay: Replay) -> Iterator[tuple[Micros, _Firings]]:
-    """The time of each instant, and the firings since the one before."""
+def replayed(replay: Replay) -> Iterator[tuple[Micros, _Firings]]:
+    """The time of each instant in µs since 1970, and the firings since the one before."""
     engine = Engine(replay.program, replay.clock)
     for instant in replay.instants():
         yield instant.time, _step(engine, instant)
@@ -183,7 +183,7 @@ def _run(replay: Replay) -> Iterator[tuple[Micros, _Firings]]:
 
 
 def _step(engine: Engine, instant: ReplayedInstant) -> _Firings:
-    firings, _ = engine.step(instant.time, instant.graphs)
+    firings = instant.step(engine)
     engine.failed.clear()
     return firings
 

@@ -13,9 +13,10 @@ from dotr.commands.replay.comparison import ProgramPair, RuleDifference
 from dotr.engine.replay import RejectedElement, Replay, ReplayedInstant
 from dotr.evaluation.expressions.values.times import format_time
 from dotr.explanations.text.narrative import WhyNot
+from dotr.explanations.unit import is_answered, why_no_event
 from dotr.explanations.why import EventQuestion, WhyExplainer
 from dotr.explanations.why_not.rule import Question, why_not
-from dotr.explanations.why_not.unit_why_not import is_answered, why_no_event
+from dotr.explanations.why_not.survey import AnchorTimes
 from dotr.model.algebra import Attribute
 from dotr.model.rules import Rule
 from dotr.model.stream import Firing
@@ -129,17 +130,21 @@ class DifferenceExplainer:
             return None
         rule, older = self._after.get(each.newer), self._before.get(firing.rule)
         if rule is None or older is None:
-            at = Question(firing.time, firing.time)
-            return why_no_event(_until(self._pair.after, firing.time), each.newer, at)
-        first = firing.time - older.anchor.delay
-        last = first if older.anchor.delayed_by is None else firing.time
+            return why_no_event(_until(self._pair.after, firing.time), each.newer, Question(firing.time, firing.time))
+        # the event's own anchor: at its time without the delay; of a delay from the data, the one that was due then,
+        # and where this delay has changed, those that may have been
+        of_data = older.anchor.delayed_by
+        is_due = of_data is not None and of_data == rule.anchor.delayed_by
+        first = firing.time if is_due else firing.time - older.anchor.delay
+        last = first if of_data is None else firing.time
         where = tuple(
             (copied.name, term)
             for name, term in firing.attributes
             for copied in _copied(older, name)
             if copied.label == older.anchor.label and copied.name in rule.anchor.source.attributes and not term.startswith("_:")
         )
-        return why_not(_until(self._pair.after, last + rule.anchor.delay), rule.name, Question(first, last, where))
+        times = AnchorTimes.DUE if is_due else AnchorTimes.OWN
+        return why_not(_until(self._pair.after, last + rule.anchor.delay), rule.name, Question(first, last, where, times=times))
 
     def why(self, firing: Firing) -> Sequence[str]:
         """The reason of a new event, in lines of text."""

@@ -16,8 +16,8 @@ from dotr.commands.report.data import ProofStep
 from dotr.engine.replay import Replay
 from dotr.explanations.replay.firings import AnyFiring
 from dotr.explanations.text.tree import WhyTree
+from dotr.explanations.unit import is_answered, why_no_event
 from dotr.explanations.why import WhyExplainer
-from dotr.explanations.why_not.unit_why_not import is_answered, why_no_event
 from dotr.model.stream import Firing
 
 _MOST_STEPS: Final = 400

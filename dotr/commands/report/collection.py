@@ -222,14 +222,20 @@ class _Collector:
                 last,
                 own.anchors,
                 funnel,
-                {steps[place - 1]: number for place, number in own.errors.items()},
+                {
+                    **{steps[place - 1]: number for place, number in own.errors.items()},
+                    **({"delayed by": own.delay_errors} if own.delay_errors else {}),
+                },
                 "" if count else _reason(line),
             )
         for unit in self._program.units:
             for made in unit.makes:
                 count, first, last = self._spans.get((LaneKind.RULE, made.label), (0, None, None))
                 place = made.span.file_line
-                yield RuleSummary(made.label, "", place, count, first, last, 0, reason_not_fired="" if count else "It made no event.")
+                wrong = sum(counts.get(made.label, RuleCounts()).errors.values())
+                errors = {"FILTER": wrong} if wrong else {}
+                reason = "" if count else "It made no event."
+                yield RuleSummary(made.label, "", place, count, first, last, 0, errors=errors, reason_not_fired=reason)
 
     def _input_rows(self) -> Iterable[InputSummary]:
         progress = {each.name: each for each in self._replay.progress()}

@@ -21,6 +21,7 @@ from dotr.commands.report.data import Lane, ReportData, ReportedEvent
 from dotr.commands.report.markup import Markup, element, join
 from dotr.errors.terminal import escape_controls
 from dotr.evaluation.expressions.values.times import format_time
+from dotr.model.calendars import zone_of
 from dotr.model.time import Micros
 from dotr.syntax.rendering import duration_text
 
@@ -48,6 +49,19 @@ class _Texts:
         return list(map(escape_controls, self._numbers))
 
 
+def _zone(name: str, first: Micros, last: Micros) -> dict[str, object]:
+    """The name of the zone in which times are shown, and its offsets in minutes from times in µs on;
+    nothing for UTC.
+
+    >>> _zone("Europe/Lisbon", 1_767_225_600_000_000, 1_783_000_000_000_000)
+    {'zone': 'Europe/Lisbon', 'offsets': [[1767225600000000, 0], [1774746000000000, 60]]}
+    """
+    if not name or (zone := zone_of(name)).offsets == (0,):
+        return {}
+    begins = [first, *(begin for begin in zone.begins if first < begin <= last)]
+    return {"zone": name, "offsets": [[begin, zone.minutes(begin)] for begin in begins]}
+
+
 def embedded(data: ReportData) -> Markup:
     """The JSON that the script of the page reads."""
     used = sorted({number for lane in data.lanes for number in lane.counts})
@@ -61,7 +75,7 @@ def embedded(data: ReportData) -> Markup:
     rules = [rule.name for rule in data.rules]
     return script_json(
         {
-            "clock": {"unit": data.clock.unit.value, "dated": data.clock.dated},
+            "clock": {"unit": data.clock.unit.value, "dated": data.clock.dated, **_zone(data.clock.zone, first, last)},
             "unit": duration_text(data.clock.unit.value).removeprefix("1 "),
             "base": str(base),
             "grain": grain,

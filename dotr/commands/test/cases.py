@@ -293,7 +293,7 @@ class _CaseReader:
         return Case(
             case.name,
             self.place(()).line_column[0],
-            Clock(self.unit, stream.dated),
+            Clock(self.unit, stream.dated, self.file.spec.time_zone),
             stream.elements,
             stream.places,
             None if case.expect is None else [self.expected(expected, k) for k, expected in enumerate(case.expect)],

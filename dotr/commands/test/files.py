@@ -15,7 +15,7 @@ from dotr.languages.registry import RuleLanguage
 from dotr.model.places import Document
 from dotr.model.terms import WELL_KNOWN
 from dotr.runtimes.pipeline.config import Config, ConfigFiles, matching_files, read_config, read_document
-from dotr.runtimes.pipeline.sections import UNION_TAGS, KnowledgeSection, TimeSection, WindowsSection, path_of_graph, validated
+from dotr.runtimes.pipeline.sections import UNION_TAGS, KnowledgeSection, TimeSection, WindowsSection, ZoneName, path_of_graph, validated
 from dotr.syntax.sections import Section
 from dotr.syntax.yaml import Location, Tree, read_tree
 
@@ -87,6 +87,7 @@ class TestSection(Section):
     prefixes: dict[str, str] = Field(default={})
     time: TimeSection = TimeSection()
     windows: WindowsSection = WindowsSection()
+    time_zone: ZoneName | None = None
     events: list[str] | None = None
     cases: list[CaseSection] = Field(min_length=1)
 
@@ -162,10 +163,10 @@ def parse_file(document: Document) -> tuple[TestFile, list[Diagnostic]]:
         if not section.rules:
             raise refuse("C202", "rules is missing", tree.span(()), "Name the rule files, or a `config` that does.")
         spec, problems = ConfigFiles(tree, Path(path).parent).spec(
-            section.rules, section.knowledge, section.prefixes, section.time, section.windows
+            section.rules, section.knowledge, section.prefixes, section.time, section.windows, section.time_zone
         )
         return TestFile(section, tree, spec, section.prefixes), problems
-    own = [key for key in ("rules", "knowledge", "time", "windows") if section.is_given(key)]
+    own = [key for key in ("rules", "knowledge", "time", "windows", "time_zone") if section.is_given(key)]
     if own:
         message = f"a test has either `config`, or {', '.join(f'`{key}`' for key in own)} of its own"
         raise refuse("C204", message, tree.key_span((own[0],)), "Leave one of the two out.")

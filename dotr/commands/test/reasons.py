@@ -9,16 +9,18 @@ from typing import Final
 
 from dotr.commands.test.cases import Case, LoadedTest
 from dotr.commands.test.difference import Discrepancy, Item, attribute_terms
+from dotr.engine.driver import close_instant
 from dotr.engine.program import CompiledProgram
 from dotr.evaluation.expressions.values.times import format_time
+from dotr.explanations.unit import why_no_event
 from dotr.explanations.why import EventQuestion, WhyExplainer
 from dotr.explanations.why_not.rule import Question, why_not
-from dotr.explanations.why_not.unit_why_not import why_no_event
 from dotr.instant.instants import merge
 from dotr.model.algebra import Const, Link, Negated
 from dotr.model.rules import EventSource, FactSource, Rule
-from dotr.model.stream import Fact
+from dotr.model.stream import Fact, FedGraph
 from dotr.model.terms import RDF_TYPE, Term, Triple, is_blank, without_blank_labels
+from dotr.model.time import Micros
 from dotr.model.traverse import AlgebraNode, walk
 from dotr.syntax.datalog import parse_datalog
 from dotr.syntax.rendering import term_text
@@ -102,6 +104,8 @@ def unanswered_stream_note(program: CompiledProgram, case: Case, static: Sequenc
     graphs = [graph for graphs in case.elements.values() for graph in graphs]
     if not any(graphs) or not program.projected:
         return []
+    if any(_is_read_by_a_unit(program, time, elements) for time, elements in case.elements.items()):
+        return []
     of_background = {(fact.type, *sorted(fact.attributes.items())) for fact in static}
     for time, elements in case.elements.items():
         facts = program.facts_of_interest(merge(time, elements))
@@ -109,6 +113,20 @@ def unanswered_stream_note(program: CompiledProgram, case: Case, static: Sequenc
             return []
     unknown = [term_text(term, {**prefixes, **program.rules.prefixes}) for term in _unknown_terms(program, graphs)]
     return [f"no query takes anything of this stream{_in_no_rule(unknown)}"]
+
+
+def _is_read_by_a_unit(program: CompiledProgram, time: Micros, elements: Sequence[tuple[Triple, ...]]) -> bool:
+    """True if a unit of another language takes an element: it is on a stream that a query reads, or
+    a LARS file reads a triple, or EP-SPARQL a solution of the instant."""
+    if not program.units:
+        return False
+    names = {each.name for each in program.layout.fed_streams}
+    if any((graph.stream in names) if isinstance(graph, FedGraph) else len(names) == 1 for graph in elements):
+        return True
+    facts = close_instant(program, time, elements).facts
+    of_rules = {role.source for rule in program.rules.rules for role in roles(rule)}
+    of_units = [number for number, source in enumerate(program.layout.streams) if source not in of_rules]
+    return any(facts.triples.values()) or any(facts.facts.get(number) for number in of_units)
 
 
 def _in_no_rule(terms: Sequence[str]) -> str:

@@ -5,22 +5,24 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Final
 
 from dotr.commands.test.cases import Case, load_test
 from dotr.commands.test.files import is_test
 from dotr.engine.replay import Replay
 from dotr.errors.diagnostics import Diagnostic, Refused, did_you_mean, refuse
+from dotr.evaluation.expressions.values.times import iso
+from dotr.explanations.unit import question_attributes
 from dotr.explanations.why_not.rule import Question
-from dotr.explanations.why_not.unit_why_not import question_attributes
-from dotr.model.algebra import Select
+from dotr.model.algebra import Attribute, Select
 from dotr.model.places import Document, Span
 from dotr.model.rules import Rule
 from dotr.model.terms import WELL_KNOWN, Prefixes, Term, Triple, Variable
 from dotr.model.time import Micros
-from dotr.runtimes.pipeline.config import read_config, read_document
+from dotr.runtimes.pipeline.config import Config, read_config, read_document
 from dotr.runtimes.pipeline.replay import replay_of_config
-from dotr.streams.times import parse_time
+from dotr.streams.time_formats import time_parser
 from dotr.syntax.sparql import parse_select, scan_references
 from dotr.syntax.turtle.graphs import Misread, read_graph
 from dotr.syntax.yaml import read_tree
@@ -55,11 +57,16 @@ def rule_named(replay: Replay, name: str) -> Rule | StreamUnit:
 
 
 def time_of(replay: Replay, text: str, option: str) -> Micros:
-    """The time in µs since 1970 of a text in the form of element times; raises `Refused`."""
+    """The time in µs since 1970 of a text in the form of element times, or of times in the output;
+    raises `Refused`."""
+    for form, zone in replay.time_forms:
+        if form is not None:
+            with suppress(ValueError):
+                return time_parser(form, zone)(text, replay.clock.unit)
     try:
-        return parse_time(text, replay.clock.unit)
+        return time_parser(None, replay.clock.zone or None)(text, replay.clock.unit)
     except ValueError as error:
-        example = "2024-03-01T07:00:00Z" if replay.clock.dated else "1200, or 2024-03-01T07:00:00Z"
+        example = iso(1_709_276_400_000_000, replay.clock.zone) if replay.clock.dated else "1200, or 2024-03-01T07:00:00Z"
         raise refuse("C219", f"{option}: {error}", None, f"Write a time as an element may have it: {example}.") from None
 
 
@@ -153,9 +160,21 @@ def question_of(
         every: explain every anchor that did not fire.
     """
     named = rule_named(replay, rule)
+    where = [_of_anchor(named, each) for each in where] if isinstance(named, Rule) else where
     since, until = times_of(replay, at=at, first=first, last=last)
     label = named.anchor.label if isinstance(named, Rule) else rule
     return Question(since, until, conditions_of(replay, where, question_attributes(replay, rule), label), every)
+
+
+def _of_anchor(rule: Rule, text: str) -> str:
+    """A text such as `m=:press1` about the anchor; `m` may be an attribute of the event that `with`
+    copies from it."""
+    name, equals, term = text.partition("=")
+    copied = next((each.expression for each in rule.assignments if each.variable == name.strip().removeprefix("?")), None)
+    anchor = rule.anchor
+    if name.strip().removeprefix("?") in anchor.source.attributes or not isinstance(copied, Attribute) or copied.label != anchor.label:
+        return text
+    return f"{copied.name}{equals}{term}"
 
 
 def _term(text: str, prefixes: Prefixes, nesting: int) -> Term:
@@ -195,6 +214,11 @@ def open_replays(path: str, case: str | None = None, options: Sequence[str] = ()
         raise refuse("C218", f"{path} is a rule test, in which --set changes nothing", None, "Leave --set out, or name a configuration.")
     test = load_test(path)
     return [test.replay(number) for number in _selected(path, test.cases, case)]
+
+
+def config_of(path: str, options: Sequence[str] = ()) -> Config | None:
+    """The configuration at a path; None for a rule test."""
+    return None if is_test(read_tree(read_document(path)).data) else read_config(path, options)
 
 
 def _selected(path: str, cases: Sequence[Case], case: str | None) -> Sequence[int]:

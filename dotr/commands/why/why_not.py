@@ -36,8 +36,8 @@ def add_parser(commands: Commands) -> None:
 
 def execute(options: argparse.Namespace) -> int:
     """Print the reason; returns the exit code: 0 if the rule fired or the triple holds, else 1."""
-    from dotr.commands.why.questions import open_replays, question_of
-    from dotr.explanations.why_not.unit_why_not import why_no_event
+    from dotr.commands.why.questions import config_of, open_replays, question_of
+    from dotr.explanations.unit import why_no_event
 
     replays = open_replays(options.path, options.case, options.options)
     if options.triple is not None:
@@ -45,7 +45,14 @@ def execute(options: argparse.Namespace) -> int:
     question = question_of(
         replays[0], options.rule, options.where, at=options.at, first=options.first, last=options.last, every=options.every
     )
-    answers = [why_no_event(replay, options.rule, question) for replay in replays]
+    config = config_of(options.path, options.options)
+    if config is None:
+        answers = [why_no_event(replay, options.rule, question) for replay in replays]
+    else:
+        from dotr.commands.why.written import RunsAnswer
+
+        told = RunsAnswer(config, replays[0], options.rule, question)
+        answers = [told.added_to(why_no_event(told.replay, options.rule, question))]
     print_answers(options.format, answers, replays[0].prefixes)
     return 0 if any(answer.fired for answer in answers) else 1
 

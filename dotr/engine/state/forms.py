@@ -17,7 +17,7 @@ from dataclasses import dataclass, fields
 from enum import Enum
 from typing import Final, NamedTuple, TypeAlias
 
-from dotr.model import algebra, datalog, rules, templates
+from dotr.model import algebra, calendars, datalog, rules, templates
 from dotr.model.time import Interval
 
 
@@ -174,6 +174,9 @@ FORMS: Final[Mapping[type, WrittenForm]] = dict(
         _form(datalog.FilterItem, "Test", condition="condition"),
         _form(datalog.Bind, "Bind", expression="expression", variable="variable"),
         _form(datalog.GroupAggregate, "Aggregate", body="body", keys="keys", results="results"),
+        # dotr.model.calendars; a zone keeps its meaning when its changes become known
+        _form(calendars.Calendar, "Calendar", unit="unit", minute="minute", zone="zone"),
+        _form(calendars.Zone, "Zone", name="name", begins=OMITTED, offsets=OMITTED),
     ]
 )
 """The forms of all classes but `Span`, which has no meaning, and `FactSource`."""

@@ -1,15 +1,15 @@
-"""Migration of state from one program to another: the fate of each rule's state, and its places in
-the new layout.
+"""Migration of state from one program to another: the fate of the state of each clause, and its
+places in the new layout.
 
-Meaning: an unchanged rule keeps its state; a changed or new rule starts empty and reads no event
-before the change; the state of a removed rule is dropped. So unchanged rules produce the output of
-the old program, uninterrupted, and the others that of the new program started at the change.
-Changed background knowledge changes no rule: stored events were extracted at their instants and
-are kept.
+Meaning: state belongs to the events of a clause. A clause whose query, own conditions, window and
+consumption are those of before keeps its events, whatever else of its rule has changed; another one
+starts empty and reads no event before the change; the state of a removed rule is dropped. Events
+that a rule made before its change are kept by its readers. Changed background knowledge changes no
+clause: stored events were extracted at their instants and are kept.
 
-Invariant: a store shared by unchanged and other rules is split (`Port.since`), so that no new rule
-reads an old event. The stores are merged again at the first change after the windows of the new
-rules have passed.
+Invariant: a store shared by kept and other clauses is split (`Port.since`), so that no clause that
+starts empty reads an old event. The stores are merged again at the first change after the windows
+of such clauses have passed.
 Cost: once per change, proportional to the state.
 """
 
@@ -29,6 +29,7 @@ from dotr.engine.state.moves import EventBlock, MovedState, united
 from dotr.engine.state.schema import (
     ANY_PARTITION,
     EVERY_PARTITION,
+    ClauseState,
     KnowledgeDigests,
     RuleState,
     StateOfUnit,
@@ -40,9 +41,10 @@ from dotr.engine.state.segments import SegmentMap
 from dotr.engine.state.units import NO_SEGMENTS, UnitSnapshot, UnitsValue
 from dotr.model.event_order import tie_key
 from dotr.model.rules import FactSource, Role
+from dotr.model.terms import Label
 from dotr.model.time import Clock, Micros
 from dotr.temporal.layout.keys import bucket
-from dotr.temporal.layout.layers import Layer, Layout, PlacedRule, Port, lay_out
+from dotr.temporal.layout.layers import Layer, Layout, Port, lay_out, role_name
 from dotr.temporal.layout.retention import lookbacks, roles
 from dotr.temporal.layout.stages import HeldFirings
 from dotr.temporal.matching.event_store import EventTest
@@ -56,26 +58,40 @@ if TYPE_CHECKING:  # loaded where a program has units
 
 
 class StateFate(Enum):
-    """The fate of a rule's state."""
+    """The fate of the state of a rule or unit."""
 
-    KEPT = "kept"
+    KEPT = "keeps its state"
+    PARTLY = "keeps"
     EMPTY = "starts empty"
-    DROPPED = "dropped"
+    DROPPED = "is dropped"
 
 
 _NEW: Final = "it is new"
+_CHANGED: Final = "it has changed"
+
+
+class RoleFate(NamedTuple):
+    """The fate of the events of a clause, or of the waiting events of a delayed anchor: the places
+    of the role in the rule of before (None: it starts empty) and of now, from 0 on, and the reason
+    why it starts empty."""
+
+    label: Label
+    old: int | None
+    new: int
+    why: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class RuleVerdict:
     """The fate of the state of a rule or another unit, and the reason. `moved`: it is stored in
-    another place. `kind` is the noun of the unit."""
+    another place. `kind` is the noun of the unit, `roles` are the fates of the clauses of a rule."""
 
     rule: str
     fate: StateFate
     why: str = ""
     moved: bool = False
     kind: str = "rule"
+    roles: tuple[RoleFate, ...] = ()
 
     @property
     def is_new(self) -> bool:
@@ -86,10 +102,17 @@ class RuleVerdict:
         """
         >>> print(RuleVerdict("Fire", StateFate.EMPTY, "it has changed"))
         rule Fire starts empty: it has changed
+        >>> fates = RoleFate("Start", 1, 1), RoleFate("Heavy", None, 2, "its FILTER has changed")
+        >>> print(RuleVerdict("Left", StateFate.PARTLY, roles=fates))
+        rule Left keeps Start; Heavy starts empty: its FILTER has changed
         """
-        fate = {StateFate.KEPT: "keeps its state", StateFate.EMPTY: "starts empty", StateFate.DROPPED: "is dropped"}[self.fate]
-        where = "in another layer or under another key" if self.moved else ""
-        return ": ".join(filter(None, [f"{self.kind} {self.rule} {fate}" + (f", {where}" if where else ""), self.why]))
+        where = ", in another layer or under another key" if self.moved else ""
+        kept = ", ".join(each.label for each in self.roles if each.old is not None)
+        lost = "; ".join(f"{each.label} {StateFate.EMPTY.value}: {each.why}" for each in self.roles if each.old is None)
+        about = f"{self.kind} {self.rule}"
+        if self.why or not lost:
+            return ": ".join(filter(None, [f"{about} {self.fate.value}{where}", self.why]))
+        return f"{about} {StateFate.PARTLY.value} {kept}{where}; {lost}" if kept else f"{about}: {lost}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,15 +128,17 @@ class StateChange:
     @property
     def moves(self) -> bool:
         """True if the state has to be rewritten, since its places have changed."""
-        before, after = self.before, self.after
-        return (before.rules, before.keys, before.units, before.groups) != (after.rules, after.keys, after.units, after.groups)
+        places = [
+            ([replace(rule, clauses=()) for rule in each.rules], each.keys, each.units, each.groups) for each in (self.before, self.after)
+        ]
+        return places[0] != places[1]
 
     @property
     def knowledge_warning(self) -> str | None:
         """A warning for the user where the background knowledge has changed; None otherwise."""
         if self.before.knowledge == self.after.knowledge:
             return None
-        kept = any(verdict.fate is StateFate.KEPT for verdict in self.verdicts)
+        kept = any(verdict.fate in (StateFate.KEPT, StateFate.PARTLY) for verdict in self.verdicts)
         return "The background knowledge, or a setting of it, has changed" + (
             ": events that are kept were extracted with the old one, and stay as they are." if kept else "."
         )
@@ -128,11 +153,13 @@ def state_change(before: StateSchema, program: CompiledProgram, now: Micros, kno
     if before.knowledge == knowledge.with_places:
         before = replace(before, knowledge=knowledge.meaning)
     required = state_schema(program, plain, knowledge.meaning)
-    meanings = before.meanings
-    unchanged = {name for name, meaning in required.meanings.items() if meanings.get(name) == meaning}
-    since = _since(plain, unchanged, before.since, now)
+    old = {rule.name: rule for rule in before.rules}
+    starting = {
+        role_name(rule.name, each.label) for rule in required.rules for each in role_fates(old.get(rule.name), rule) if each.old is None
+    }
+    since = _since(plain, starting, before.since, now)
     after = state_schema(program, lay_out(rules, since, program.units, cut=cut, groups=groups), required.knowledge)
-    verdicts = [_verdict(each, before, after, unchanged) for each in after.states]
+    verdicts = [_verdict(each, before, after) for each in after.states]
     new_names = {each.name for each in after.states}
     dropped = [
         RuleVerdict(each.name, StateFate.DROPPED, f"the program no longer has the {_kind(each)}", kind=_kind(each))
@@ -142,84 +169,100 @@ def state_change(before: StateSchema, program: CompiledProgram, now: Micros, kno
     return StateChange(tuple(sorted([*verdicts, *dropped], key=lambda verdict: verdict.rule)), since, before, after)
 
 
-def _since(layout: Layout, unchanged: set[str], before: Mapping[str, Micros], now: Micros) -> dict[str, Micros]:
-    """The start (µs) of each rule that is younger than its lookback and shares a store with older
-    rules."""
-    found: dict[str, Micros] = {}
-    places: dict[str, list[tuple[int, int]]] = defaultdict(list)
-    for layer in layout.layers:
-        for placed in layer.rules:
-            name = placed.rule.name
-            places[name] += [(layer.number, port) for port in _storing_ports(placed)]
-            if name not in unchanged:
-                found[name] = now
-            elif name in before and now - before[name] <= _lookback(placed):
-                found[name] = before[name]
-    readers: dict[tuple[int, int], set[Micros | None]] = defaultdict(set)
-    for name, of_rule in places.items():
-        for place in of_rule:
-            readers[place].add(found.get(name))
-    for name, of_rule in places.items():
-        if name not in unchanged and all(readers[place] == {now} for place in of_rule):
-            del found[name]
+def role_fates(old: RuleState | None, now: RuleState) -> list[RoleFate]:
+    """The fates of the roles of a rule that have state: its clauses, and an anchor that is delayed,
+    or was. `old` is its state before; None: the rule is new."""
+    places = {each.label: place for place, each in enumerate(old.clauses or now.clauses)} if old is not None else {}
+    found = []
+    for number, clause in enumerate(now.clauses):
+        if not number and now.queue is None and (old is None or old.queue is None):
+            continue
+        place = places.get(clause.label)
+        if old is None or place is None or (not number) != (not place):
+            why = _NEW
+        elif old.digest == now.digest:
+            why = ""
+        elif not old.clauses:  # an earlier release did not write them down
+            why = _CHANGED
+        elif not number and None in (old.queue, now.queue):
+            why = "it was not delayed before" if old.queue is None else "it is not delayed any more"
+        else:
+            why = _difference(old.clauses[place], clause, is_anchor=not number)
+        found.append(RoleFate(clause.label, None if why else place, number, why))
     return found
 
 
-def _lookback(placed: PlacedRule) -> Micros:
-    """The lookback of a rule, in µs."""
-    return max(reach.far for reach in lookbacks(placed.rule))
+def _difference(old: ClauseState, now: ClauseState, *, is_anchor: bool) -> str:
+    """The reason why the events of a clause are not those that it needs now; empty: they are."""
+    if old.query != now.query or (old.attributes != now.attributes and not now.reads_events):
+        return "its query has changed"
+    if old.filter != now.filter:
+        return "its FILTER has changed"
+    if old.window != now.window:
+        return f"its {'delay' if is_anchor else 'window'} has changed"
+    if old.consumed != now.consumed:
+        return "its consumption has changed"
+    return "of each key the newest event alone was kept" if old.newest not in ("", now.newest) else ""
 
 
-def _storing_ports(placed: PlacedRule) -> Sequence[int]:
-    """The ports at which a stage of a rule stores events: its clauses', and a delayed anchor's."""
-    return placed.ports if placed.delay else placed.ports[1:]
+def _since(layout: Layout, starting: Set[str], before: Mapping[str, Micros], now: Micros) -> dict[str, Micros]:
+    """The start (µs) of each role that is younger than its lookback and shares a store with older
+    ones. `starting` names the roles that start empty."""
+    found: dict[str, Micros] = {}
+    places: dict[str, tuple[int, int]] = {}
+    for layer in layout.layers:
+        for placed in layer.rules:
+            rule = placed.rule
+            far = dict(zip([role.label for role in roles(rule)], lookbacks(rule), strict=True))
+            for role, port in placed.roles:
+                if role is rule.anchor and not placed.delay:  # its events are not stored
+                    continue
+                name = role_name(rule.name, role.label)
+                places[name] = layer.number, port
+                since = now if name in starting else before.get(name, before.get(rule.name))
+                if since is not None and now - since <= far[role.label].far:
+                    found[name] = since
+    readers: dict[tuple[int, int], set[Micros | None]] = defaultdict(set)
+    for name, place in places.items():
+        readers[place].add(found.get(name))
+    return {name: since for name, since in found.items() if name not in starting or readers[places[name]] != {now}}
 
 
 def _kind(state: RuleState | StateOfUnit) -> str:
     return "rule" if isinstance(state, RuleState) else state.kind
 
 
-def _verdict(state: RuleState | StateOfUnit, before: StateSchema, after: StateSchema, unchanged: set[str]) -> RuleVerdict:
-    old_states: dict[str, RuleState | StateOfUnit] = {each.name: each for each in before.states}
-    new_states: dict[str, RuleState | StateOfUnit] = {each.name: each for each in after.states}
-    name, kind, old = state.name, _kind(state), old_states.get(state.name)
-    if old is None or type(old) is not type(state):
-        return RuleVerdict(name, StateFate.EMPTY, _NEW, kind=kind)
-    if name in unchanged:
-        return RuleVerdict(name, StateFate.KEPT, _once_changed(old, state), _is_moved(old, state, before, after), kind)
-    if old.digest != state.digest:
-        return RuleVerdict(name, StateFate.EMPTY, "it has changed", kind=kind)
-    for other in sorted({*old.reads, *state.reads}):
-        if other not in new_states:
-            why = f"it reads what {_kind(old_states[other])} {other} made, which was removed"
-        elif other not in old_states:
-            why = f"it reads what {_kind(new_states[other])} {other} makes, which is new"
-        elif old_states[other].digest != new_states[other].digest:
-            why = f"it reads what {_kind(new_states[other])} {other} makes, which has changed"
-        else:
-            continue
-        return RuleVerdict(name, StateFate.EMPTY, why, kind=kind)
-    return RuleVerdict(name, StateFate.EMPTY, "what it reads has changed", kind=kind)
+def _verdict(state: RuleState | StateOfUnit, before: StateSchema, after: StateSchema) -> RuleVerdict:
+    name, kind = state.name, _kind(state)
+    old = next((each for each in before.states if each.name == name), None)
+    if isinstance(old, RuleState) and isinstance(state, RuleState):
+        fates, once = tuple(role_fates(old, state)), _once_changed(old, state)
+        moved = _is_moved(old, state, before, after)
+        if all(each.old is not None for each in fates):
+            elsewhere = "" if old.digest == state.digest else "it has changed outside of its clauses"
+            return RuleVerdict(name, StateFate.KEPT, once or elsewhere, moved, roles=fates)
+        fate = StateFate.EMPTY if all(each.old is None for each in fates) else StateFate.PARTLY
+        return RuleVerdict(name, fate, "" if old.clauses else _CHANGED, moved, roles=fates)
+    if isinstance(old, StateOfUnit) and isinstance(state, StateOfUnit):
+        if old.digest == state.digest:
+            return RuleVerdict(name, StateFate.KEPT, "", (old.layer, old.key) != (state.layer, state.key), kind)
+        return RuleVerdict(name, StateFate.EMPTY, _CHANGED, kind=kind)
+    return RuleVerdict(name, StateFate.EMPTY, _NEW, kind=kind)
 
 
-def _once_changed(old: RuleState | StateOfUnit, now: RuleState | StateOfUnit) -> str:
+def _once_changed(old: RuleState, now: RuleState) -> str:
     """Text on a rule whose firings before are forgotten, since its `once` is another one."""
-    if not isinstance(old, RuleState) or not isinstance(now, RuleState) or old.once == now.once:
+    if old.once == now.once:
         return ""
     change = "it no longer says `once`" if now.once is None else "`once` is new" if old.once is None else "`once` has other keys"
     return f"{change}, and no earlier firing holds back another"
 
 
-def _is_moved(old: RuleState | StateOfUnit, now: RuleState | StateOfUnit, before: StateSchema, after: StateSchema) -> bool:
-    """True if the state is in another layer, or under another key."""
-    if isinstance(old, RuleState) and isinstance(now, RuleState):
-        shared = min(len(old.places), len(now.places))  # `once` may have been added or left out
-        keys = [[schema.keys[layer][port] for layer, port in rule.places[:shared]] for schema, rule in ((before, old), (after, now))]
-        layers = [[layer for layer, _ in rule.places] for rule in (old, now)]
-        return layers[0] != layers[1] or keys[0] != keys[1]
-    if isinstance(old, StateOfUnit) and isinstance(now, StateOfUnit):
-        return (old.layer, old.key) != (now.layer, now.key)
-    return True
+def _is_moved(old: RuleState, now: RuleState, before: StateSchema, after: StateSchema) -> bool:
+    """True if events that are kept, or the anchors, are in another layer, or under another key."""
+    pairs = [(0, 0), *((each.old, each.new) for each in role_fates(old, now) if each.old is not None)]
+    places = [(old.places[there], now.places[here]) for there, here in pairs]
+    return any(there[0] != here[0] or before.keys[there[0]][there[1]] != after.keys[here[0]][here[1]] for there, here in places)
 
 
 @dataclass(slots=True)
@@ -234,12 +277,13 @@ class _PartialState:
 class _Target(NamedTuple):
     """The place of stored or waiting events in the new layout: a layer, and in it a store or queue,
     and the port whose key is theirs. `test` passes those that are still facts of the role's stream
-    (None: all)."""
+    (None: all). `columns` are the old columns of the new ones, where these differ (-1: none)."""
 
     layer: int
     slot: int
     port: int
     test: EventTest | None
+    columns: tuple[int, ...] | None = None
 
 
 class StateMigrator:
@@ -254,36 +298,46 @@ class StateMigrator:
         self._buckets = buckets
         self._old_buckets = old_buckets or buckets
         self._keys = before.keys, after.keys
-        old_meanings, new_meanings = before.meanings, after.meanings
         self._clock, self._program = clock, program
         self._old_keys = {unit.name: unit.key for unit in before.units}
-        self._units = {unit.name: unit for unit in after.units if old_meanings.get(unit.name) == new_meanings[unit.name]}
+        old_units = {unit.name: unit.digest for unit in before.units}
+        self._units = {unit.name: unit for unit in after.units if old_units.get(unit.name) == unit.digest}
         self._placed_units = {placed.unit.name: placed.unit for placed in program.layout.units}
         self._keyed_states: dict[str, KeyedState] = {}
-        self._consuming: dict[int, list[tuple[RuleState, PlacedRule, Layer, int]]] = defaultdict(list)
+        self._consuming: dict[int, list[tuple[int, int, int, _Target]]] = defaultdict(list)
         self._stores: dict[tuple[int, int], dict[tuple[int, int], _Target]] = defaultdict(dict)
         self._queues: dict[tuple[int, int], dict[tuple[int, int], _Target]] = defaultdict(dict)
         self._sources: dict[tuple[int, int], set[tuple[int, int]]] = defaultdict(set)
+        self._mapped: set[tuple[int, int]] = set()
         written = {rule.name: rule for rule in program.rules.rules}
-        places = {placed.rule.name: placed for layer in self._layers for placed in layer.rules if placed.stage.is_first}
-        old_rules = {rule.name: rule for rule in before.rules if old_meanings[rule.name] == new_meanings.get(rule.name)}
+        shared = {placed.rule.name: placed.rule for layer in self._layers for placed in layer.rules}
+        old_rules = {rule.name: rule for rule in before.rules}
         for rule in after.rules:
             if rule.name in old_rules:
-                self._find_places(old_rules[rule.name], rule, places[rule.name], roles(written[rule.name]))
+                self._find_places(old_rules[rule.name], rule, roles(written[rule.name]), roles(shared[rule.name]))
                 self._find_firings(old_rules[rule.name], rule)
 
-    def _find_places(self, old: RuleState, rule: RuleState, placed: PlacedRule, written: Sequence[Role]) -> None:
-        """Note the old and the new places of an unchanged rule's state."""
-        if placed.rule.consuming:
-            self._consuming[old.layer].append((old, placed, self._layers[rule.layer], rule.first_consumed))
-        for number, (role, shared) in enumerate(zip(written, roles(placed.rule), strict=True)):
-            test = _role_test(role, shared, self._clock)
-            (old_layer, old_port), (new_layer, new_port) = old.places[number], rule.places[number]
-            if number:
-                self._stores[old_layer, old_port][new_layer, new_port] = _Target(new_layer, new_port, new_port, test)
+    def _find_places(self, old: RuleState, rule: RuleState, written: Sequence[Role], shared: Sequence[Role]) -> None:
+        """Note the old and the new places of the roles of a rule that keep their events."""
+        consumed = [[place for place, clause in enumerate(each.clauses or rule.clauses) if clause.consumed] for each in (old, rule)]
+        for each in role_fates(old, rule):
+            if each.old is None:
+                continue
+            (old_layer, old_port), (new_layer, new_port) = old.places[each.old], rule.places[each.new]
+            test = _role_test(written[each.new], shared[each.new], self._clock)
+            columns = None
+            if old.clauses and (before := old.clauses[each.old].attributes) != rule.clauses[each.new].attributes:
+                columns = tuple(before.index(name) if name in before else -1 for name in rule.clauses[each.new].attributes)
+                self._mapped.add((new_layer, new_port))
+            target = _Target(new_layer, new_port, new_port, test, columns)
+            if each.new:
+                self._stores[old_layer, old_port][new_layer, new_port] = target
                 self._sources[new_layer, new_port].add((old_layer, old_port))
+                if each.new in consumed[1]:
+                    numbers = old.first_consumed + consumed[0].index(each.old), rule.first_consumed + consumed[1].index(each.new)
+                    self._consuming[old_layer].append((old_port, *numbers, target))
             elif old.queue is not None and rule.queue is not None:
-                self._queues[old_layer, old.queue][new_layer, rule.queue] = _Target(new_layer, rule.queue, new_port, test)
+                self._queues[old_layer, old.queue][new_layer, rule.queue] = target._replace(slot=rule.queue)
 
     def _find_firings(self, old: RuleState, rule: RuleState) -> None:
         """Note the old and the new place of the firings of a rule whose `once` has the keys of
@@ -305,6 +359,8 @@ class StateMigrator:
         def is_kept(port: int) -> bool:
             sources = self._sources[layer, port]
             old = [before[number][place] for number, place in sources]
+            if (layer, port) in self._mapped:
+                return False
             return len(sources) == 1 and old[0] != ANY_PARTITION and (old[0] in (None, EVERY_PARTITION) or old[0] == now[layer][port])
 
         return frozenset(port for port in range(len(now[layer])) if is_kept(port))
@@ -390,19 +446,18 @@ class StateMigrator:
                 for block in blocks:
                     for place, part in self._parts_of(block, target):
                         part_at(target.layer, place).waiting[target.slot].append(part)
-        for old, placed, new, first in self._consuming[layer]:
-            labels = [role.label for role in roles(placed.rule)]
-            places = sorted({place for label in placed.rule.consuming if (place := labels.index(label))})
-            for number, place in enumerate(places):
-                consumed = set(state.consumed[old.first_consumed + number])
-                for block in state.events[old.ports[place]] if consumed else ():
-                    consumed_at = [at for at, event in enumerate(zip(block.times, block.ordinals, strict=True)) if event in consumed]
-                    for target_bucket, part in self._parts_of(block.chosen(consumed_at), _Target(new.number, 0, placed.ports[place], None)):
-                        part_at(new.number, target_bucket).consumed[first + number] += zip(part.times, part.ordinals, strict=True)
+        for port, old_set, new_set, target in self._consuming[layer]:
+            consumed = set(state.consumed[old_set])
+            for block in state.events[port] if consumed else ():
+                consumed_at = [at for at, event in enumerate(zip(block.times, block.ordinals, strict=True)) if event in consumed]
+                for place, part in self._parts_of(block.chosen(consumed_at), target):
+                    part_at(target.layer, place).consumed[new_set] += zip(part.times, part.ordinals, strict=True)
         return {place: MovedState(part.events, part.consumed, part.waiting, state.passed) for place, part in found.items()}
 
     def _parts_of(self, block: EventBlock, target: _Target) -> Iterator[tuple[int, EventBlock]]:
         """The parts of a block by new bucket."""
+        if target.columns is not None:
+            block = block.mapped(target.columns)
         if target.test is not None:
             block = block.chosen([at for at, (time, _, values) in enumerate(block.events()) if target.test(time, values)])
         if not block.times:

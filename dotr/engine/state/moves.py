@@ -91,6 +91,15 @@ class EventBlock(NamedTuple):
 
         return EventBlock(self.terms, of(self.times), of(self.ordinals), [of(column) for column in self.columns])
 
+    def mapped(self, columns: Sequence[int]) -> EventBlock:
+        """The events with other columns, each given by its number now; -1: no event has a value.
+
+        >>> list(EventBlock(["<a>", "<b>"], [5, 7], [0, 0], [[0, 1]]).mapped([-1, 0]).rows())
+        [(None, '<a>'), (None, '<b>')]
+        """
+        absent = [len(self.terms)] * len(self.times)
+        return self._replace(terms=[*self.terms, None], columns=[absent if each < 0 else self.columns[each] for each in columns])
+
     def since(self, time: Micros) -> EventBlock:
         """The events from a time on (µs)."""
         first = bisect_left(self.times, time)

@@ -117,15 +117,16 @@ class SavedSession:
         """The form of its times."""
         return Clock(self.unit, self.dated)
 
-    def continued_by(self, program: CompiledProgram) -> Continuation:
-        """The states in the layout of a program: an unchanged rule keeps its state, any other
-        starts empty after the last time. Raises `ArgumentRefused` (C501) where the program counts
-        times in another time unit.
+    def continued_by(self, program: CompiledProgram, knowledge: KnowledgeDigests | None = None) -> Continuation:
+        """The states in the layout of a program: a clause that has not changed keeps its events,
+        any other starts empty after the last time. `knowledge` has the digests of the program's
+        background (None: they are computed). Raises `ArgumentRefused` (C501) where the program
+        counts times in another time unit.
         """
         if not self.dated and self.unit is not program.spec.unit:
             here, there = _word(program.spec.unit), _word(self.unit)
             raise _refused(f"its times count {there}, those of this program {here}", f'Load the program with unit="{there}", or {_ANEW}')
-        change = state_change(self.schema, program, self.last, _knowledge_of(program))
+        change = state_change(self.schema, program, self.last, knowledge or _knowledge_of(program))
         program = program.with_since(change.since)
         if not change.moves:
             return Continuation(program, self.states, change)

@@ -5,15 +5,17 @@ Slots of the state are positional: numbered stores, sets and queues of a layer. 
 which rule and role uses each slot, so that the layout of another program can be filled from it
 (`dotr.engine.state.migration`). It is data, stored beside the state.
 
-A rule is identified by name, and compared by a digest of its meaning, independent of its spelling.
-The meaning includes the rules whose events it reads, directly or not. Background knowledge is
-excluded: stored events were extracted at their instants with the knowledge of that time.
+A rule is identified by name. State belongs to the events of a clause: a clause is identified by its
+label, and compared by digests of what its stored events depend on, independent of its spelling. The
+rules whose events it reads are excluded: events that a changed rule made before are kept.
+Background knowledge is excluded: stored events were extracted at their instants with the knowledge
+of that time.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from hashlib import blake2b
@@ -23,16 +25,18 @@ from dotr.engine.program import CompiledProgram
 from dotr.engine.state.forms import FACTS, FORMS, MEMBERS, NO_FURTHER, FurtherForms, WrittenForm
 from dotr.engine.unit_runs import engine_unit
 from dotr.evaluation.expressions import query_without_lengths
-from dotr.evaluation.expressions.functions import ELAPSED, SECONDS
+from dotr.evaluation.expressions.functions import WITHOUT_SETTINGS
 from dotr.instant.queries.canonical_query import canonical
-from dotr.model.algebra import Call
+from dotr.model.algebra import Call, Filter
 from dotr.model.datalog import DatalogRule
 from dotr.model.places import Span
-from dotr.model.rules import EventSource, FactSource, Rule
+from dotr.model.rules import EventSource, FactSource, Role, Rule, Window
+from dotr.model.terms import Label, Variable
 from dotr.model.time import Micros
+from dotr.model.traverse import conjuncts
 from dotr.model.units import FedGraphs, InstantTriples, IntervalEvents, MadeGraphs, UnitStream
-from dotr.temporal.layout.layers import Layer, Layout, PlacedRule, Port
-from dotr.temporal.layout.retention import anchor_delay
+from dotr.temporal.layout.layers import Layer, Layout, PlacedRule, Port, role_name
+from dotr.temporal.layout.retention import Standing, anchor_delay, is_own, scope_of, standing
 from dotr.temporal.layout.stages import BindingStream
 from dotr.temporal.layout.units import ProgramUnit, labels_made, readings
 
@@ -47,12 +51,49 @@ NOTHING_KEPT: Final = -3
 
 
 @dataclass(frozen=True, slots=True)
+class ClauseState:
+    """What the stored events of a clause, or the waiting events of a delayed anchor, depend on.
+
+    - `query`: the digest of the query without its filter; `event LABEL` where events are read.
+    - `filter`: that of the conditions on an event alone, `window` that of the window (of an anchor:
+      of its delay), `newest` that of the keys and conditions of which only the newest event is
+      kept; empty where there is none.
+    - `attributes`: the columns of the events.
+    - `consumed`: the rule consumes the events.
+    """
+
+    label: Label
+    query: str
+    filter: str
+    window: str
+    newest: str
+    attributes: tuple[Variable, ...]
+    consumed: bool
+
+    def to_list(self) -> list[object]:
+        """The fields as JSON."""
+        return [self.label, self.query, self.filter, self.window, self.newest, self.attributes, self.consumed]
+
+    @staticmethod
+    def of_list(data: Sequence[Any]) -> ClauseState:
+        """The inverse of `to_list`. Raises TypeError or ValueError."""
+        label, query, own, window, newest, attributes, consumed = data
+        return ClauseState(label, query, own, window, newest, tuple(attributes), consumed)
+
+    @property
+    def reads_events(self) -> bool:
+        """True where the events are composite ones, which may lack an attribute."""
+        return self.query.startswith(_OF_EVENT)
+
+
+@dataclass(frozen=True, slots=True)
 class RuleState:
     """The slots of a rule: layer, port of each role (the anchor's first), number of its first set
     of consumed events, and queue of its delayed anchors. `digest` is the digest of the rule's text,
-    `reads` names the rules that it reads from, and `since` is its start amid the stream (µs).
-    `layers` are those of the roles, where they differ: consumed events and queue are in the first.
-    `once` has the keys of the rule's `once`, whose firings are at the last port; None: it has none.
+    `reads` names the rules that it reads from, and `since` has the start of each role amid the
+    stream (µs). `layers` are those of the roles, where they differ: consumed events and queue are
+    in the first. `once` has the keys of the rule's `once`, whose firings are at the last port;
+    None: it has none. `clauses` are the meanings of the roles; empty in state of earlier releases.
     """
 
     name: str
@@ -62,9 +103,10 @@ class RuleState:
     ports: tuple[int, ...]
     first_consumed: int
     queue: int | None
-    since: Micros | None
+    since: tuple[Micros | None, ...]
     layers: tuple[int, ...] = ()
     once: tuple[str, ...] | None = None
+    clauses: tuple[ClauseState, ...] = ()
 
     @property
     def places(self) -> tuple[tuple[int, int], ...]:
@@ -80,8 +122,9 @@ class RuleState:
             **({"places": self.places} if self.layers else {"layer": self.layer, "ports": self.ports}),
             "consumed": self.first_consumed,
             "queue": self.queue,
-            "since": self.since,
+            "since": self.since[0] if len(set(self.since)) == 1 else self.since,
             **({} if self.once is None else {"once": self.once}),
+            **({"clauses": [each.to_list() for each in self.clauses]} if self.clauses else {}),
         }
 
     @staticmethod
@@ -98,8 +141,9 @@ class RuleState:
             layers=() if places is None else tuple(layers),
             first_consumed=data["consumed"],
             queue=data["queue"],
-            since=data["since"],
+            since=tuple(since) if isinstance(since := data["since"], list) else (since,) * len(ports),
             once=None if data.get("once") is None else tuple(data["once"]),
+            clauses=tuple(map(ClauseState.of_list, data.get("clauses", ()))),
         )
 
 
@@ -155,12 +199,6 @@ class StateSchema:
     groups: tuple[tuple[tuple[int, int], ...], ...] = ()
 
     @property
-    def meanings(self) -> dict[str, tuple[str, ...]]:
-        """The digests of each rule or unit and of all those that it reads from."""
-        texts = {each.name: each.digest for each in self.states}
-        return {each.name: (each.digest, *sorted(texts[other] for other in each.reads)) for each in self.states}
-
-    @property
     def states(self) -> tuple[RuleState | StateOfUnit, ...]:
         """The states of all rules and units."""
         return (*self.rules, *self.units)
@@ -180,8 +218,13 @@ class StateSchema:
 
     @property
     def since(self) -> dict[str, Micros]:
-        """The start of each rule that was added amid the stream (µs)."""
-        return {rule.name: rule.since for rule in self.rules if rule.since is not None}
+        """The start (µs) of each clause that starts amid the stream (`role_name`), or of all of a
+        rule in state of earlier releases."""
+        found: dict[str, Micros] = {}
+        for rule in self.rules:
+            names = [role_name(rule.name, clause.label) for clause in rule.clauses] or [rule.name]
+            found |= {name: since for name, since in zip(names, rule.since, strict=False) if since is not None}
+        return found
 
     def to_json(self) -> dict[str, object]:
         """JSON with fixed names of members."""
@@ -240,9 +283,10 @@ def state_schema(program: CompiledProgram, layout: Layout | None = None, knowled
                 tuple(port for _, port in places),
                 consumed,
                 queue,
-                layer.ports[placed.ports[0]].since,
+                tuple(layout.layers[number].ports[port].since for number, port in places),
                 layers if len(set(layers)) > 1 else (),
                 None if once is None else once.keys,
+                _clause_states(written[name]),
             )
         )
     keys = tuple(tuple(map(_written_key, layer.ports)) for layer in layout.layers)
@@ -263,6 +307,47 @@ def state_schema(program: CompiledProgram, layout: Layout | None = None, knowled
     groups = tuple(tuple(port.group for port in layer.ports) for layer in layout.layers)
     has_groups = any(number for ports in groups for number, _ in ports)
     return StateSchema(knowledge, tuple(rule_states), keys, tuple(units), groups if has_groups else ())
+
+
+_OF_EVENT: Final = "event "
+
+
+def _clause_states(rule: Rule) -> tuple[ClauseState, ...]:
+    """The meanings of the roles of a rule, the anchor's first."""
+    found = [_clause_state(rule, rule.anchor, plain_data(list(anchor_delay(rule.anchor))), None)]
+    for clause in rule.clauses:
+        scope, newest = scope_of(clause), standing(rule, clause)
+        labels = [scope.reference] if isinstance(scope, Window) else [scope.first, scope.second]
+        window = [
+            plain_data(scope.interval) if isinstance(scope, Window) else None,
+            *["" if each == rule.anchor.label else each for each in labels],
+        ]
+        found.append(_clause_state(rule, clause.role, window, newest))
+    return tuple(found)
+
+
+def _clause_state(rule: Rule, role: Role, window: object, newest: Standing | None) -> ClauseState:
+    source = role.source
+    conditions = [each for constraint in role.constraints for each in conjuncts(constraint) if is_own(each, role.label)]
+    own = [plain_data(each) for each in conditions]
+    if isinstance(source, EventSource):
+        query = f"{_OF_EVENT}{source.event}"
+    else:
+        select = replace(source.query, projection=source.projected)
+        if isinstance(select.pattern, Filter):
+            whole = canonical(select).pattern
+            assert isinstance(whole, Filter), "renamed variables change no form"
+            own += map(plain_data, whole.conditions)
+            select = replace(select, pattern=select.pattern.pattern)
+        query = _short([plain_data(canonical(select)), list(source.projected), plain_data(source.period)])
+    filter_ = _short(sorted(map(json.dumps, own))) if own else ""
+    kept = "" if newest is None else _short([newest.keys, plain_data(newest.own)])
+    is_consumed = role.label in rule.consuming and role is not rule.anchor
+    return ClauseState(role.label, query, filter_, _short(window), kept, source.attributes, is_consumed)
+
+
+def _short(data: object) -> str:
+    return digest_of([data])[:16]
 
 
 def _written_key(port: Port) -> int | None:
@@ -340,11 +425,6 @@ def digest_of(parts: Iterable[object]) -> str:
     return blake2b(json.dumps(list(parts)).encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
 
 
-_WITHOUT_UNIT: Final = {ELAPSED: 2, SECONDS: 1}
-"""Numbers of arguments without the unit of integer times, which state never outlives: with another
-unit only the state of date-times is read, of which no unit tells anything."""
-
-
 def plain_data(value: object, further: FurtherForms = NO_FURTHER) -> object:
     """A rule, or a part of a unit, as plain data under written names: without places and
     documentation, and with variables that a query does not project renamed canonically.
@@ -357,10 +437,16 @@ def plain_data(value: object, further: FurtherForms = NO_FURTHER) -> object:
             return MEMBERS[value] if value in MEMBERS else further.members[value]
         case Span():
             return None
-        case Call(function, arguments) if len(arguments) > _WITHOUT_UNIT.get(function, len(arguments)):
-            return plain_data(Call(function, arguments[: _WITHOUT_UNIT[function]]), further)
+        case Call(function, arguments) if len(arguments) > WITHOUT_SETTINGS.get(function, len(arguments)):
+            return plain_data(Call(function, arguments[: WITHOUT_SETTINGS[function]]), further)
         case FactSource():
-            return [FACTS.name, plain_data(canonical(value.query), further), list(value.attributes), list(value.projected), value.period]
+            return [
+                FACTS.name,
+                plain_data(canonical(value.query), further),
+                list(value.attributes),
+                list(value.projected),
+                plain_data(value.period),
+            ]
         case tuple() | list():
             return [plain_data(each, further) for each in value]
         case frozenset() | set():
@@ -407,20 +493,7 @@ def renamed_rules(program: CompiledProgram, before: StateSchema) -> dict[str, st
         if not added:
             break
         found[added[0][0]] = added[0][1]
-    schema = state_schema(program, knowledge=before.knowledge)
-    reads = {rule.name: rule.reads for rule in schema.rules}
-    units = {unit.name: unit.digest for unit in schema.units}
-
-    def written(name: str) -> str:
-        """The digest of a rule under its older name, or of a unit; empty where the older program
-        has no such rule or unit."""
-        if name in units:
-            return units[name]
-        old = found.get(name, name)
-        return older[old] if old in older and older[old] in _digests(rules[name], old, found) else ""
-
-    meanings = before.meanings
-    return {name: old for name, old in found.items() if sorted(map(written, reads[name])) == list(meanings[old][1:])}
+    return found
 
 
 def _digests(rule: Rule, name: str, renamed: Mapping[str, str]) -> tuple[str, str]:

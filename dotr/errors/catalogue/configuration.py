@@ -75,8 +75,9 @@ CONFIGURATION: tuple[ErrorCode, ...] = (
         "`map` belongs to csv and json inputs, `settle` and `idle` to growing inputs, `ahead` to inputs by kafka, mqtt and http; "
         "`watch` needs a pattern; `tail` is of plain files in a format of a record a line; `one_per_instant` does not go with a lateness. "
         "A rule test has either `config`, or `rules`, "
-        "`knowledge` and `time` of its own; `input` of a recording names an input of `config`.",
-        "Leave one out.",
+        "`knowledge` and `time` of its own; `input` of a recording names an input of `config`. A reload reads `rules`, `knowledge`, "
+        "`prefixes`, `limits` and `report` again; a run goes on with its other keys as they were.",
+        "Leave one out; or start the run again.",
         _config("name: example\nrules: [rules.dotr]\ninput: [{ name: a, format: ndjson, path: a.ndjson, time: at }]\n" + _OUTPUT),
     ),
     ErrorCode(
@@ -158,7 +159,8 @@ CONFIGURATION: tuple[ErrorCode, ...] = (
         "C216",
         "Another run is writing there",
         "A run locks its outputs, its dead letters and its checkpoint until it ends, on both engines: no other run, of any "
-        "pipeline, with or without `--fresh`, writes to them or removes them. A killed run leaves no lock.",
+        "pipeline, with or without `--fresh`, writes to them or removes them. A killed run leaves no lock. `dotr reload` finds a run "
+        "by its locks; it says so where the run is on another machine, is of an earlier release, or is being reloaded already.",
         "Wait for the other run to end, or stop it; or choose other paths.",
         ShownMessage(
             "C216 another run is writing to out/fire.ndjson and out/checkpoint: pipeline fire, process 4711 on plant\n"
@@ -229,10 +231,11 @@ CONFIGURATION: tuple[ErrorCode, ...] = (
     ),
     ErrorCode(
         "C224",
-        "A replay without a change",
-        "`dotr replay` compares a configuration with another one (`--against`), or with itself under other values (`--set`). "
+        "A comparison without another side",
+        "`dotr replay` compares a configuration with another one (`--against`), or with itself under other values (`--set`); "
+        "`dotr audit` compares a replay with the outputs of a run, of which one must be there and readable. "
         "`--head` and `--show` are numbers from 0 on.",
-        "Name the change.",
+        "Name the change, or the output of a run.",
         ShownMessage(
             "C224 there is nothing to compare city.yaml with\n"
             "Name another configuration, --against OTHER, or change a value: --set rules.0=rules/new.dotr"

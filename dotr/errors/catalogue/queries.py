@@ -154,6 +154,13 @@ QUERIES: tuple[ErrorCode, ...] = (
         "Write `<< … >>` for the reifier of a triple, `<<( … )>>` for the triple term itself.",
         InQuery("SELECT ?who WHERE { <<( :lamp :is :on )>> :by ?who }"),
     ),
+    ErrorCode(
+        "Q157",
+        "No such time zone",
+        "`<urn:dotr:function:inZone>(?time, ZONE)` names a zone that Python's `zoneinfo` does not have on this machine.",
+        "Write a name as in Europe/Berlin or America/New_York.",
+        InQuery('SELECT ?x WHERE { ?x :at ?t FILTER(hours(<urn:dotr:function:inZone>(?t, "Europe/Berlim")) < 6) }'),
+    ),
 )
 
 TEMPLATES: tuple[ErrorCode, ...] = (

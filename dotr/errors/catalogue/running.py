@@ -94,8 +94,9 @@ INPUTS: tuple[ErrorCode, ...] = (
     ErrorCode(
         "I109",
         "Times with and without a zone",
-        "In the first records of an input some date-times have a zone and others have none. A time without a zone is read as UTC.",
-        "Name the zone of those without one (`time_zone`, for CSV and JSON), or write zones into the data.",
+        "In the first records of an input some date-times have a zone and others have none. A time without a zone is read as UTC; "
+        "with a map in the `time_zone` of the pipeline, if it names one.",
+        "Name the zone of those without one (`time_zone`, for CSV and JSON, or for the whole pipeline), or write zones into the data.",
         ShownMessage(
             "I109 warning: input cars: times without a zone (3, as in cars.csv:2) and with one (1, cars.csv:5)\n"
             "Name their zone, as in time_zone: Europe/Berlin or time_zone: UTC; without it they are read as UTC."

@@ -2,6 +2,7 @@
 
 from dotr.evaluation.expressions.aggregates import AGGREGATES, aggregate
 from dotr.evaluation.expressions.compile import (
+    ErrorNote,
     InlineConjunction,
     Parameter,
     TermOf,
@@ -23,6 +24,7 @@ from dotr.evaluation.expressions.values.terms import VALUES, write
 __all__ = [
     "AGGREGATES",
     "VALUES",
+    "ErrorNote",
     "InlineConjunction",
     "Parameter",
     "TermOf",

@@ -30,7 +30,7 @@ from typing import Any, Final, NamedTuple, TypeAlias, assert_never
 
 from dotr.evaluation.codegen import define
 from dotr.evaluation.codegen.printer import printed
-from dotr.evaluation.codegen.tree import Assign, CodeNode, GeneratedFunction, IfElse, Return, SkipIf
+from dotr.evaluation.codegen.tree import Assign, CodeNode, Emit, GeneratedFunction, IfElse, Return, SkipIf
 from dotr.evaluation.expressions import operators, regexes
 from dotr.evaluation.expressions.functions import FUNCTIONS, ArgumentForm, Function
 from dotr.evaluation.expressions.operators import SAME, to_double
@@ -124,8 +124,16 @@ def conjunction(expressions: Sequence[Expression], parameters: Sequence[Paramete
     return code.function()
 
 
-def truth_of(expressions: Sequence[Expression], parameters: Sequence[Parameter]) -> Callable[..., bool | None]:
+ErrorNote: TypeAlias = Callable[[tuple[Term | None, ...]], object]
+"""A function that is called with the terms of the parameters of conditions that are an error."""
+
+
+def truth_of(
+    expressions: Sequence[Expression], parameters: Sequence[Parameter], note: ErrorNote | None = None
+) -> Callable[..., bool | None]:
     """Compiles expressions to the truth of their conjunction, which is None where it is an error.
+
+    `note` is called there.
 
     >>> five = Const('"5"^^<http://www.w3.org/2001/XMLSchema#integer>')
     >>> high = truth_of([Call(">", (Var("v"), five)), Call("BOUND", (Var("w"),))], [Var("v"), Var("w")])
@@ -133,7 +141,11 @@ def truth_of(expressions: Sequence[Expression], parameters: Sequence[Parameter])
     (False, None, False)
     """
     code = _ExpressionWriter(parameters)
-    code.add(Return(code.truth(fold_balanced(expressions, lambda a, b: Call("&&", (a, b))))))
+    truth = code.truth(fold_balanced(expressions, lambda a, b: Call("&&", (a, b))))
+    if note is not None:
+        terms = "".join([f"p{number}, " for number in range(len(parameters))])
+        code.add(IfElse([(f"{truth} is None", [Emit(code.constant(note), f"({terms})")])]))
+    code.add(Return(truth))
     return code.function()
 
 

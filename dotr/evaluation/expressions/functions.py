@@ -7,7 +7,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from enum import Enum, auto
 from math import ceil, copysign, floor, inf, nan
@@ -19,11 +19,12 @@ from pyoxigraph import NamedNode
 from dotr.evaluation.expressions import identity, regexes, strings
 from dotr.evaluation.expressions.casts import CASTS
 from dotr.evaluation.expressions.operators import to_double
-from dotr.evaluation.expressions.values.datetimes import Date, DateTime, DayTime, Duration, Time, YearMonth, zone_name
+from dotr.evaluation.expressions.values.datetimes import Date, DateTime, DayTime, Duration, Time, YearMonth, add_duration, zone_name
 from dotr.evaluation.expressions.values.decimals import EXACT
 from dotr.evaluation.expressions.values.terms import EXACT_TYPES, NUMERIC, Iri, Lang, Number, Single, Value
 from dotr.evaluation.limits import fits
 from dotr.evaluation.triples.generalised import property_of_literals
+from dotr.model.calendars import zone_of, zone_of_text
 from dotr.model.terms import (
     DIRECTIONS,
     LANGUAGE_STRINGS,
@@ -322,6 +323,24 @@ def _elapsed(start: Any, end: Any, unit: int = _MICROS) -> Decimal | None:
     return None if times[0] is None or times[1] is None else EXACT.subtract(times[1], times[0])
 
 
+def _in_zone(a: Any, name: Any, table: str | None = None) -> DateTime | None:
+    """The same moment as the clock of a zone shows it; `table`: the text of the zone.
+
+    >>> from dotr.evaluation.expressions.values.terms import read
+    >>> str(_in_zone(read('"2026-03-29T01:00:00Z"^^<http://www.w3.org/2001/XMLSchema#dateTime>'), "Europe/Berlin"))
+    '2026-03-29T03:00:00+02:00'
+    """
+    if type(a) is not DateTime or type(name) is not str:
+        return None
+    try:
+        zone = zone_of(name) if table is None else zone_of_text(table)
+    except LookupError:
+        return None
+    minutes = zone.minutes(floor(a.instant * 1_000_000))
+    shown = add_duration(a, DayTime(0, (minutes - (a.zone or 0)) * 60))
+    return replace(shown, zone=minutes, instant=a.instant) if isinstance(shown, DateTime) else None
+
+
 _ANY_NUMBER: Final = 1 << 16
 
 SECONDS: Final = "<urn:dotr:function:seconds>"
@@ -329,6 +348,12 @@ SECONDS: Final = "<urn:dotr:function:seconds>"
 ELAPSED: Final = "<urn:dotr:function:elapsed>"
 """`elapsed(A, B)`: the seconds from the time of a label to that of another. The last argument of
 both functions is the length of a unit of integer times in µs; left out, it is a second."""
+IN_ZONE: Final = "<urn:dotr:function:inZone>"
+"""A date-time with the offset of a zone. A constant zone is followed by its text, so that processes that parse nothing
+read no zones."""
+WITHOUT_SETTINGS: Final = {ELAPSED: 2, SECONDS: 1, IN_ZONE: 2}
+"""Numbers of arguments without those that the parser adds. State never outlives the unit: with another one only the state of
+date-times is read, of which no unit tells anything; a zone keeps its meaning when its changes become known."""
 
 FUNCTIONS: Final[dict[str, Function]] = {
     "STR": _function(_str, (_T,), _V),
@@ -384,6 +409,7 @@ FUNCTIONS: Final[dict[str, Function]] = {
     **MATH_FUNCTIONS,
     SECONDS: Function(_length, (_V, _V), _V, 1, 2),
     ELAPSED: Function(_elapsed, (_V, _V, _V), _V, 2, 3),
+    IN_ZONE: Function(_in_zone, (_V, _V, _V), _V, 2, 3),
     # Functions of the rule sets alone (`*.dlog` beside the entailment).
     "<urn:dotr:hidden:property>": _function(property_of_literals, (_T,), _T),
     "<urn:dotr:hidden:encoded>": _function(identity.encoded, (_T,), _V),

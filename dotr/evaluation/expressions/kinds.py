@@ -14,7 +14,7 @@ from enum import Enum
 from typing import Final, NamedTuple, TypeAlias, assert_never
 
 from dotr.errors.diagnostics import Diagnostic, Severity
-from dotr.evaluation.expressions.functions import ELAPSED, MATH_FUNCTIONS, SECONDS
+from dotr.evaluation.expressions.functions import ELAPSED, IN_ZONE, MATH_FUNCTIONS, SECONDS
 from dotr.evaluation.expressions.values.terms import NUMERIC, read
 from dotr.model.algebra import (
     AggregateCall,
@@ -96,6 +96,7 @@ _RESULTS: Final[Mapping[str, TermKinds]] = {
     **{f"<{XSD}{name}>": _NUMBER for name in ("integer", "decimal", "float", "double")},
     **dict.fromkeys(MATH_FUNCTIONS, _NUMBER),
     **dict.fromkeys((SECONDS, ELAPSED), _NUMBER),
+    IN_ZONE: frozenset({TermKind.OTHER}),
     f"<{XSD}string>": _STRING,
     f"<{XSD}boolean>": _BOOLEAN,
 }

@@ -53,6 +53,7 @@ def _truth(expression: Expression) -> tuple[tuple[Var | Attribute | TimeOf | Exi
 def truth_in(expression: Expression, term_of: TermOf) -> bool | None:
     """The truth of a condition in a binding; None: it errs.
 
+    >>> from dotr.model.algebra import Const, Var
     >>> bound = Call("BOUND", (Var("v"),))
     >>> truth_in(bound, {Var("v"): '"1"'}.get), truth_in(Call("<", (Var("v"), Const('"5"'))), {}.get)
     (True, None)

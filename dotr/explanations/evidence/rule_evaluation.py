@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, assert_never
 
+from dotr.engine.spec import RulePlaces
 from dotr.evaluation.expressions import TermOf, term_in
 from dotr.evaluation.expressions.values.times import time_term
 from dotr.evaluation.limits import LIMITS
@@ -34,7 +35,6 @@ from dotr.explanations.replay.history import History, RecordedEvent, anchor_dela
 from dotr.explanations.replay.recording import UnfilteredSource
 from dotr.model.algebra import Attribute, Exists, Expression, TimeOf, Var
 from dotr.model.places import Span
-from dotr.model.rule_places import RulePlaces
 from dotr.model.rules import Absent, Aggregate, Between, Choose, Clause, FactSource, Mode, Role, Rule, Window
 from dotr.model.terms import Term, Variable
 from dotr.model.time import Clock, Micros

@@ -16,7 +16,7 @@ from typing import Final, assert_never
 from dotr.evaluation.limits import LimitExceeded
 from dotr.evaluation.triples.index import TripleIndex
 from dotr.explanations.evidence.rule_matches import instance
-from dotr.explanations.missing.partial_joins import ClosedGraph, PatternSolver, join_greedily
+from dotr.explanations.missing.partial_joins import ClosedGraph, PatternSolver, join_greedily, substituted
 from dotr.explanations.missing.vocabulary import StreamVocabulary
 from dotr.explanations.text.narrative import Narrative, NarrativePart
 from dotr.explanations.text.pattern_text import atom_text, body_item_text, failed_condition_text, name_bound_blanks
@@ -76,7 +76,8 @@ class UnfulfilledRules:
         closed: the instant.
         given: the triples of the instant's elements.
         vocabulary: the predicates and classes of all elements.
-        writer: the writer of the explanation.
+        writer: the writer of the explanation. With terms of variables, which are asked about, no
+            triples of other subjects are shown.
     """
 
     def __init__(
@@ -112,10 +113,13 @@ class UnfulfilledRules:
             return ()
         for rule in self._rules:
             for head in rule.head:
-                attempts = [self._attempt(rule, bound) for bound in head_bindings(head, pattern, rows[:MAX_ROWS])]
+                bindings = list(head_bindings(head, pattern, rows[:MAX_ROWS]))
+                attempts = [self._attempt(rule, bound) for bound in bindings]
                 if not attempts or None in attempts:
                     continue
                 best = max((each for each in attempts if each is not None), key=lambda each: each.passed)
+                if self._writer.terms and best.held and not _have_a_term(best.held, bindings):
+                    continue  # premises about other entities than the one asked about
                 text = atom_text(head, self._writer)
                 key = (rule.name, best.lacks)
                 if key not in ancestors:
@@ -268,9 +272,13 @@ class UnfulfilledRules:
         return list(dict.fromkeys(o for _, _, o in islice(self._closed.graph().match(subject, predicate, None), _MAX_NAMES + 1)))
 
     def _subjects(self, predicate: Term, value: Term | None) -> list[Term]:
+        if self._writer.terms:
+            return []
         return _few(triple[0] for triple in self._closed.graph().match(None, predicate, value))
 
     def _values(self, predicate: Term) -> list[Term]:
+        if self._writer.terms:
+            return []
         return _few(triple[2] for triple in self._closed.graph().match(None, predicate, None))
 
 
@@ -282,6 +290,12 @@ class _Attempt:
     held: tuple[Triple, ...]
     lacks: str
     atom: TriplePattern | None = None
+
+
+def _have_a_term(triples: Iterable[Triple], bindings: Iterable[Mapping[Variable, Term]]) -> bool:
+    """True if a triple has a term of a binding."""
+    terms = {term for bound in bindings for term in bound.values()}
+    return any(not terms.isdisjoint(triple) for triple in triples)
 
 
 def _few(terms: Iterable[Term]) -> list[Term]:
@@ -306,15 +320,6 @@ def head_bindings(head: TriplePattern, pattern: TriplePattern, rows: Sequence[Ma
                 break
         else:
             yield bound
-
-
-def substituted(atom: TriplePattern, bound: Mapping[Variable, Term]) -> TriplePattern:
-    """An atom in which bound variables are replaced by their terms."""
-
-    def slot(each: Slot) -> Slot:
-        return Const(bound[each.name]) if isinstance(each, Var) and each.name in bound else each
-
-    return TriplePattern(slot(atom.subject), slot(atom.predicate), slot(atom.object))
 
 
 def _compiled(expression: Expression) -> CompiledExpression:

@@ -6,31 +6,40 @@ is explained: the joined part with its solutions, the missing pattern, Datalog r
 entailment regime that could derive it, and predicates that no element has.
 Cost: one closure for each requested instant; a query for each pattern at instants where the
 predicates that have triples permit more than the best stop so far.
+
+A question about terms (`--where m=:press1`) is about the solutions that have them, and the latest
+of the best instants is explained. The latest instants are visited first, up to one at which all
+patterns and conditions but one hold: none is better.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import islice, product
 from typing import Final
 
 from dotr.engine.program import CompiledProgram
-from dotr.engine.replay import Replay
+from dotr.engine.replay import Replay, ReplayedInstant
 from dotr.evaluation.expressions.values.times import format_time
 from dotr.evaluation.limits import BOUNDS, LimitExceeded
+from dotr.evaluation.triples.index import TripleIndex
+from dotr.explanations.evidence.evaluations import truth_in
 from dotr.explanations.missing.conclusion import UnfulfilledRule
-from dotr.explanations.missing.partial_joins import ClosedGraph, PatternSolver, QueryStop, at_most_reached, find_stop, reached
+from dotr.explanations.missing.partial_joins import ClosedGraph, PatternSolver, QueryStop, at_most_reached, find_stop, most_reached, reached
 from dotr.explanations.missing.stop_text import StopText, datalog_rules
 from dotr.explanations.missing.vocabulary import StreamVocabulary
 from dotr.explanations.text.narrative import Narrative, NarrativePart, sentences
 from dotr.instant.datalog.closure.closed_instant import Closure
 from dotr.instant.instants import merge
 from dotr.instant.queries import QueryPlan, plan
-from dotr.model.algebra import Expression, Select
+from dotr.instant.queries.matching import Solution
+from dotr.model.algebra import Call, Const, Expression, Pattern, Select, TriplePattern, Var, slots_of
 from dotr.model.places import Span
 from dotr.model.rules import FactSource, Role, Rule
-from dotr.model.terms import Label, Triple
+from dotr.model.terms import Label, Term, Triple, Variable, is_iri, is_literal
 from dotr.model.time import Micros
+from dotr.model.traverse import walk
 from dotr.syntax.rendering import TermWriter
 from dotr.temporal.layout.retention import roles
 
@@ -56,6 +65,7 @@ class MissingFacts:
         remarks: sentences on entailment, and on predicates and classes that no element has.
         rank: of equally good stops, that with the greatest rank is explained: True if an entailment
             regime would derive what is missing; the most atoms of a rule's body that hold.
+        terms: the requested terms, ` with ?m = :press1`; empty: any.
     """
 
     label: Label
@@ -66,13 +76,14 @@ class MissingFacts:
     rules: tuple[UnfulfilledRule, ...] = ()
     remarks: tuple[str, ...] = ()
     rank: tuple[bool, int] = (False, 0)
+    terms: str = ""
 
     @property
     def summary(self) -> str:
         """`Temp has no fact at 2 instants`, for the first line of the answer."""
         if self.time is None and self.stops:
-            return f"{self.label} has no answer of the background"
-        return f"{self.label} has no fact at {self.instants:,} instant{'' if self.instants == 1 else 's'}"
+            return f"{self.label} has no answer of the background{self.terms}"
+        return f"{self.label} has no fact{self.terms} at {self.instants:,} instant{'' if self.instants == 1 else 's'}"
 
     @property
     def told(self) -> Narrative:
@@ -96,7 +107,14 @@ class MissingFacts:
 
 
 def explain_missing_facts(
-    replay: Replay, rule: Rule, writer: TermWriter, *, role: Role | None = None, first: Micros | None = None, last: Micros | None = None
+    replay: Replay,
+    rule: Rule,
+    writer: TermWriter,
+    *,
+    role: Role | None = None,
+    first: Micros | None = None,
+    last: Micros | None = None,
+    where: Sequence[tuple[Variable, Term]] = (),
 ) -> MissingFacts | None:
     """The explanation of the missing facts of a query of a rule.
 
@@ -107,6 +125,7 @@ def explain_missing_facts(
         role: a role of the rule, whose source is a `FactSource`; None: its anchor.
         first: the first requested time in µs since 1970, included; None: no bound.
         last: the last requested time, likewise.
+        where: attributes of the facts, and the terms that they equal.
 
     Returns:
         None if the query has a fact at a requested instant, or if the source is an event.
@@ -116,11 +135,11 @@ def explain_missing_facts(
         return None
     query = replace(role.source.query, projection=role.source.attributes)
     if role.source.period is not None:
-        search = _Search(replay.program, role.origin, query, elements=False)
+        search = _Search(replay.program, role.origin, query, where, elements=False)
         return None if search.visit(None, ()) else search.explanation(replay, writer)
     written = zip(roles(rule), replay.program.rules.places[rule.name].roles, strict=True)
     places = next((places.conditions for each, places in written if each == role), _NO_PLACES)
-    return explain_missing_rows(replay, role.origin, query, writer, first=first, last=last, places=places)
+    return explain_missing_rows(replay, role.origin, query, writer, first=first, last=last, where=where, places=places)
 
 
 def explain_missing_rows(
@@ -131,6 +150,7 @@ def explain_missing_rows(
     *,
     first: Micros | None = None,
     last: Micros | None = None,
+    where: Sequence[tuple[Variable, Term]] = (),
     places: Mapping[Expression, Span] = _NO_PLACES,
 ) -> MissingFacts | None:
     """The explanation of the missing rows of a query; None if it has a row at a requested instant.
@@ -142,15 +162,28 @@ def explain_missing_rows(
         writer: the writer of the explanation.
         first: the first requested time in µs since 1970, included; None: no bound.
         last: the last requested time, likewise.
+        where: variables of the query, and the terms that they equal, by SPARQL's `=`.
         places: the places of the query's conditions in the rule file.
     """
-    search = _Search(replay.program, label, query)
+    search = _Search(replay.program, label, query, where)
+    waiting: list[ReplayedInstant] = []
+    triples = 0
     for instant in replay.instants():
         search.note(instant.graphs, instant.time)
         requested = (first is None or first <= instant.time) and (last is None or instant.time <= last)
-        if requested and instant.graphs and search.visit(instant.time, merge(instant.time, instant.graphs).triples):
-            return None
-    return search.explanation(replay, writer, places)
+        if not requested or not instant.graphs:
+            continue
+        if not where:
+            if search.visit(instant.time, merge(instant.time, instant.graphs).triples):
+                return None
+            continue
+        waiting.append(instant)
+        triples += sum(map(len, instant.graphs))
+        if triples > _MAX_WAITING:
+            if search.visit_latest(waiting):
+                return None
+            waiting, triples = [], 0
+    return None if search.visit_latest(waiting) else search.explanation(replay, writer, places)
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,6 +193,7 @@ class _Furthest:
     - `time`: in µs since 1970; None for the background alone.
     - `given`: the triples of its elements.
     - `stop`: the stop; None if the query exceeds a limit, with the reason in `exceeded`.
+    - `terms`: the requested terms that the instant's elements have, by variable.
     """
 
     time: Micros | None
@@ -167,19 +201,90 @@ class _Furthest:
     closed: ClosedGraph
     stop: QueryStop | None
     exceeded: str = ""
+    terms: Solution = field(default_factory=dict)
+
+
+class RequestedTerms:
+    """The terms that a question requests of a query's solutions, by SPARQL's `=`.
+
+    Idea: an IRI equals itself alone, so that a query is evaluated with it. A number equals others
+    (`5.0` of a question equals a 5 of the data): those that are objects of the patterns with its
+    variable are tried in turn.
+
+    Args:
+        where: variables and terms.
+        query: the query.
+        background: the closed background.
+    """
+
+    def __init__(self, where: Sequence[tuple[Variable, Term]], query: Pattern, background: TripleIndex) -> None:
+        self.where = tuple(where)
+        patterns = [node for node in walk(query) if isinstance(node, TriplePattern)]
+        of_patterns = (slot.term for node in patterns for slot in slots_of(node) if isinstance(slot, Const))
+        of_conditions = (node.term for node in walk(query) if isinstance(node, Const))
+        matched = {slot.name for node in patterns for slot in slots_of(node) if isinstance(slot, Var)}  # others are computed
+        requested = [term for name, term in where if name in matched]
+        self.names = {term for term in (*requested, *of_patterns, *of_conditions) if is_iri(term)} if where else set()
+        self._equal: dict[Variable, dict[Term, None]] = {name: {term: None} for name, term in where}
+        self._compared = {name: term for name, term in where if is_literal(term)}
+        self._known: set[Term] = set()
+        for name in self._compared:
+            for node in patterns:
+                if node.object == Var(name) and isinstance(node.predicate, Const):
+                    objects = background.match(None, node.predicate.term, None)
+                    self._compare(triple[2] for triple in islice(objects, _MAX_COMPARED))
+
+    def note(self, triples: Iterable[Triple]) -> None:
+        """Compare the literals of an element."""
+        if self._compared:
+            self._compare(triple[2] for triple in triples if is_literal(triple[2]))
+
+    def _compare(self, literals: Iterable[Term]) -> None:
+        for literal in literals:
+            if literal in self._known or len(self._known) > _MAX_COMPARED:
+                continue
+            self._known.add(literal)
+            for name, term in self._compared.items():
+                if truth_in(Call("=", (Var(name), Const(term))), lambda _, value=literal: value) is True:  # type: ignore[misc]
+                    self._equal[name][literal] = None
+
+    @property
+    def first(self) -> Solution:
+        """The terms as they are written."""
+        return dict(self.where)
+
+    def alternatives(self) -> Iterator[Solution]:
+        """The terms to try, by variable."""
+        names = list(self._equal)
+        for terms in islice(product(*self._equal.values()), _MAX_ALTERNATIVES):
+            yield dict(zip(names, terms, strict=True))
+
+    def text(self, writer: TermWriter) -> str:
+        """The requested terms: ` with ?m = :press1`; empty for none."""
+        return f" with {', '.join(f'?{name} = {writer.text(term)}' for name, term in self.where)}" if self.where else ""
+
+
+_MAX_WAITING: Final = 2_000_000
+"""Number of triples of instants that are visited from the latest back."""
+_MAX_COMPARED: Final = 100_000
+"""Maximum number of literals of the data that are compared with a requested one."""
+_MAX_ALTERNATIVES: Final = 16
 
 
 class _Search:
     """Search for the instant at which the most patterns and conditions of a query hold."""
 
-    def __init__(self, program: CompiledProgram, label: Label, query: Select, *, elements: bool = True) -> None:
+    def __init__(
+        self, program: CompiledProgram, label: Label, query: Select, where: Sequence[tuple[Variable, Term]] = (), *, elements: bool = True
+    ) -> None:
         self._program = program
         self._label = label
         self._query = query
+        self._terms = RequestedTerms(where, query, program.knowledge.background)
         self._plan: QueryPlan = plan(self._query, program.knowledge.background)
         self._solver = PatternSolver()
         self._rules = datalog_rules(program)
-        self._vocabulary = StreamVocabulary(self._rules, elements=elements)
+        self._vocabulary = StreamVocabulary(self._rules, elements=elements, names=self._terms.names)
         self._best: list[_Furthest] = []
         self._best_reached = -1
         self._instants = 0
@@ -188,6 +293,25 @@ class _Search:
         """Add the predicates and classes of the elements of an instant."""
         for triples in graphs:
             self._vocabulary.add(triples, at)
+            self._terms.note(triples)
+
+    def _unknown(self, terms: Solution) -> str:
+        """A sentence on a requested term that occurs nowhere; empty: there is none."""
+        return self._vocabulary.unknown(terms.values(), self._program.knowledge.background, TermWriter(self._program.rules.prefixes))
+
+    def visit_latest(self, instants: Sequence[ReplayedInstant]) -> bool:
+        """Compare instants, the latest first; True if the query has a requested fact at one."""
+        most = most_reached(self._query, self._terms.first)
+        if any(map(self._unknown, self._terms.alternatives())):  # no instant differs from another in what has such a term
+            self._instants += len(instants[:-1])
+            instants = instants[-1:]
+        for number, instant in enumerate(reversed(instants)):
+            if self._best and self._best_reached >= most and self._best[0].time is not None and self._best[0].time >= instant.time:
+                self._instants += len(instants) - number
+                break
+            if self.visit(instant.time, merge(instant.time, instant.graphs).triples):
+                return True
+        return False
 
     def visit(self, time: Micros | None, triples: Sequence[Triple]) -> bool:
         """Compare an instant with the best ones; True if the query has a fact there."""
@@ -195,6 +319,8 @@ class _Search:
         if closure is None:
             return False
         self._instants += time is not None
+        if self._terms.where:
+            return any(self._visit_with(terms, time, triples, closure) for terms in self._terms.alternatives())
         try:
             if self._plan.answers_at(closure):
                 return True
@@ -211,22 +337,46 @@ class _Search:
             self._best.append(_Furthest(time, triples, closed, stop, exceeded))
         return False
 
+    def _visit_with(self, terms: Solution, time: Micros | None, triples: Sequence[Triple], closure: Closure) -> bool:
+        """Compare an instant with the best one, of the solutions with requested terms; True if the
+        query has one."""
+        later = not self._best or time is None or (before := self._best[0].time) is None or time > before
+        if at_most_reached(self._query, closure, terms) < self._best_reached + (not later):
+            return False
+        closed = ClosedGraph(closure, self._program.spec.limits)
+        try:
+            stop = find_stop(self._query, closed, self._solver, terms)
+        except LimitExceeded as error:
+            found, furthest = -1, _Furthest(time, triples, closed, None, str(error), terms)
+        else:
+            if stop is None:
+                return True
+            found, furthest = reached(stop), _Furthest(time, triples, closed, stop, "", terms)
+        if found > self._best_reached or (found == self._best_reached and later):
+            self._best, self._best_reached = [furthest], found
+        return False
+
     def explanation(self, replay: Replay, writer: TermWriter, places: Mapping[Expression, Span] = _NO_PLACES) -> MissingFacts:
         """The explanation of a best instant; of several, the first with the greatest rank."""
+        if not self._best:
+            return MissingFacts(self._label, self._instants, terms=self._terms.text(writer))
+        if self._terms.where:
+            [best] = self._best
+            return self._explained(best, replay, TermWriter(writer.prefixes, best.terms), places)
         explained = [self._explained(each, replay, TermWriter(writer.prefixes), places) for each in self._best]
-        if not explained:
-            return MissingFacts(self._label, self._instants)
         chosen = max(range(len(explained)), key=lambda number: (explained[number].rank, -number))
         return self._explained(self._best[chosen], replay, writer, places)
 
     def _explained(self, best: _Furthest, replay: Replay, writer: TermWriter, places: Mapping[Expression, Span]) -> MissingFacts:
         at = "" if best.time is None else str(format_time(best.time, replay.clock))
-        explained = MissingFacts(self._label, self._instants, best.time, at)
+        explained = MissingFacts(self._label, self._instants, best.time, at, terms=self._terms.text(writer))
         if best.stop is None:
             why = f"the query goes over a limit: {best.exceeded}" if best.exceeded else "the query has no row"
             return replace(explained, stops=(why,))
         text = StopText(self._program, self._rules, self._vocabulary, best.closed, best.given, writer, replay.clock, places)
         stops = tuple(text.sentences(best.stop))
+        unknown = self._unknown(best.terms)
+        text.remarks += [unknown] if unknown else []
         rank = (text.has_entailment, max((len(rule.premises) for rule in text.rules), default=0))
         return replace(explained, stops=stops, rules=tuple(text.rules), remarks=tuple(dict.fromkeys(text.remarks)), rank=rank)
 

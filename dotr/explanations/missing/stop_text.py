@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from typing import Final, assert_never
 
 from dotr.engine.program import CompiledProgram
@@ -11,6 +12,7 @@ from dotr.evaluation.expressions.values.times import format_time
 from dotr.evaluation.joins.scope import possible
 from dotr.explanations.evidence.background_origins import BackgroundOrigins, rule_place
 from dotr.explanations.evidence.proofs import program_rules
+from dotr.explanations.evidence.rule_matches import instance
 from dotr.explanations.missing.conclusion import MAX_ROWS, UnfulfilledRule, UnfulfilledRules
 from dotr.explanations.missing.entailment import MissingEntailment, entailment_that_gives
 from dotr.explanations.missing.partial_joins import (
@@ -21,6 +23,7 @@ from dotr.explanations.missing.partial_joins import (
     OperatorStop,
     Part,
     QueryStop,
+    TermStop,
     UnionStop,
 )
 from dotr.explanations.missing.vocabulary import StreamVocabulary
@@ -37,12 +40,25 @@ from dotr.explanations.text.pattern_text import (
 )
 from dotr.instant.queries.matching import matches
 from dotr.instant.queries.operators import EMPTY
-from dotr.model.algebra import Const, Exists, Expression, PathPattern, Pattern, TermPattern, TriplePattern, Values, Var, is_hidden, slots_of
+from dotr.model.algebra import (
+    Const,
+    Exists,
+    Expression,
+    PathPattern,
+    Pattern,
+    Slot,
+    TermPattern,
+    TriplePattern,
+    Values,
+    Var,
+    is_hidden,
+    slots_of,
+)
 from dotr.model.datalog import DatalogRule
 from dotr.model.places import Span
 from dotr.model.terms import RDF_TYPE, Term, Triple, Variable
 from dotr.model.time import Clock
-from dotr.model.traverse import grouping, joined_parts, walk
+from dotr.model.traverse import free_variables, grouping, joined_parts, subexpressions, walk
 from dotr.syntax.datalog import parse_datalog
 from dotr.syntax.rendering import TermWriter
 
@@ -60,7 +76,7 @@ class StopText:
         vocabulary: the predicates and classes of all elements.
         closed: the instant.
         given: the triples of the instant's elements.
-        writer: the writer of the explanation.
+        writer: the writer of the explanation; its terms are those that the solutions have to have.
         clock: the form of times in text.
         places: the places of conditions in the rule files.
 
@@ -114,6 +130,12 @@ class StopText:
                     self._name_blanks(pattern, rows[0])
                     taken = self._found_in(stop.removed, rows[0]) if stop.removed is not None else ""
                     yield f"{self._holds(pattern_text(pattern, self._writer), len(rows))}; {operator} leaves none{taken}"
+            case TermStop(pattern, rows, names):
+                holds = self._holds(pattern_text(pattern, self._writer), len(rows))
+                found = ", ".join(self._values(name, rows) or f"?{name} is unbound" for name in names)
+                self._note_unknown(Const(self._writer.terms[name]) for name in names)
+                wanted = ", ".join(f"?{name} = {self._writer.text(self._writer.terms[name])}" for name in names)
+                yield f"{holds}, never with {wanted}: {found}"
             case _:
                 assert_never(stop)
 
@@ -123,7 +145,26 @@ class StopText:
         self._name_blanks(stop.pattern, same[0])
         holds = self._holds(pattern_text(stop.pattern, self._writer), len(stop.rows), "" if grouping(stop.pattern) is None else "group")
         place = place_text(self._places.get(first.condition))
-        return f"{holds}; {self._failed(stop, same, first)}" + (f"   {place}" if place else "")
+        there = ""
+        if self._writer.terms and not isinstance(first.condition, Exists):
+            names = {*free_variables(first.condition)} - self._writer.terms.keys()
+            there = "".join(f", {each}" for each in self._triples_with(stop.pattern, same[0], names))
+            self._note_unknown(part for part in subexpressions(first.condition) if isinstance(part, Const))
+        return f"{holds}; {self._failed(stop, same, first)}{there}" + (f"   {place}" if place else "")
+
+    def _triples_with(self, pattern: Pattern, row: Mapping[Variable, Term], names: Collection[Variable]) -> Iterator[str]:
+        """The triples of a row in which the variables have their values."""
+        for part in walk(pattern):
+            if isinstance(part, TriplePattern) and isinstance(part.object, Var) and part.object.name in names:
+                triple = instance(part, {**self._writer.terms, **row})
+                if triple is not None:
+                    yield self._writer.triple(triple)
+
+    def _note_unknown(self, slots: Iterable[Slot]) -> None:
+        """Add a remark on the first term that occurs nowhere, if terms are asked about."""
+        remark = self._vocabulary.unknown([slot.term for slot in slots if isinstance(slot, Const)], self._closed.background, self._writer)
+        if remark:
+            self.remarks.append(remark)
 
     def _failed(self, stop: FilterStop, rows: Sequence[Mapping[Variable, Term]], first: FailedCondition) -> str:
         """The text of the condition that fails for some rows."""
@@ -170,15 +211,19 @@ class StopText:
             self.has_entailment |= needed is not None
         if isinstance(first, TriplePattern):
             self.rules += self._failures.of_pattern(first, rows)
+        terms = writer.terms
         for part in stop.missing[1:] if entailment else stop.missing:
             self._remark(part)
-            self._note_other_instants(part)
+            if terms:
+                self._note_unknown(substituted_slots(part, terms))
+            else:
+                self._note_other_instants(part)
         if of:
             return of + (f". {entailment}" if entailment else "")
         if entailment:
             self.remarks.append(entailment)
         missing = [part_text(part, writer) for part in stop.missing]
-        there = "" if self.rules or entailment else self._there_instead(stop)
+        there = "" if self.rules or entailment else self._triples_instead(stop) if terms else self._there_instead(stop)
         if not stop.joined:
             sentence = f"{missing[0]} never holds{there}" + "".join(f", nor does {each}" for each in missing[1:])
         else:
@@ -187,6 +232,21 @@ class StopText:
         if stop.inside is not None and not isinstance(first, TriplePattern | PathPattern | TermPattern):
             sentence += "".join(f"; {each}" for each in self.sentences(stop.inside))
         return sentence
+
+    def _triples_instead(self, stop: JoinStop) -> str:
+        """The triples of a missing pattern's subject and predicate, if terms are asked about."""
+        match stop.missing[0]:
+            case TriplePattern(subject, Const(predicate), _):
+                pass
+            case _:
+                return self._there_instead(stop)
+        graph, found = self._closed.graph(), dict[Triple, None]()
+        for row in stop.rows[:MAX_ROWS]:
+            term = subject.term if isinstance(subject, Const) else {**self._writer.terms, **row}.get(subject.name)
+            if term is not None:
+                found |= dict.fromkeys(islice(graph.match(term, predicate, None), _MAX_TERMS + 1))
+        shown = [*map(self._writer.triple, list(found)[:_MAX_TERMS]), *["…"] * (len(found) > _MAX_TERMS)]
+        return f": {', '.join(shown)} is there instead" if found else ""
 
     def _there_instead(self, stop: JoinStop) -> str:
         """The terms of the variables of a missing pattern, and the known terms of its predicate."""
@@ -209,7 +269,7 @@ class StopText:
 
     def _values(self, name: Variable, rows: Sequence[Mapping[Variable, Term]]) -> str:
         terms = list(dict.fromkeys(self._writer.text(row[name]) for row in rows if name in row))
-        return f"?{name} is {', '.join(terms[:_MAX_TERMS] + ['…'] * (len(terms) > _MAX_TERMS))}"
+        return f"?{name} is {', '.join(terms[:_MAX_TERMS] + ['…'] * (len(terms) > _MAX_TERMS))}" if terms else ""
 
     def _classless(self, first: Part, stop: JoinStop) -> str:
         """`?s a :Sensor does not hold of :t1, a :Thermometer`; empty for a pattern of another
@@ -258,6 +318,14 @@ class StopText:
         for node in walk(part):
             if isinstance(node, TriplePattern | PathPattern | TermPattern):
                 name_bound_blanks(slots_of(node), row, self._writer)
+
+
+def substituted_slots(part: Part, terms: Mapping[Variable, Term]) -> Iterator[Slot]:
+    """The slots of the patterns in a part, with the terms of variables."""
+    for node in walk(part):
+        if isinstance(node, TriplePattern | PathPattern):
+            for slot in slots_of(node):
+                yield Const(terms[slot.name]) if isinstance(slot, Var) and slot.name in terms else slot
 
 
 def entailment_text(program: CompiledProgram, needed: MissingEntailment, writer: TermWriter) -> str:

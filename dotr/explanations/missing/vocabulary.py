@@ -8,7 +8,7 @@ from itertools import islice
 from typing import Final
 
 from dotr.evaluation.triples.index import TripleIndex
-from dotr.model.algebra import Const, Link, Slot, TriplePattern
+from dotr.model.algebra import Const, Link, Slot, TriplePattern, slots_of
 from dotr.model.datalog import DatalogRule
 from dotr.model.terms import RDF_TYPE, Term, Triple
 from dotr.model.time import Micros
@@ -25,6 +25,7 @@ class StreamVocabulary:
     Args:
         rules: Datalog rules, whose heads provide predicates and classes too.
         elements: False if only the background is queried, as by ticks.
+        names: terms of which it is noted whether an element has them.
 
     >>> vocabulary = StreamVocabulary()
     >>> vocabulary.add([("_:0", "<http://e/valeu>", '"1"'), ("_:0", "<http://e/of>", "<http://e/t1>")], 0)
@@ -35,20 +36,40 @@ class StreamVocabulary:
     ''
     """
 
-    def __init__(self, rules: Iterable[DatalogRule] = (), *, elements: bool = True) -> None:
+    def __init__(self, rules: Iterable[DatalogRule] = (), *, elements: bool = True, names: Iterable[Term] = ()) -> None:
         self._elements = elements
+        self._unseen = set(names)
         self._predicates: dict[Term, Micros] = {}
         self._classes: dict[Term, Micros] = {}
         self._heads = [head for rule in rules for head in rule.head]
 
     def add(self, triples: Iterable[Triple], time: Micros) -> None:
         """Add the triples of an element at a time in µs since 1970."""
-        predicates = self._predicates
-        for _, predicate, value in triples:
+        predicates, unseen = self._predicates, self._unseen
+        for subject, predicate, value in triples:
+            if unseen:
+                unseen -= {subject, predicate, value}
             if predicate not in predicates and len(predicates) < _MAX_TERMS:
                 predicates[predicate] = time
             if predicate == RDF_TYPE and value not in self._classes and len(self._classes) < _MAX_TERMS:
                 self._classes[value] = time
+
+    def unknown(self, names: Iterable[Term], background: TripleIndex, writer: TermWriter) -> str:
+        """A sentence on the first of some noted terms that neither elements, Datalog heads nor the
+        background have; empty: there is none.
+
+        >>> vocabulary = StreamVocabulary(names=["<http://e/t2>"])
+        >>> vocabulary.add([("_:0", "<http://e/of>", "<http://e/t1>")], 0)
+        >>> vocabulary.unknown(["<http://e/t2>"], TripleIndex(), TermWriter({"": "http://e/"}))
+        ':t2 occurs nowhere: neither an element nor the background has it.'
+        """
+        of_heads = {slot.term for head in self._heads for slot in slots_of(head) if isinstance(slot, Const)}
+        for term in names:
+            known = term not in self._unseen or term in of_heads or term in background.by_object
+            if not known and not any(True for slots in ((term, None, None), (None, None, term)) for _ in background.match(*slots)):
+                where = "neither an element nor the background has it" if self._elements else "the background does not have it"
+                return f"{writer.text(term)} occurs nowhere: {where}."
+        return ""
 
     def first_time(self, predicate: Term, class_: Term | None = None) -> Micros | None:
         """The time (µs since 1970) of the first element with a predicate or a class; None: there is

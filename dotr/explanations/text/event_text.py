@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Final
 
+from dotr.engine.spec import RulePlaces
 from dotr.evaluation.expressions import first_error
 from dotr.evaluation.expressions.kinds import TermKind, term_kind
 from dotr.evaluation.expressions.values.times import format_time
@@ -15,7 +16,6 @@ from dotr.explanations.replay.history import RecordedEvent
 from dotr.explanations.text.narrative import Narrative, NarrativePart
 from dotr.model.algebra import Attribute, Call, Const, Expression, TimeOf, Var
 from dotr.model.places import Span
-from dotr.model.rule_places import RulePlaces
 from dotr.model.rules import Aggregate, Rule
 from dotr.model.terms import XSD, Label, Term, Variable, literal_parts
 from dotr.model.time import Clock, Micros, Unit
@@ -200,10 +200,12 @@ def _erring_part(outcome: ConditionOutcome) -> tuple[Expression, list[tuple[Expr
 
 
 def erring_operands(outcome: ConditionOutcome) -> list[tuple[Expression, Term | None]]:
-    """The operands of the innermost part that errs which are no number; empty without an error."""
+    """The operands of the innermost part that errs which are no number, or all of a delay that is
+    none; empty without an error."""
     if outcome.holds is not None:
         return []
-    found = [each for each in _erring_part(outcome)[1] if not isinstance(each[0], TimeOf) and not is_number(each[1])]
+    operands = [each for each in _erring_part(outcome)[1] if not isinstance(each[0], TimeOf)]
+    found = operands if outcome.is_delay else [each for each in operands if not is_number(each[1])]
     return [each for each in found if each[1] is not None and _is_text(each[1])] or found
 
 

@@ -18,7 +18,7 @@ from dotr.explanations.text.tree import JsonValue, ReasonKind, WhyTree
 from dotr.model.rules import Absent, Aggregate, Between, Choose, FactSource, Mode, Rule, Window
 from dotr.model.terms import Label, Term, Variable
 from dotr.model.time import EVER, Micros
-from dotr.syntax.rendering import duration_text, once_text, scope_text
+from dotr.syntax.rendering import duration_text, once_text, period_text, scope_text
 from dotr.temporal.layout.retention import scope_of
 
 _MOST_REASONS: Final = 3
@@ -92,7 +92,7 @@ class FiringWriter:
             time = reason.firing.time
             parts.append(f"stands at {self._time(time)}, {duration_text(time - event.time)} later")
         if isinstance(source, FactSource) and source.period is not None:
-            parts.append(f"every {duration_text(source.period)}")
+            parts.append(f"every {period_text(source.period)}")
         if label in rule.consuming:
             parts.append("used up now")
         text = _joined(f"from {label} at {self._time(event.time)}", parts)

@@ -56,7 +56,7 @@ def slot_text(slot: Slot, writer: TermWriter, bound: Mapping[Variable, Term] | N
     >>> slot_text(Var("r"), writer), slot_text(Var("r"), writer, {"r": "<http://e/a>"}), slot_text(Var("_:.0"), writer)
     ('?r', ':a', '[]')
     """
-    term = slot.term if isinstance(slot, Const) else (bound or {}).get(slot.name)
+    term = slot.term if isinstance(slot, Const) else (bound or writer.terms).get(slot.name)
     if term is not None:
         return writer.text(term)
     assert not isinstance(slot, Const)

@@ -25,7 +25,7 @@ from dotr.explanations.evidence.rule_evaluation import RuleEvaluator
 from dotr.explanations.replay.history import RecordedEvent
 from dotr.explanations.text.event_text import ConditionText, EventText, EventWriter, distance_text, erring_operands, is_number
 from dotr.explanations.text.narrative import Narrative, NarrativePart, sentences
-from dotr.explanations.why_not.changes import Changes, clause_text
+from dotr.explanations.why_not.changes import Changes, Proposal, clause_text, in_order
 from dotr.explanations.why_not.survey import MOST_BINDINGS
 from dotr.model.algebra import Attribute, Expression, TimeOf, Var
 from dotr.model.rules import Absent, Aggregate, Between, Choose, FactSource, Mode, Window
@@ -97,7 +97,8 @@ class AnchorExplanation:
         candidates: the candidates of the clause, at most five.
         others: the number of further candidates.
         too_far: a sentence on the distance of the best candidate, if only its distance fails.
-        change: a change of the rule with which it fires here, in its syntax; empty: none is found.
+        changes: changes of the rule with which it fires here, in its syntax; a second one only if
+            it cuts a bound by more than half.
         remarks: further sentences.
         erring: the values with which conditions are errors.
     """
@@ -111,7 +112,7 @@ class AnchorExplanation:
     candidates: tuple[Narrative, ...] = ()
     others: int = 0
     too_far: str = ""
-    change: str = ""
+    changes: tuple[Proposal, ...] = ()
     remarks: tuple[str, ...] = ()
     erring: tuple[ErringValue, ...] = ()
     places: tuple[ElementPlace | None, ...] = ()
@@ -124,7 +125,7 @@ class AnchorExplanation:
         due = "" if self.due is None else f", stands at {self.due}"
         head = "; ".join([f"{self.event}{due}", *map(str, self.bound)])
         text = f"{head}: {self.reason}"
-        change = f"It fires with `{self.change}`." if self.change and with_change else ""
+        change = changes_text(self.changes) if with_change else ""
         if change and self.reason.endswith(".") and not self.candidates:  # a sentence, and the change in the same line
             text, change = f"{text} {change}", ""
         place = self.conditions[0].place if self.conditions and not self.stopped_by else ""
@@ -138,13 +139,23 @@ class AnchorExplanation:
             "conditions": [each.told for each in self.conditions],
             "candidates": self.candidates,
             "other_candidates": self.others,
-            "fires_with": self.change or None,
+            "fires_with": self.changes[0].text if self.changes else None,
+            **({"or_with": self.changes[1].text} if len(self.changes) > 1 else {}),
             "remarks": self.remarks,
         }
         values = tuple([each.told(found) for each, found in zip_longest(self.erring, self.places)])
         if values:
             parts["erring"] = values
         return Narrative(text, below, parts, place), *sentences(self.remarks), *values, *sentences([change] if change else [])
+
+
+def changes_text(changes: Sequence[Proposal]) -> str:
+    """The sentence on changes of a rule; empty for none.
+
+    >>> changes_text([Proposal("?v >= 70"), Proposal("?v >= 3", True)])
+    'It fires with `?v >= 70`, or with `?v >= 3`.'
+    """
+    return f"It fires with {', or with '.join(f'`{each.text}`' for each in changes)}." if changes else ""
 
 
 @dataclass(frozen=True)
@@ -175,9 +186,10 @@ class AnchorExplainer:
         event, due = self._anchor(evaluation)
         failing = [each for each in evaluation.conditions if each.holds is not True]
         conditions = tuple([self.writer.constraint(each) for each in failing])
-        change = Changes(self.evaluator, self.writer).of_anchor(evaluation.anchor, failing[0]) if len(failing) == 1 else ""
-        reason, erring = "; ".join(each.text for each in conditions), self._erring(failing, (evaluation.anchor, 0))
-        return AnchorExplanation(event, due, reason=reason, conditions=conditions, change=change, erring=erring)
+        changes = in_order(Changes(self.evaluator, self.writer).of_anchor(evaluation.anchor, failing[0]) if len(failing) == 1 else ())
+        reason, binding = "; ".join(each.text for each in conditions), Binding({self.evaluator.rule.anchor.label: evaluation.anchor})
+        erring = self._erring(failing, (evaluation.anchor, 0), binding)
+        return AnchorExplanation(event, due, reason=reason, conditions=conditions, changes=changes, erring=erring)
 
     # --- once ---
 
@@ -220,7 +232,9 @@ class AnchorExplainer:
             placement = self._placement(moved.clause, moved.moved)
             return AnchorExplanation(event, due, (), "if", reason, conditions, remarks=(*remarks, placement))
         change = changes.of_final(evaluation.anchor, failing[0]) if len(failing) == 1 else ""
-        return AnchorExplanation(event, due, (), "if", f"{reason}.", conditions, change=change, remarks=remarks)
+        return AnchorExplanation(
+            event, due, (), "if", f"{reason}.", conditions, changes=(Proposal(change),) if change else (), remarks=remarks
+        )
 
     def _erring(
         self, outcomes: Sequence[ConditionOutcome], own: tuple[RecordedEvent, int] | None, binding: Binding | None = None
@@ -287,8 +301,7 @@ class AnchorExplainer:
         ranked = sorted(self._shown(nearest, evaluation), key=lambda each: (each.failures, abs(each.distance), -each.event.number))
         shown = ranked[:_MOST_CANDIDATES]
         changes = Changes(self.evaluator, self.writer)
-        tried = (changes.of_candidate(evaluation.anchor, place, nearest, each) for each in shown)
-        change = next((text for text in tried if text), "")
+        proposals = in_order(each for candidate in shown for each in changes.of_candidate(evaluation.anchor, place, nearest, candidate))
         number = len(nearest.inside)
         reason = f"nothing for {clause.role.label}{f' among {number:,}' if number else ''} {self._range(nearest)}"
         candidates = tuple([self._candidate(each, place, nearest) for each in shown])
@@ -298,7 +311,7 @@ class AnchorExplainer:
         ]
         erring = tuple(dict.fromkeys([value for outcomes, own in failing for value in self._erring(outcomes, own, nearest.binding)]))
         others = len(ranked) - len(shown)
-        return AnchorExplanation(event, due, bound, name, reason, (), candidates, others, too_far, change, erring=erring)
+        return AnchorExplanation(event, due, bound, name, reason, (), candidates, others, too_far, proposals, erring=erring)
 
     def _with_the_nearest(self, evaluation: AnchorEvaluation, place: int, clause: ClauseEvaluation) -> ClauseEvaluation:
         """The evaluation of a clause with its latest event before the examined range as a
@@ -345,17 +358,17 @@ class AnchorExplainer:
 
     def _refused(self, evaluation: AnchorEvaluation, place: int, clause: ClauseEvaluation, start: AnchorExplanation) -> AnchorExplanation:
         refusing = sorted(clause.chosen, key=lambda each: abs(each.distance))
-        change = Changes(self.evaluator, self.writer).of_refusal(evaluation.anchor, place, clause)
+        changes = in_order(Changes(self.evaluator, self.writer).of_refusal(evaluation.anchor, place, clause))
         if len(refusing) == 1 and self._is_anchor(refusing[0], evaluation, clause):
             distance = distance_text(refusing[0].distance, self.evaluator.clock)
             reason = f"refused by itself, {distance} before." if refusing[0].distance else "refused by itself."
-            return AnchorExplanation(start.event, start.due, start.bound, start.stopped_by, reason, change=change)
+            return AnchorExplanation(start.event, start.due, start.bound, start.stopped_by, reason, changes=changes)
         shown = refusing[:_MOST_CANDIDATES]
         number = len(clause.inside)
         reason = f"refused by {len(refusing):,}{f' among {number:,}' if number > len(refusing) else ''} {self._range(clause)}"
         candidates = tuple([self._candidate(each, place, clause) for each in shown])
         return AnchorExplanation(
-            start.event, start.due, start.bound, start.stopped_by, reason, (), candidates, len(refusing) - len(shown), "", change
+            start.event, start.due, start.bound, start.stopped_by, reason, (), candidates, len(refusing) - len(shown), "", changes
         )
 
     def _is_anchor(self, candidate: CandidateEvaluation, evaluation: AnchorEvaluation, clause: ClauseEvaluation) -> bool:

@@ -7,9 +7,9 @@ Cost: one evaluation of the rule at the anchor for each change.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Final, NamedTuple
 
 from dotr.evaluation.expressions import term_in
 from dotr.explanations.evidence.evaluations import (
@@ -18,6 +18,7 @@ from dotr.explanations.evidence.evaluations import (
     ClauseEvaluation,
     ConditionOutcome,
     FinalCondition,
+    truth_in,
 )
 from dotr.explanations.evidence.rule_evaluation import RuleEvaluator, clause_with_filters, role_with_filters
 from dotr.explanations.replay.history import RecordedEvent
@@ -52,6 +53,30 @@ class MovedCondition:
     moved: Expression
 
 
+class Proposal(NamedTuple):
+    """A change in the rule's syntax; `halves`: it cuts a bound or a window by more than half, so
+    that it proposes another rule rather than a correction."""
+
+    text: str
+    halves: bool = False
+
+
+def in_order(proposals: Iterable[Proposal]) -> tuple[Proposal, ...]:
+    """The first proposal and, if that cuts a bound by more than half, the first other one before
+    it.
+
+    >>> three, four, seventy = Proposal("?v >= 3", True), Proposal("?v >= 4", True), Proposal("?v >= 70")
+    >>> in_order([three, four, seventy, Proposal("?v >= 60")]) == (seventy, three), in_order([seventy, three]) == (seventy,)
+    (True, True)
+    """
+    found: list[Proposal] = []
+    for each in proposals:
+        if not each.halves:
+            return each, *found
+        found = found or [each]
+    return tuple(found)
+
+
 @dataclass(frozen=True)
 class Changes:
     """Search for single changes at one anchor."""
@@ -70,20 +95,21 @@ class Changes:
 
     # --- windows and bounds of clauses ---
 
-    def of_candidate(self, anchor: RecordedEvent, place: int, clause: ClauseEvaluation, candidate: CandidateEvaluation) -> str:
-        """The text of a change of a clause with which a candidate is chosen; empty if none
-        suffices."""
+    def of_candidate(
+        self, anchor: RecordedEvent, place: int, clause: ClauseEvaluation, candidate: CandidateEvaluation
+    ) -> Iterator[Proposal]:
+        """The first change of a clause with which a candidate is chosen, if one suffices."""
         if candidate.failures != 1:
-            return ""
+            return
         tried = self._of_window(clause, candidate) if candidate.outside else self._of_bound(clause, candidate)
         label = clause.clause.role.label
-        for text, changed in tried:
+        for proposal, changed in tried:
             found = self._fires(_with_clause(self._rule, place, changed), anchor)
             if found is not None and any(each.events.get(label) == candidate.event for each in found.bindings):
-                return text
-        return ""
+                yield proposal
+                return
 
-    def _of_window(self, clause: ClauseEvaluation, candidate: CandidateEvaluation) -> Iterator[tuple[str, Clause]]:
+    def _of_window(self, clause: ClauseEvaluation, candidate: CandidateEvaluation) -> Iterator[tuple[Proposal, Clause]]:
         scope, clock = scope_of(clause.clause), self.evaluator.clock
         if not isinstance(scope, Window) or candidate.distance < 0:
             return
@@ -95,9 +121,9 @@ class Changes:
             changed = replace(interval, low=candidate.distance, low_closed=True)
         else:
             return
-        yield within_text(changed, clock, interval), _with_window(clause.clause, replace(scope, interval=changed))
+        yield Proposal(within_text(changed, clock, interval)), _with_window(clause.clause, replace(scope, interval=changed))
 
-    def _of_bound(self, clause: ClauseEvaluation, candidate: CandidateEvaluation) -> Iterator[tuple[str, Clause]]:
+    def _of_bound(self, clause: ClauseEvaluation, candidate: CandidateEvaluation) -> Iterator[tuple[Proposal, Clause]]:
         source = clause.clause.role.source
         unfiltered = self.evaluator.unfiltered.get(source) if isinstance(source, FactSource) else None
         for outcome in candidate.failing:
@@ -105,47 +131,48 @@ class Changes:
             if looser is not None:
                 filtered = unfiltered is not None and outcome.expression in unfiltered.filters
                 before = clause_with_filters(clause.clause, unfiltered) if unfiltered is not None and filtered else clause.clause
-                yield self.writer.expression(looser), replace(before, role=_with_constraint(before.role, outcome.expression, looser))
+                changed = replace(before, role=_with_constraint(before.role, outcome.expression, looser))
+                yield Proposal(self.writer.expression(looser), halves_bound(outcome.expression, looser)), changed
 
     # --- negations ---
 
-    def of_refusal(self, anchor: RecordedEvent, place: int, clause: ClauseEvaluation) -> str:
-        """The text of a window of a negation without the events that it matches; empty: there is
-        none."""
+    def of_refusal(self, anchor: RecordedEvent, place: int, clause: ClauseEvaluation) -> Iterator[Proposal]:
+        """The windows of a negation without the events that it matches: a shorter one, and one that
+        begins later."""
         scope, clock = scope_of(clause.clause), self.evaluator.clock
         if not isinstance(clause.clause, Absent) or not isinstance(scope, Window):
-            return ""
+            return
         interval, distances = scope.interval, [each.distance for each in clause.chosen]
         nearest, farthest = min(distances), max(distances)
         shorter = replace(interval, high=nearest, high_closed=False)
         tried = [shorter]
         if interval.low == 0 and any(each.event == anchor for each in clause.chosen):  # `[0, 10 min)`, as in the language's guide
             tried = [replace(shorter, low_closed=True), shorter]
-        if farthest < interval.high:
-            tried.append(replace(interval, low=farthest, low_closed=False))
-        for changed in tried:
-            if changed.bounds[0] > changed.bounds[1]:
-                continue
-            rule = _with_clause(self._rule, place, _with_window(clause.clause, replace(scope, interval=changed)))
-            if self._fires(rule, anchor):
-                return within_text(changed, clock, interval)
-        return ""
+        later = [replace(interval, low=farthest, low_closed=False)] if farthest < interval.high else []
+        for several in (tried, later):
+            for changed in several:
+                if changed.bounds[0] > changed.bounds[1]:
+                    continue
+                rule = _with_clause(self._rule, place, _with_window(clause.clause, replace(scope, interval=changed)))
+                if self._fires(rule, anchor):
+                    halves = 2 * (changed.high - changed.low) < interval.high - interval.low
+                    yield Proposal(within_text(changed, clock, interval), halves)
+                    break
 
     # --- the anchor's own constraints, and `if` ---
 
-    def of_anchor(self, anchor: RecordedEvent, failing: ConditionOutcome) -> str:
-        """The text of a bound with which a fact is an anchor and the rule fires; empty if none
-        suffices.
-        """
+    def of_anchor(self, anchor: RecordedEvent, failing: ConditionOutcome) -> Iterator[Proposal]:
+        """The bound with which a fact is an anchor and the rule fires, if one suffices."""
         looser = looser_bound(failing)
         if looser is None:
-            return ""
+            return
         source = self._rule.anchor.source
         unfiltered = self.evaluator.unfiltered.get(source) if isinstance(source, FactSource) else None
         filtered = unfiltered is not None and failing.expression in unfiltered.filters
         before = role_with_filters(self._rule.anchor, unfiltered) if unfiltered is not None and filtered else self._rule.anchor
         role = _with_constraint(before, failing.expression, looser)
-        return self.writer.expression(looser) if self._fires(replace(self._rule, anchor=role), anchor) else ""
+        if self._fires(replace(self._rule, anchor=role), anchor):
+            yield Proposal(self.writer.expression(looser), halves_bound(failing.expression, looser))
 
     def of_final(self, anchor: RecordedEvent, failing: ConditionOutcome) -> str:
         """The text of a bound in `if` with which the rule fires; empty if none suffices."""
@@ -222,6 +249,21 @@ def looser_bound(outcome: ConditionOutcome) -> Expression | None:
             return None if term is None else Call(_LOOSER[function], (Const(term), right))
         case _:
             return None
+
+
+def halves_bound(written: Expression, looser: Expression) -> bool:
+    """True if the constant of a comparison is cut by more than half.
+
+    >>> bounds = [Call(">", (Var("v"), Const(f'"{number}"^^<http://www.w3.org/2001/XMLSchema#integer>'))) for number in (80, 40, 39)]
+    >>> [halves_bound(bounds[0], bound) for bound in bounds]
+    [False, False, True]
+    """
+    assert isinstance(written, Call)
+    assert isinstance(looser, Call)
+    [(before, after)] = [(a, b) for a, b in zip(written.arguments, looser.arguments, strict=True) if isinstance(a, Const)]
+    two = Const('"2"^^<http://www.w3.org/2001/XMLSchema#integer>')
+    size = Call("<", (Call("*", (two, Call("ABS", (after,)))), Call("ABS", (before,))))
+    return truth_in(size, lambda _: None) is True
 
 
 def clause_text(clause: Choose, writer: EventWriter) -> str:

@@ -8,12 +8,13 @@ Cost: a replay of the rule; for a query without a fact, a second one.
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
-from typing import Final
+from typing import Final, TypeAlias
 
-from dotr.engine.replay import ElementPlace, RejectedElement, Replay
+from dotr.engine.replay import CachedReplay, ElementPlace, RejectedElement, Replay
 from dotr.evaluation.expressions.values.times import format_time
 from dotr.explanations.evidence.evaluations import ConsumedEvents
 from dotr.explanations.evidence.rule_evaluation import RuleEvaluator
@@ -22,14 +23,17 @@ from dotr.explanations.replay.recording import Recorder
 from dotr.explanations.text.event_text import EventWriter, unit_name
 from dotr.explanations.text.narrative import Narrative, NarrativePart, WhyNot, sentences
 from dotr.explanations.text.tree import counted
-from dotr.explanations.why_not.anchor_explanation import AnchorExplainer, AnchorExplanation, places_of_values
+from dotr.explanations.why_not.anchor_explanation import AnchorExplainer, AnchorExplanation, changes_text, places_of_values
+from dotr.explanations.why_not.changes import in_order
 from dotr.explanations.why_not.other_anchors import LateElements, LateSearch, WaitingAnchors, waiting_anchors
-from dotr.explanations.why_not.survey import REACH, RequestedAnchors, Survey
+from dotr.explanations.why_not.survey import REACH, AnchorTimes, RequestedAnchors, Survey
+from dotr.model.algebra import Attribute
 from dotr.model.rules import EventSource, FactSource, Role, Rule
 from dotr.model.stream import DeadLetter, Reason
 from dotr.model.terms import Label, Term, Variable
 from dotr.model.time import LAST_MICRO, Clock, Micros, Unit
 from dotr.syntax.rendering import TermWriter, step_names
+from dotr.temporal.layout.retention import roles
 from dotr.temporal.layout.units import units_by_label
 
 
@@ -41,18 +45,20 @@ class Question:
         first, last: times in µs since 1970, both included; None: no bound.
         where: attributes of the anchor that equal a term, by SPARQL's `=`.
         every: explain every anchor that did not fire, not only the one with the most progress.
+        times: the times of an anchor that count.
     """
 
     first: Micros | None = None
     last: Micros | None = None
     where: tuple[tuple[Variable, Term], ...] = ()
     every: bool = False
+    times: AnchorTimes = AnchorTimes.EITHER
 
     @property
     def requested(self) -> RequestedAnchors:
         """The requested anchors."""
         first = -LAST_MICRO if self.first is None else self.first
-        return RequestedAnchors(first, LAST_MICRO if self.last is None else self.last, self.where)
+        return RequestedAnchors(first, LAST_MICRO if self.last is None else self.last, self.where, self.times)
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,9 +179,9 @@ class _RuleFindings:
         for one of them."""
         for each in self.anchors:
             yield from each.told(with_change=self.funnel.anchors > 0)
-        change = next((each.change for each in self.anchors if each.change), "")
-        if change and not self.funnel.anchors:
-            yield Narrative(f"It fires with `{change}`.")
+        changes = in_order(change for each in self.anchors for change in each.changes)
+        if changes and not self.funnel.anchors:
+            yield Narrative(changes_text(changes))
 
     def _missing(self) -> Iterator[Narrative]:
         """The query without a fact, whose summary is in the first sentence if there is no
@@ -211,7 +217,7 @@ class _Inquiry:
     """Search for the answer to one question."""
 
     def __init__(self, replay: Replay, rule: str, question: Question) -> None:
-        self._replay = replay
+        self._replay = replay = CachedReplay(replay).replay
         self._question = question
         self._recorder = Recorder.of(replay, rule)
         program = replay.program
@@ -316,23 +322,88 @@ class _Inquiry:
             found = replace(found, facts=facts)
             non_anchors.sort(key=lambda each: (sum(outcome.holds is not True for outcome in each.conditions), -each.order.due))
             return replace(found, anchors=tuple([self._explainer.explain(each) for each in non_anchors[:_MOST_FACTS]]))
-        return replace(found, missing=self._missing_facts(self._rule.anchor), remarks=self._missing_events(self._rule.anchor))
+        anchor, where = self._rule.anchor, self._question.where
+        return replace(found, missing=self._missing_facts(anchor, where), remarks=self._missing_events(anchor, where))
 
-    def _missing_facts(self, role: Role) -> MissingFacts | None:
-        if not isinstance(role.source, FactSource):
-            return None
-        question = self._question
-        return explain_missing_facts(self._replay, self._rule, self._terms, role=role, first=question.first, last=question.last)
+    def _missing_facts(self, role: Role, where: Where = ()) -> MissingFacts | None:
+        """The explanation of the facts that a role lacks; of a role of events, of those that the
+        first query with the requested terms lacks, of a rule that makes such an event."""
+        queries = [(self._rule, role, where, False)] if isinstance(role.source, FactSource) else self._first_queries(role, where)
+        for rule, first, terms, is_before in queries:
+            earliest, latest = self._question.first, self._question.last
+            if earliest is not None and first.delay:
+                earliest -= first.delay  # the question may name the time at which a delayed anchor stands
+            earliest = None if is_before else earliest
+            missing = explain_missing_facts(self._replay, rule, self._terms, role=first, first=earliest, last=latest, where=terms)
+            if missing is not None:
+                return missing
+        return None
 
-    def _missing_events(self, role: Role) -> tuple[str, ...]:
+    def _first_queries(self, role: Role, where: Where) -> Iterator[tuple[Rule, Role, Where, bool]]:
+        """The roles of facts from which rules copy requested terms to the events of a role, directly
+        or through further events: `m` is that of `Now` after `with Alarm.?m = Now.?m`. The last
+        value is True for facts before the time of the event."""
+        waiting, passed = [(role, where, role.delay > 0 or role != self._rule.anchor)], {self._rule.name}
+        while waiting:
+            of, terms, is_before = waiting.pop(0)
+            making = [each for each in self._replay.program.rules.rules if each.event == _event_of(of) and each.name not in passed]
+            for rule in making if terms else ():
+                passed.add(rule.name)
+                sources = copied_terms(rule, terms)
+                first = next((each for each in roles(rule) if each.label in sources), None)
+                if first is not None and isinstance(first.source, FactSource):
+                    yield rule, first, sources[first.label], is_before or first != rule.anchor
+                elif first is not None:
+                    waiting.append((first, sources[first.label], is_before or first != rule.anchor or first.delay > 0))
+
+    def _missing_events(self, role: Role, where: Where = ()) -> tuple[str, ...]:
         """A remark on the rules or units that produce the events of a role; empty for a role of
         facts."""
-        if not isinstance(role.source, EventSource):
+        label = _event_of(role)
+        if label is None:
             return ()
-        label = role.source.event
-        making = [each.name for each in self._replay.program.rules.rules if each.event == label] or [label]
-        commands = ", ".join(self._replay.why_not_command(name) for name in making)
-        return (f"There is no event {label} here: {commands}",)
+        making = [each for each in self._replay.program.rules.rules if each.event == label]
+        commands = []
+        for rule in making:
+            terms = copied_terms(rule, where).get(rule.anchor.label, ())
+            options = "".join(f" --where {shlex.quote(f'{name}={self._terms.text(term)}')}" for name, term in terms)
+            commands.append(self._replay.why_not_command(rule.name) + (options if self._replay.name else ""))
+        given = f" with {', '.join(f'{name} {self._terms.text(term)}' for name, term in where)}" if where else ""
+        waiting = [text for rule in making if (text := self._waiting(rule, where))]
+        return (f"There is no event {label}{given} here: {', '.join(commands or [self._replay.why_not_command(label)])}", *waiting)
+
+    def _waiting(self, rule: Rule, where: Where) -> str:
+        """A sentence on the anchors of a rule that wait with requested terms; empty: there is none,
+        or the terms are not those of its anchor."""
+        terms = copied_terms(rule, where).get(rule.anchor.label, ())
+        if not rule.anchor.delay or self._replay.ended or len(terms) < len(where):
+            return ""
+        other = _Inquiry(self._replay, rule.name, replace(self._question, where=tuple(terms)))
+        for _ in other._recorder.steps():
+            pass
+        waiting = waiting_anchors(self._replay, other._evaluator, other._question.requested)
+        return "" if waiting is None else f"{rule.name}: {waiting.told.text}"
+
+
+Where: TypeAlias = Sequence[tuple[Variable, Term]]
+"""Attributes of an event, and the terms that are requested of them."""
+
+
+def copied_terms(rule: Rule, where: Where) -> dict[Label, list[tuple[Variable, Term]]]:
+    """The requested terms of a rule's events as attributes of the roles from which `with` copies
+    them, by the label of the role."""
+    found: dict[Label, list[tuple[Variable, Term]]] = {}
+    copies = {each.variable: each.expression for each in rule.assignments}
+    for name, term in where:
+        copied = copies.get(name)
+        if isinstance(copied, Attribute):
+            found.setdefault(copied.label, []).append((copied.name, term))
+    return found
+
+
+def _event_of(role: Role) -> Label | None:
+    """The label of the events of a role; None for one of facts."""
+    return role.source.event if isinstance(role.source, EventSource) else None
 
 
 _MOST_FACTS: Final = 5

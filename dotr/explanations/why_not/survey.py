@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from enum import Enum
 from typing import Final, Generic, NamedTuple, TypeVar
 
 from dotr.engine.replay import RejectedElement
@@ -41,6 +42,15 @@ _MOST_CANDIDATES: Final = 200_000
 _Explained = TypeVar("_Explained")
 
 
+class AnchorTimes(Enum):
+    """The times of a delayed anchor that a question is about: its own, that at which it is due, or
+    either."""
+
+    OWN = "own"
+    DUE = "due"
+    EITHER = "either"
+
+
 @dataclass(frozen=True, slots=True)
 class RequestedAnchors:
     """Selection of anchors by a question.
@@ -49,11 +59,13 @@ class RequestedAnchors:
         first, last: times in µs since 1970, both included. An anchor is selected if its own time,
             or the time at which it is due after its delay, is among them.
         where: attributes that equal a term, by SPARQL's `=`.
+        times: the times of an anchor that count.
     """
 
     first: Micros = -LAST_MICRO
     last: Micros = LAST_MICRO
     where: tuple[tuple[Variable, Term], ...] = ()
+    times: AnchorTimes = AnchorTimes.EITHER
 
     @property
     def all(self) -> bool:
@@ -67,7 +79,8 @@ class RequestedAnchors:
         >>> RequestedAnchors(60, 60).includes(lab, 60), RequestedAnchors(where=(("room", "<http://e/attic>"),)).includes(lab, 60)
         (True, False)
         """
-        if not (self.first <= anchor.time <= self.last or self.first <= due <= self.last):
+        is_own, is_due = self.first <= anchor.time <= self.last, self.first <= due <= self.last
+        if not (is_own and self.times is not AnchorTimes.DUE) and not (is_due and self.times is not AnchorTimes.OWN):
             return False
         if not self.where:
             return True

@@ -126,6 +126,24 @@ WINDOWS: tuple[ErrorCode, ...] = (
         "STARTING AT has an integer in the configuration's `time.unit`, or a date-time, plain or as a typed literal.",
         "Write STARTING AT 0, or STARTING AT 2024-01-01T00:00:00Z.",
     ),
+    _entry(
+        "W346",
+        "No such time zone",
+        '`RESTARTING EVERY DAY IN "ZONE"` names a zone that Python\'s `zoneinfo` does not have on this machine.',
+        "Write a name as in Europe/Berlin or America/New_York, or leave IN out: restarts are then in the `time_zone` of the configuration.",
+    ),
+    _entry(
+        "W347",
+        "No such time of day",
+        "`RESTARTING EVERY DAY AT HH:MM` has a time of day from 00:00 to 23:59; `EVERY HOUR` has none.",
+        "Write it with two digits each, as in 06:30.",
+    ),
+    _entry(
+        "W348",
+        "PERIODIC with WINDOW CLOSE for a window that restarts by calendar",
+        "A window with `RESTARTING EVERY DAY` closes when the clock of its zone says so, which is at no multiple of a length.",
+        "Write STEP for more closes, or PERIODIC without ON WINDOW CLOSE.",
+    ),
     _entry("W401", "Warning: a window that no pattern reads", "The window costs state, and may report.", "Read it, or leave it out."),
     _entry(
         "W402",
@@ -167,5 +185,11 @@ WINDOWS: tuple[ErrorCode, ...] = (
         "triple patterns have one variable as subject, in one WINDOW block at NONE or SNAPSHOT.",
         "Nothing, if one core is enough; different queries run on different cores.",
         _of_query("?who FROM NAMED WINDOW <w> ON <doors> [RANGE 10s] WHERE { WINDOW <w> { ?who :enters ?room . ?room :calls ?other } }"),
+    ),
+    _entry(
+        "W438",
+        "Warning: windows with gaps",
+        "STEP is greater than RANGE, so the windows do not touch: elements between two of them are in none, and no answer sees them.",
+        "Write STEP as long as RANGE, or a longer RANGE.",
     ),
 )

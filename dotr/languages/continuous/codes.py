@@ -38,12 +38,16 @@ class WindowCode(StrEnum):
     REPORT_AND_COMPUTED = "W308"
     NO_NUMBER = "W309"
     NO_TIME = "W310"
+    UNKNOWN_ZONE = "W346"
+    NO_TIME_OF_DAY = "W347"
+    CALENDAR_AND_PERIODIC = "W348"
 
     # Warnings.
     UNREAD_WINDOW = "W401"
     EMPTY_ANSWERS = "W402"
     LAST_ANSWERS_STAY = "W403"
     MANY_REPORTS = "W404"
+    GAPS = "W438"
 
     # Warnings of the engine, which need the background.
     OF_THE_BACKGROUND = "W405"

@@ -29,6 +29,7 @@ from dotr.languages.continuous.model import (
     StreamQuery,
     TriplesExtent,
 )
+from dotr.model.calendars import Calendar
 from dotr.model.datalog import DatalogRule
 from dotr.model.units import FedGraphs, GraphStream, MadeGraphs
 from dotr.syntax.rendering import duration_text
@@ -138,8 +139,9 @@ def extent_text(extent: Extent) -> str:
             between = f"RANGE {duration_text(width)}" if not lag else f"FROM NOW-{duration_text(width)} TO NOW-{duration_text(lag)}"
             return f"{between} STEP {duration_text(step)}"
         case LandmarkExtent(step, restart, limit, _):
-            bound = f"RESTARTING EVERY {duration_text(restart)}" if restart is not None else f"LIMIT {limit}"
-            return f"LANDMARK STEP {duration_text(step)} {bound}"
+            every = restart.capitals if isinstance(restart, Calendar) else duration_text(0 if restart is None else restart)
+            steps = "" if step is None else f"STEP {duration_text(step)} "
+            return f"LANDMARK {steps}{f'LIMIT {limit}' if restart is None else f'RESTARTING EVERY {every}'}"
         case ElementsExtent(count, step):
             return f"ELEMENTS {count} STEP {step}"
         case TriplesExtent(count, step):
@@ -159,8 +161,8 @@ def kept_text(extent: Extent) -> str:
     match extent:
         case RangeExtent(width):
             return f"elements of {duration_text(width)}"
-        case LandmarkExtent(_, restart, limit, _):
-            return f"elements of {duration_text(restart)}" if restart is not None else f"{limit} elements"
+        case LandmarkExtent(limit=limit):
+            return f"{limit} elements" if extent.longest is None else f"elements of {duration_text(extent.longest)}"
         case ElementsExtent(count):
             return f"{count} elements, and those of the same times"
         case TriplesExtent(count):

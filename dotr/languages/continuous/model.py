@@ -12,6 +12,7 @@ from enum import Enum
 from typing import TypeAlias
 
 from dotr.model.algebra import Select
+from dotr.model.calendars import Calendar, Schedule
 from dotr.model.places import Span
 from dotr.model.templates import Template
 from dotr.model.terms import Label, Term, Variable
@@ -45,13 +46,19 @@ class RangeExtent:
 class LandmarkExtent:
     """`LANDMARK STEP step`: times since the last restart, else since t0 (`start`), else all.
 
-    It is bounded by either `restart`, a length, or `limit`, a number of elements.
+    It is bounded by either `restart`, a length or a calendar, or `limit`, a number of elements. At
+    the restarts of a calendar it closes, too; then it may have no `step`.
     """
 
-    step: Micros
-    restart: Micros | None
+    step: Micros | None
+    restart: Schedule | None
     limit: int | None
     start: Micros | None = None
+
+    @property
+    def longest(self) -> Micros | None:
+        """The greatest length in µs from one restart to the next."""
+        return self.restart.longest if isinstance(self.restart, Calendar) else self.restart
 
 
 @dataclass(frozen=True, slots=True)

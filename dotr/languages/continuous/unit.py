@@ -15,17 +15,20 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from dotr.engine.unit_runs import EngineUnit, UnitContext, UnitMeaning, UnitRun
-from dotr.errors.diagnostics import Diagnostic
-from dotr.evaluation.limits import Limits
+from dotr.errors.diagnostics import Diagnostic, Severity
+from dotr.evaluation.limits import LimitExceeded, Limits
 from dotr.explanations.unit import ExplainedUnit
 from dotr.instant.datalog.background.knowledge import Knowledge
+from dotr.languages.continuous.codes import WindowCode
 from dotr.languages.continuous.keys import query_key, query_spreads
-from dotr.languages.continuous.model import AskForm, ConstructForm, ContinuousQuery, SelectForm, StreamQuery
+from dotr.languages.continuous.model import AskForm, ConstructForm, ContinuousQuery, EntailmentLevel, SelectForm, StreamQuery
 from dotr.model.algebra import Select
+from dotr.model.calendars import Schedule
 from dotr.model.places import Span
 from dotr.model.rules import EventSource
 from dotr.model.terms import Label, Prefixes, Term, Variable
 from dotr.model.time import Clock, Micros
+from dotr.model.traverse import grouping
 from dotr.model.units import GraphStream, UnitEvents
 from dotr.temporal.layout.keys import UnitKey
 from dotr.temporal.layout.spread import BucketShare, ReadSpread
@@ -89,17 +92,32 @@ class QueryUnit(StreamQuery, ExplainedUnit):
         return _query_run(self.query, self.streams, context, share)
 
     @property
-    def periods(self) -> Sequence[Micros]:
-        """That of the reports of each window."""
+    def periods(self) -> Sequence[Schedule]:
+        """Those of the reports of each window."""
         from dotr.languages.continuous.windows.reports import report_times
 
-        return [times.step for window in self.query.windows if (times := report_times(window, 0)) is not None]
+        found = [times.schedules for window in self.query.windows if (times := report_times(window, 0)) is not None]
+        return [each for schedules in found for each in schedules]
 
     def warnings(self, knowledge: Knowledge, limits: Limits, static: Collection[Select]) -> Iterator[Diagnostic]:
-        """Those of the query (`dotr.languages.continuous.checks`)."""
-        from dotr.languages.continuous.checks import query_warnings
-
-        yield from query_warnings([self], knowledge, limits)
+        """A warning where the background alone answers the query, and where it has one partition
+        (continuous.md, section 10)."""
+        query = self.query
+        if _answers_without_windows(query, knowledge, limits):
+            message = f"the background alone answers {query.label}: it has solutions where every window is empty"
+            hint = "Add a pattern that only a window can match."
+            yield Diagnostic(WindowCode.BACKGROUND_ANSWERS, message, query.label_span, hint, Severity.WARNING)
+        if reason := query_key(query).reason:
+            hint = "It runs on one core; other queries run on others."
+            if not knowledge.has_rules and (instead := _reason_without_rules(query)) != reason:
+                reason = instead or "the level of its window is not NONE or SNAPSHOT"
+                hint = (
+                    hint
+                    if instead
+                    else "Write ENTAILMENT NONE: without Datalog and an entailment the solutions are the same, on all cores."
+                )
+            message = f"query {query.label} has one partition: {reason}"
+            yield Diagnostic(WindowCode.ONE_PARTITION, message, query.label_span, hint, Severity.WARNING)
 
     def meaning(self, origin: Micros) -> UnitMeaning:
         """The query, with the origin of its windows."""
@@ -214,7 +232,7 @@ class ConstructSolutions(EngineUnit):
         return _query_run(replace(query, form=SelectForm(query.query)), self.whole.streams, context, share, self.label)
 
     @property
-    def periods(self) -> Sequence[Micros]:
+    def periods(self) -> Sequence[Schedule]:
         """Those of the query."""
         return self.whole.periods
 
@@ -289,6 +307,37 @@ class MergedGraphs(EngineUnit):
     def retention(self, prefixes: Prefixes) -> Iterator[str]:
         """None: it has no state."""
         return iter(())
+
+
+def _reason_without_rules(query: ContinuousQuery) -> str:
+    """The first reason against a key where no rule concludes anything, so that the level has no
+    effect; empty if there is none."""
+    levels = [window.block_level for window in query.windows]
+    if not all(isinstance(level, EntailmentLevel) for level in levels):
+        return query_key(query).reason
+    windows = tuple([replace(window, level=EntailmentLevel.NONE) for window in query.windows])
+    return query_key(replace(query, windows=windows)).reason
+
+
+def _answers_without_windows(query: ContinuousQuery, knowledge: Knowledge, limits: Limits) -> bool:
+    """True if the background alone has solutions. The one row of an aggregate over no solutions
+    does not count."""
+    from dotr.evaluation.triples.index import TripleIndex
+    from dotr.instant.queries.evaluate import AlgebraCompiler
+    from dotr.instant.queries.graph import Graph
+    from dotr.instant.queries.operators import EMPTY
+    from dotr.instant.queries.window_operators import ReportGraph
+
+    group = grouping(query.query.pattern)
+    if group is not None and not group.keys and not isinstance(query.form, AskForm):
+        return False
+    nothing = Graph(TripleIndex(), TripleIndex())
+    windows = {window.name: nothing for window in query.windows if window.name is not None}
+    graph = ReportGraph(knowledge.background, TripleIndex(), windows, [()] * len(query.matches), limits)
+    try:
+        return AlgebraCompiler().compile(query.query).has_solution(graph, EMPTY)
+    except LimitExceeded:
+        return True
 
 
 def queries_among(units: Iterable[StreamUnit]) -> tuple[QueryUnit, ...]:

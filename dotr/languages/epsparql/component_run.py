@@ -48,6 +48,9 @@ class _IntervalMember:
     def next_due(self) -> Micros | None:
         return None
 
+    def take_counts(self) -> Mapping[str, RuleCounts]:
+        return self.run.take_rule_counts()
+
     @property
     def kept(self) -> int:
         return sum(self.run.event_counts)
@@ -239,8 +242,7 @@ class ComponentRun(UnitRun):
                         pass
 
     def take_rule_counts(self) -> Mapping[str, RuleCounts]:
-        rules = [member.take_counts() for member in self._members if isinstance(member, _RuleMember)]
-        return {name: counts for each in rules for name, counts in each.items()}
+        return {name: counts for member in self._members for name, counts in member.take_counts().items()}
 
     # --- state ---
 

@@ -127,8 +127,10 @@ def _units(document: Document, prefixes: Prefixes, problems: list[Diagnostic]) -
     if declares_nothing_else(document):
         return
     if not any(token.upper() == "REGISTER" for token in tokens):
-        span = Span(document, 0, min(1, len(document.text)))
-        problems.append(Diagnostic(TemporalCode.NO_UNIT, "there is no unit in this file", span, f"A unit is {EXAMPLE}"))
+        form = re.search(r"(?i)\b(?:SELECT|CONSTRUCT)\b", document.text)
+        span = Span(document, *(form.span() if form else (0, min(1, len(document.text)))))
+        hint = f"Give it a name: write REGISTER QUERY Name AS before {form[0]}." if form else f"A unit is {EXAMPLE}"
+        problems.append(Diagnostic(TemporalCode.NO_UNIT, "there is no unit in this file", span, hint))
         return
     for span in statement_spans(document):
         scan = TokenScan(span, dict(known), base, [], [], PLAIN)

@@ -9,7 +9,7 @@ Source: ep-sparql.md, sections 2, 4 and 5.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from operator import itemgetter
 from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
 
@@ -50,6 +50,7 @@ from dotr.temporal.items import row_graph
 from dotr.temporal.layout.spread import BucketShare
 from dotr.temporal.matching.events import StoredEvent
 from dotr.temporal.matching.operator import Arrival
+from dotr.temporal.matching.rule_counts import GroupCounter, RuleCounts
 from dotr.temporal.templates import compile_template, digest_of, match_text
 
 if TYPE_CHECKING:  # loaded where a state is divided
@@ -155,7 +156,10 @@ class IntervalRun(UnitRun):
         self._limits = limits
         self._clock = clock
         self._traced = traced
-        self._tree = None if query.where is None else PatternTree(query.where, query.policy, clock, limits, traced=traced)
+        self._counter, self._moment = GroupCounter([0], 1), (0, 0, ())
+        self._tree = (
+            None if query.where is None else PatternTree(query.where, query.policy, clock, limits, traced=traced, note=self._note_error)
+        )
         reads = self._leaves = [] if query.where is None else [each.operand for each in operand_reads(query.where)]
         self._operands = [
             OperandSolutions(number, operand, inputs, limits, traced=traced)
@@ -176,6 +180,17 @@ class IntervalRun(UnitRun):
         if self.begun is None:
             self.begun = time
 
+    def _note_error(self, condition: Expression, terms: tuple[Term | None, ...]) -> None:
+        """Note that a FILTER of a chain rejects a solution at the present moment with an error."""
+        self._counter.fail(0, 1, self._moment, condition, terms)
+
+    def take_rule_counts(self) -> Mapping[str, RuleCounts]:
+        counts = self._counter.counts()[0]
+        if not counts.errors:
+            return {}
+        self._counter = GroupCounter([0], 1)
+        return {self.unit.name: counts}
+
     # --- moments ---
 
     def step(self, time: Micros, arrivals: UnitArrivals, *, is_fed: bool = False) -> UnitResult:
@@ -185,6 +200,7 @@ class IntervalRun(UnitRun):
             if tree is None:
                 return self._result(time, [(time, time, values, ()) for _, values in arrivals.get(0, ())])
             moment = TreeMoment(time, self.arrived(time, arrivals))
+            self._moment = (time, 0, ())
             solutions = tree.new(moment)
             tree.keep(moment)
             if moment.exceeded is not None:
@@ -203,6 +219,7 @@ class IntervalRun(UnitRun):
             return self.step(time, arrivals)
         try:
             moment = TreeMoment(time, self.arrived(time, arrivals))
+            self._moment = (time, 0, ())
             solutions = self._tree.new(moment)
             if moment.exceeded is not None:
                 raise moment.exceeded
@@ -219,6 +236,7 @@ class IntervalRun(UnitRun):
         BOUNDS.start(self._limits.literal, self._limits.text)
         try:
             moment = TreeMoment(time, self.arrived(time, arrivals))
+            self._moment = (time, 0, ())
             self._tree.keep(moment)
             if moment.exceeded is not None:
                 raise moment.exceeded

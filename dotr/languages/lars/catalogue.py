@@ -177,4 +177,10 @@ LARS: tuple[ErrorCode, ...] = (
         "is no warning.",
         "Compare the seconds: `FILTER(<urn:dotr:function:seconds>(?u - ?t) > 10)`. It is a warning.",
     ),
+    _entry(
+        "L436",
+        "A window shorter than the resolution",
+        "The file is evaluated at points, which RESOLUTION sets apart. A window that is shorter reaches no other point than its own.",
+        "Write a finer RESOLUTION, a longer window, or [0, 0] if the point itself is meant. It is a warning.",
+    ),
 )

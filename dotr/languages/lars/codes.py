@@ -49,6 +49,7 @@ class LarsCode(StrEnum):
     EVERY_POINT = "L402"
     FORGOTTEN_CONCLUSIONS = "L403"
     LENGTH_AS_NUMBER = "L405"
+    SHORT_WINDOW = "L436"
 
     # A warning of the engine, which needs the whole program.
     ONE_PARTITION = "L404"

@@ -437,6 +437,18 @@ RULES: tuple[ErrorCode, ...] = (
         InFiles((("example.yaml", _CONFIG), ("rules.dotr", _STATIC.replace("define Fire", "define internal Fire")), ("a.ndjson", ""))),
     ),
     _rule(
+        "D367",
+        "No such time zone",
+        '`every day in "ZONE"` names a zone that Python\'s `zoneinfo` does not have on this machine.',
+        "Write a name as in Europe/Berlin or America/New_York, or leave `in` out: ticks are then in the `time_zone` of the configuration.",
+    ),
+    _rule(
+        "D368",
+        "No such time of day",
+        "`every day at HH:MM` has a time of day from 00:00 to 23:59; `every hour` has none.",
+        "Write it with two digits each, as in 06:30.",
+    ),
+    _rule(
         "D401",
         "A cycle at one instant",
         "These rules need each other's events of the same instant, so no order of evaluation exists.",

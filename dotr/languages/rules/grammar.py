@@ -24,6 +24,7 @@ from dotr.languages.rules.syntax import (
     AssignmentSyntax,
     BetweenSyntax,
     ByLabel,
+    CalendarSyntax,
     ChooseSyntax,
     DelaySyntax,
     DocumentSyntax,
@@ -54,6 +55,7 @@ from dotr.languages.rules.terminals import (
     Recovery,
     Terminal,
 )
+from dotr.model.calendars import UNITS_OF_CALENDARS
 from dotr.model.places import Document, Span
 from dotr.model.rules import Mode
 from dotr.model.terms import unescaped
@@ -167,7 +169,11 @@ class Grammar:
     def _anchor(self) -> pp.ParserElement:
         duration = self._duration()
         answers = pp.Opt(self._keyword("for") + self._text, default=None)
-        ticks = self._keyword("every", keep=True) + duration + answers + self._keyword("as") + self._label
+        unit = self._terminal(rf"(?i:{'|'.join(UNITS_OF_CALENDARS)})(?!\w)", "a word such as day")
+        time = pp.Opt(self._keyword("at") + self._terminal(r"[0-9][\w:.]*", "a time of day"), default=None)
+        zone = pp.Opt(self._keyword("in") + self._string, default=None)
+        moments = _with_action(unit + time + zone, lambda t: CalendarSyntax(*t))
+        ticks = self._keyword("every", keep=True) + (duration | moments) + answers + self._keyword("as") + self._label
         at = Terminal(self.furthest, scan.AT_MOST, "'at'", keep=False)
         value = DelayExpression(self.furthest, "", "an expression") + at + self._keyword("most") + duration
         length = _with_action(value, lambda t: [t[1], t[0]]) | duration

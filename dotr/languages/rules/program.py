@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from enum import Enum, auto
 from typing import TypeAlias
 
+from dotr.engine.spec import RulePlaces
 from dotr.errors.diagnostics import Diagnostic, Severity
 from dotr.evaluation.expressions.kinds import ObjectKinds
 from dotr.languages.rules.syntax import (
@@ -26,8 +27,8 @@ from dotr.languages.rules.syntax import (
     Word,
 )
 from dotr.model.algebra import Expression, Select
+from dotr.model.calendars import Schedule
 from dotr.model.places import Document, Span
-from dotr.model.rule_places import RulePlaces
 from dotr.model.rules import Rule, SharedQuery
 from dotr.model.templates import Template
 from dotr.model.terms import Label, Prefixes, Variable
@@ -90,7 +91,7 @@ class RoleDraft:
     - `scope`, `interval`: the window of a clause; None for the anchor. `between` has no interval.
     - `query`: the role's own query, or the shared query that it reads.
     - `filters`: the conjuncts of the FILTERs behind its label.
-    - `period`: of ticks, in µs; `delay`: of the anchor, in µs, the greatest one where it has an
+    - `period`: of ticks; `delay`: of the anchor, in µs, the greatest one where it has an
       expression, `delayed_by`.
     """
 
@@ -103,7 +104,7 @@ class RoleDraft:
     filter_references: tuple[Reference, ...] = ()
     filter_places: Mapping[Expression, Span] = field(default_factory=dict)
     interval: Interval | None = None
-    period: Micros | None = None
+    period: Schedule | None = None
     delay: Micros = 0
     delayed_by: Expression | None = None
 

@@ -71,11 +71,20 @@ DurationSyntax: TypeAlias = Quantities | Lexical
 
 
 @dataclass(frozen=True, slots=True)
+class CalendarSyntax:
+    """`day at 06:00 in "Europe/Berlin"`, the moments of ticks."""
+
+    unit: Word
+    at: Word | None
+    zone: Word | None
+
+
+@dataclass(frozen=True, slots=True)
 class TicksSyntax:
     """`every PERIOD for [ SELECT … ] as LABEL`; `text` is between the brackets, if any."""
 
     keyword: Word
-    period: DurationSyntax
+    period: DurationSyntax | CalendarSyntax
     text: Span | None
     label: Word
 

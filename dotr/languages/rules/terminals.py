@@ -16,9 +16,11 @@ import pyparsing as pp
 from dotr.errors.diagnostics import Diagnostic, Refused, did_you_mean
 from dotr.languages.codes import RuleCode
 from dotr.languages.rules.syntax import Word
+from dotr.model.calendars import UNITS_OF_CALENDARS
 from dotr.model.places import Document, Span
 from dotr.model.terms import ESCAPE_HINT, invalid_escape
 from dotr.syntax import scan
+from dotr.syntax.lexemes import quotes_hint
 
 _STATEMENT_START: Final = re.compile(
     rf"(?:^|;)[^\S\n]*({scan.STATEMENT_START}|(?i:prefix)\s+[\w.-]*:|(?i:rule)\s+\w|(?i:query|define)\s+(?:(?i:internal)\s+)?\w+\s*=)",
@@ -79,6 +81,8 @@ class FurthestFailure:
         return Diagnostic(RuleCode.UNEXPECTED, f"expected {expected}, found {word!r}", span, self._hint(word))
 
     def _hint(self, word: str) -> str:
+        if typographic := quotes_hint(self.document.text[self.offset :][:200].lstrip()):
+            return typographic
         before = self.document.text[: self.offset].split()
         if hint := self._hint_by_previous_word(before[-1].lower() if before else "", word) or self._hint_by_context(word):
             return hint
@@ -94,10 +98,14 @@ class FurthestFailure:
     def _hint_by_context(self, word: str) -> str:
         """A hint by the expected terminals and the text around the word; may be empty."""
         text, lower = self.document.text, word.lower()
+        if lower in ("where", "when", "having") and "'if'" in self.expected:
+            return f"The condition of a rule begins with if: write if in place of {word}."
         if lower in ("next", "after", "before") and not {"'each'", "'from'", "'within'"}.isdisjoint(self.expected):
             return _WINDOWS_LOOK_BACK
         if "'as'" in self.expected and "'within'" in self.expected and word[0].isupper() and lower not in scan.RESERVED:
             return f"A label of the clause's own stands behind as: as {word}."
+        if lower in ("then", "sequence", "followed") and "'and'" in self.expected:
+            return _WINDOWS_LOOK_BACK
         if "'and'" in self.expected and (lower in ("each", "last", "first", "not") or _CLAUSE.match(text, self.offset)):
             missing = "and each" if word[0].isalnum() and lower not in scan.RESERVED else "and"
             return f"Is an and missing? A clause begins with and each, and last, and first, and not: {missing} {word} …"
@@ -133,6 +141,8 @@ class FurthestFailure:
                 written = _ATTRIBUTE.match(self.document.text, self.offset)
                 value = written[0] if written else f"{labels[-1] if labels else 'L'}.?{word[1:] if word[0] in '?$' else 'v'}"
                 return f"Write a delay of the data with its greatest value: delayed by {value} at most 1 h."
+            case ["a duration", *_] if before == "every" and (hint := did_you_mean(word.lower(), UNITS_OF_CALENDARS)):
+                return hint
             case ["a duration", *_] if word in ("-", "+"):
                 return "A length of time has no sign. Windows look back: within 5 min from …"
             case _ if number and did_you_mean(before, ["every"]):

@@ -18,11 +18,13 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 from types import FrameType
 from typing import Final
 
 from dotr.engine.driver import Engine, Rejection, close_instant, inconsistency_line
+from dotr.engine.program import CompiledProgram
 from dotr.engine.stream_terms import stream_terms
 from dotr.errors.diagnostics import Refused
 from dotr.errors.fallbacks import drain_fallbacks
@@ -36,8 +38,9 @@ from dotr.runtimes.monitoring.progress import ReportProgress, RunProgress, ignor
 from dotr.runtimes.monitoring.totals import ReportTotals, RunFailed, Totals
 from dotr.runtimes.pipeline.build import Pipeline, with_clock
 from dotr.runtimes.pipeline.inputs import is_recorded
+from dotr.runtimes.pipeline.reloading import Reloads, background_of
 from dotr.streams.connectors.kafka.channels import TopicChannels
-from dotr.streams.connectors.opening import OpenedSinks, check_secrets, open_sinks
+from dotr.streams.connectors.opening import OpenedSinks, check_secrets, open_sinks, rechosen
 from dotr.streams.connectors.receivers import QUEUED_MESSAGES, MessageQueue
 from dotr.streams.formats.typed_cells import drain_left_out
 from dotr.streams.lateness import Lateness
@@ -52,7 +55,7 @@ from dotr.streams.merge.tails import NoFileYet, TailedFolder, TailFeed
 from dotr.streams.records import Format, InputFailed, InputFile, ReceivingFailed, Record, SourcedElement
 from dotr.streams.sinks.files import WriteFailed
 from dotr.streams.time_formats import drain_repeated_hours
-from dotr.temporal.matching.rule_counts import RuleCounts
+from dotr.temporal.matching.rule_counts import RuleCounts, added_counts
 
 _REPORT_SECONDS = 0.25
 _PROGRESS_SECONDS = 1.0
@@ -63,15 +66,20 @@ and scanning them at each collection costs a tenth of the time."""
 
 
 def run_local(
-    pipeline: Pipeline, report: ReportTotals, report_progress: ReportProgress = ignore_progress, head: int | None = None
+    pipeline: Pipeline,
+    report: ReportTotals,
+    report_progress: ReportProgress = ignore_progress,
+    head: int | None = None,
+    reloads: Reloads | None = None,
 ) -> Totals:
     """Run a pipeline to the end of its input, or until interrupted; all instants so far are then
     written. Returns the totals of the run.
 
     `report` and `report_progress` receive totals and progress several times a second. `head`: the
     run stops after that number of elements, at the end of the instant of the last one; its output
-    is the beginning of the whole run's. Raises `Refused` where an input or output cannot be opened
-    or an output exists already; `RunFailed` where an output cannot be written to its end.
+    is the beginning of the whole run's. `reloads`: the requests to read the configuration again,
+    which are taken up between two instants. Raises `Refused` where an input or output cannot be
+    opened or an output exists already; `RunFailed` where an output cannot be written to its end.
     """
     for destination in pipeline.destinations:
         check_secrets(destination)
@@ -80,7 +88,7 @@ def run_local(
             pipeline = _with_first_clock(pipeline, received, stop)
         opened = open_sinks(pipeline.outputs, pipeline.dead_letters, pipeline.output_terms, stop.check)
         sinks, rejected = opened.events, opened.dead_letters
-        run = _LocalRun(pipeline, opened, stop, report_progress, head, received)
+        run = _LocalRun(pipeline, opened, stop, report_progress, head, received, reloads)
         try:
             with ExitStack() as stack:
                 for sink in sinks:
@@ -143,8 +151,12 @@ class _LocalRun:
         report_progress: ReportProgress,
         head: int | None,
         received: Sequence[MessageQueue] = (),
+        reloads: Reloads | None = None,
     ) -> None:
         self._received = received
+        self._reloads = reloads
+        self._background = "" if reloads is None else background_of(pipeline.program.spec)
+        self._counts_before: Mapping[str, RuleCounts] = {}
         self.engine = Engine(pipeline.program, pipeline.clock, emit=self._buffer)
         self._folder: Path | None = None
         self._sorted_runs = SortedRuns(FIRING_FORMAT, self._temporary_folder, RUN_SIZE)
@@ -187,13 +199,22 @@ class _LocalRun:
         stop, engine, sinks, timed, program = self._stop, self.engine, self._sinks, self._timed, self._pipeline.program
         next_report = time.monotonic()
         terms, has_units = self._terms, bool(program.units)
+        reloads, adds_records = self._reloads, self._adds_records(program)
         try:
             stop.end_write()
             instants = self.instants_of(self._pipeline, report)
             for number, (now, elements) in enumerate(instants if self._head is None else self._first(instants, self._head)):
+                if reloads is not None and (reloads.requested or engine is not self.engine):
+                    if reloads.requested:
+                        self._reload(reloads)
+                    engine, sinks, program, terms = self.engine, self._sinks, self._pipeline.program, self._terms
+                    timed, has_units = program.timed, bool(program.units)
+                    adds_records = self._adds_records(program)
                 if not elements:
                     self._advance(now)
                     continue
+                if adds_records:
+                    elements = [*self.sourced(now, elements)]
                 if terms.wanted:
                     terms.note(elements)
                 graphs = program.on_streams(elements) if has_units else [triples for _, triples in elements]
@@ -234,7 +255,7 @@ class _LocalRun:
                     next_report = time.monotonic() + _REPORT_SECONDS
                 stop.end_write()
             if not self._cut and (self._recorded is None or self._recorded.has_ended):
-                self.write_moments(engine.finish())
+                self.write_moments(self.engine.finish())
                 self._ended = True
         except KeyboardInterrupt:
             LOG.warning("Stopped: the output holds all instants so far.")
@@ -260,6 +281,43 @@ class _LocalRun:
             self._stop.is_writing = True
             self._recording.heartbeat(now)
             self._stop.end_write()
+
+    def _adds_records(self, program: CompiledProgram) -> bool:
+        """True if the streams of elements count, which their records tell, and they come without."""
+        return bool(program.layout.fed_streams) and (self._pipeline.is_live or not self._keeps_records)
+
+    def _reload(self, reloads: Reloads) -> None:
+        """Go on with the configuration as it is now, between two instants; where it is refused,
+        nothing changes."""
+        from dotr.engine.state.saved_session import Continuation, SavedSession  # which few runs need
+        from dotr.engine.state.schema import KnowledgeDigests, state_schema
+
+        changed = reloads.take(self._pipeline)
+        if changed is None:
+            return
+        old, program, background = self.engine, changed.program, background_of(changed.program.spec)
+        now = max((time for time in (old.passed, self._closed) if time is not None), default=None)
+        continued: Continuation | None = None
+        if now is not None:
+            schema = state_schema(old.program, knowledge=self._background)
+            saved = SavedSession(self._clock.unit, self._clock.dated, now, schema, tuple(old.encode(now)))
+            continued = saved.continued_by(program, KnowledgeDigests(background, background))
+            program = continued.program
+        self.engine = Engine(program, self._clock, emit=self._buffer)
+        if continued is not None and now is not None:
+            self.engine.restore(continued.states, now)
+        self._counts_before, self._background = added_counts(self._counts_before, old.rule_counts), background
+        self._pipeline = replace(changed, program=program)
+        self._sinks = rechosen(self._sinks, changed.outputs)
+        self._labels = port_labels(program.layout.layers)
+        self._warnings.limit = changed.dead_letter_warnings
+        self._terms, noted = stream_terms(program), self._terms.terms
+        self._terms.terms |= noted
+        if self._recording is not None and now is not None:
+            self._stop.is_writing = True
+            self._recording.reload(now, reloads.path)
+            self._stop.end_write()
+        reloads.done(self._pipeline, None if continued is None else continued.change)
 
     def _changes(self) -> Iterator[InputFile]:
         """The changes of files that are not told yet."""
@@ -328,7 +386,7 @@ class _LocalRun:
         if is_recorded(pipeline.inputs):
             self._recorded = RecordingReader(pipeline.inputs[0], lambda warning: LOG.warning("%s", warning))
             return self._recorded.instants()
-        if not (pipeline.growing or pipeline.rates or pipeline.paces or pipeline.topics):
+        if not pipeline.is_live:
             return merged(pipeline.inputs, self.reject_record, trace=self._keeps_records)
 
         def wait(seconds: float) -> None:
@@ -341,6 +399,8 @@ class _LocalRun:
             elif time.monotonic() >= self._progress_reported_at + _PROGRESS_SECONDS:
                 self.report_progress()
                 report(self.totals())
+            if self._reloads is not None and self._reloads.requested:
+                self._reload(self._reloads)
             time.sleep(seconds)
 
         self._open = opened = PipelineChannels(pipeline, self._received)
@@ -523,7 +583,7 @@ class _LocalRun:
         """
         start = time.monotonic()
         if latest or start >= self._rules_due:
-            self._rules = self.engine.rule_counts
+            self._rules = added_counts(self._counts_before, self.engine.rule_counts)
             end = time.monotonic()
             self._rules_due = end + 100 * (end - start)
         return self._rules

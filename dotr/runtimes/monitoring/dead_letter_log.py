@@ -33,7 +33,7 @@ class WarningLimiter:
     """
 
     def __init__(self, limit: int = WARNINGS_PER_KIND) -> None:
-        self._limit = limit
+        self.limit = limit
         self._seen: Counter[tuple[str, Reason]] = Counter()
         self._inconsistent = 0
         self._equalities: set[tuple[str, str]] = set()
@@ -44,11 +44,11 @@ class WarningLimiter:
         """Log a dead letter, unless the limit of its input and reason is reached."""
         kind = dead_letter.input, dead_letter.reason
         self._seen[kind] += 1
-        if self._seen[kind] <= self._limit:
+        if self._seen[kind] <= self.limit:
             LOG.warning(
                 "%s:%d: dead letter (%s): %s", dead_letter.file, dead_letter.line, dead_letter.reason.value, escape_line(dead_letter.why)
             )
-        elif self._limit and self._seen[kind] == self._limit + 1:
+        elif self.limit and self._seen[kind] == self.limit + 1:
             LOG.warning("%s: more dead letters (%s) follow and are only counted here", dead_letter.input, dead_letter.reason.value)
 
     def report_ahead(self, file: str, line: int, time: Micros, clock: Clock) -> None:

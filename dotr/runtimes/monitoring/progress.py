@@ -192,9 +192,10 @@ class Figures:
     steps: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     def step(self, rule: str, place: int) -> str:
-        """The name of a clause of a rule by its place, from 1; the place where it has no name."""
+        """The name of a clause of a rule by its place, from 1; of a unit in another language
+        `FILTER`."""
         names = self.steps.get(rule, ())
-        return names[place - 1] if 0 < place <= len(names) else str(place)
+        return names[place - 1] if 0 < place <= len(names) else "FILTER"
 
 
 class LatestFigures:

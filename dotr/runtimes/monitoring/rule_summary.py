@@ -5,7 +5,7 @@ of other units without an event.
 from __future__ import annotations
 
 import shlex
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from difflib import SequenceMatcher
 from typing import Final, assert_never
 
@@ -28,7 +28,7 @@ MOST_LINES: Final = 10
 def unit_lines(program: CompiledProgram, totals: Totals, config: str, *, every: bool, clock: Clock) -> list[str]:
     """Lines about rules, and about labels of other units, without an event; arguments as those of
     `rule_lines`."""
-    return rule_lines(program, totals, config, every=every, clock=clock) + _label_lines(program, totals, config, every=every)
+    return rule_lines(program, totals, config, every=every, clock=clock) + _label_lines(program, totals, config, every=every, clock=clock)
 
 
 def rule_lines(program: CompiledProgram, totals: Totals, config: str, *, every: bool, clock: Clock) -> list[str]:
@@ -54,25 +54,44 @@ def rule_lines(program: CompiledProgram, totals: Totals, config: str, *, every: 
     return lines
 
 
-def _label_lines(program: CompiledProgram, totals: Totals, config: str, *, every: bool) -> list[str]:
-    """Lines about the labels of other units: at most ten, and the number of the others."""
-    counts = {label: totals.rules.get(label, RuleCounts()).events for label in units_by_label(program.units)}
-    labels = [label for label, events in counts.items() if every or not events]
-    shown = labels if every else labels[:MOST_LINES]
-    lines = [
-        f"{label}: {count_text(counts[label], 'event')}."
-        if counts[label]
-        else f"{label} never came. dotr why-not {shlex.quote(config)} --rule {shlex.quote(label)}"
-        for label in shown
-    ]
-    if len(labels) > len(shown):
-        lines.append(f"{len(labels) - len(shown)} more labels never came: --rules shows every one.")
+def _label_lines(program: CompiledProgram, totals: Totals, config: str, *, every: bool, clock: Clock) -> list[str]:
+    """The lines about the labels of other units: at most ten, and the number of the others."""
+    counts = {label: totals.rules.get(label, RuleCounts()) for label in units_by_label(program.units)}
+    labels = [label for label, each in counts.items() if every or not each.events or each.errors]
+    shown = labels if every else sorted(labels, key=lambda label: bool(counts[label].events))[:MOST_LINES]
+    lines = []
+    for label in shown:
+        each = counts[label]
+        told = f"{label}: {count_text(each.events, 'event')}" if each.events else f"{label} never came"
+        errors = _errors(each, ("FILTER",), clock)
+        command = f" dotr why-not {shlex.quote(config)} --rule {shlex.quote(label)}{_at(each, clock)}"
+        lines.append(f"{told}{f'; {errors}' if errors else ''}.{command if errors or not each.events else ''}")
+    if silent := sum(not counts[label].events for label in labels if label not in shown):
+        lines.append(f"{silent} more labels never came: --rules shows every one.")
     return lines
+
+
+def _errors(counts: RuleCounts, steps: Sequence[str], clock: Clock, stop: str = "") -> str:
+    """The errors by place, and the first one: `2 by errors at Past, first at 60: "n/a" is text`; that
+    of the step at which a rule stopped has no place. Empty without errors."""
+    places = [(count, "" if steps[place - 1] == stop else f" at {steps[place - 1]}") for place, count in counts.errors.items()]
+    told = [f"{count:,}{' of them' if stop else ''} by errors{at}" for count, at in places]
+    if counts.delay_errors:
+        told.append(f"{count_text(counts.delay_errors, 'event')} whose delay is an error")
+    if counts.first_error is not None:
+        _, first, _, reason = counts.first_error
+        told.append(f"first at {format_time(first, clock)}: {reason}")
+    return ", ".join(told)
+
+
+def _at(counts: RuleCounts, clock: Clock) -> str:
+    """The option of `why-not` for the anchor of the first error."""
+    return f" --at {format_time(counts.first_error[1], clock)}" if counts.first_error is not None else ""
 
 
 def _is_told(counts: RuleCounts) -> bool:
     """True for a rule without an event, or with more to tell than events."""
-    return not counts.events or bool(counts.errors) or bool(_further(counts))
+    return not counts.events or bool(counts.errors) or bool(counts.delay_errors) or bool(_further(counts))
 
 
 def _verb(count: int) -> str:
@@ -86,18 +105,9 @@ def _counts(totals: Totals, rule: Rule) -> RuleCounts:
 def _line(rule: Rule, counts: RuleCounts, missing_terms: _MissingTerms | None, config: str, clock: Clock) -> str:
     """The line about a rule."""
     steps = step_names(rule.clauses, has_condition=rule.condition is not None)
-    errors, command = "", f" dotr why-not {shlex.quote(config)} --rule {rule.name}"
-    stop = steps[min(counts.furthest, len(steps) - 1)] if counts.anchors and steps else ""
-    if counts.first_error is not None:
-        _, first, _, reason = counts.first_error
-        time = format_time(first, clock)
-        places = [
-            (count, "" if steps[place - 1] == stop and not counts.events else f" at {steps[place - 1]}")
-            for place, count in counts.errors.items()
-        ]
-        counted = [f"{count:,}{'' if counts.events else ' of them'} by errors{at}" for count, at in places]
-        errors = f"{', '.join(counted)}, first at {time}: {reason}"
-        command = f"{command} --at {time}"
+    command = f" dotr why-not {shlex.quote(config)} --rule {rule.name}{_at(counts, clock)}"
+    stop = steps[min(counts.furthest, len(steps) - 1)] if counts.anchors and steps and not counts.events else ""
+    errors = _errors(counts, steps, clock, stop)
     if counts.events:
         told = f"; {errors}.{command}" if errors else "."
         return f"Rule {rule.name}: {count_text(counts.anchors, 'anchor')}, {count_text(counts.events, 'event')}{_further(counts)}{told}"
@@ -111,19 +121,17 @@ def _line(rule: Rule, counts: RuleCounts, missing_terms: _MissingTerms | None, c
 
 
 def _further(counts: RuleCounts) -> str:
-    """The numbers of firings that `once` has held back, of those with an unbound key, and of values
-    that are no delay, for a line.
+    """The numbers of firings that `once` has held back and of those with an unbound key, for a
+    line.
 
-    >>> _further(RuleCounts(held_back=2, unbound_keys=1)), _further(RuleCounts(delay_errors=1)), _further(RuleCounts())
-    (', 2 firings held back by once, 1 firing with an unbound key', ', 1 event whose delay is an error', '')
+    >>> _further(RuleCounts(held_back=2, unbound_keys=1)), _further(RuleCounts())
+    (', 2 firings held back by once, 1 firing with an unbound key', '')
     """
     parts = []
     if counts.held_back:
         parts.append(f"{count_text(counts.held_back, 'firing')} held back by once")
     if counts.unbound_keys:
         parts.append(f"{count_text(counts.unbound_keys, 'firing')} with an unbound key")
-    if counts.delay_errors:
-        parts.append(f"{count_text(counts.delay_errors, 'event')} whose delay is an error")
     return "".join(f", {part}" for part in parts)
 
 

@@ -37,10 +37,11 @@ from dotr.streams.connectors.opening import Destination, Output
 from dotr.streams.connectors.registry import message_warnings
 from dotr.streams.formats.content import whole_reason
 from dotr.streams.formats.maps import shapes_of
+from dotr.streams.formats.writing import StreamFormat
 from dotr.streams.merge.file_marks import mark_of_path
 from dotr.streams.merge.folders import GrowingInput
 from dotr.streams.records import Format, InputFile
-from dotr.streams.sinks.events import OutputTerms
+from dotr.streams.sinks.events import OutputTerms, TableFormat
 from dotr.streams.sinks.files import check_new, stores_no_data
 from dotr.streams.times import parse_delay
 
@@ -103,6 +104,11 @@ class Pipeline:
     streams: Mapping[str, str] = field(default_factory=dict)
 
     @property
+    def is_live(self) -> bool:
+        """True if inputs are read as time goes on: some grow, or have a rate or a pace."""
+        return bool(self.growing or self.rates or self.paces or self.topics)
+
+    @property
     def destinations(self) -> tuple[Destination, ...]:
         """The destinations of events, then that of dead letters."""
         events = tuple(output.destination for output in self.outputs)
@@ -137,9 +143,7 @@ def build(config: Config, *, fresh: bool, on_spark: bool, wait: bool = True, loc
     if not fresh and not on_spark and not problems:
         problems += _existing_outputs(targets)
     try:
-        # On Spark even the smallest background is compiled: no worker reads and closes it again.
-        spec = replace(config.program(), cut=True, groups=settings.spark.groups) if on_spark else config.program()
-        program = compile_program(spec, config.cache_policy(0) if on_spark else config.cache_policy())
+        program = _compiled(config, on_spark=on_spark)
     except Refused as refused:
         raise Refused([*refused.diagnostics, *problems]) from None
     chosen = chosen_events(config, program, problems)
@@ -162,6 +166,7 @@ def build(config: Config, *, fresh: bool, on_spark: bool, wait: bool = True, loc
         clock = clock_of_present(inputs, unit, notices, unit_given=settings.time.is_given("unit"))
     pending = clock is None and wait and not inputs.files and any(each.source is not None for each in inputs.growing)
     clock = clock or (clock_of_inputs(inputs, unit, notices, topics) if wait and not pending else Clock(unit, dated=False))
+    clock = replace(clock, zone=program.spec.time_zone)
     conf = {key: str(value).lower() if isinstance(value, bool) else str(value) for key, value in settings.spark.conf.items()}
     section = settings.spark
     trigger = parse_delay(section.trigger)
@@ -202,6 +207,53 @@ def _recording_problems(config: Config, *, on_spark: bool) -> Iterator[Diagnosti
         yield Diagnostic("C204", "record is of a run in process, and this one is on Spark", config.files.tree.key_span(("record",)), hint)
 
 
+def _compiled(config: Config, *, on_spark: bool) -> CompiledProgram:
+    # On Spark even the smallest background is compiled: no worker reads and closes it again.
+    spec = replace(config.program(), cut=True, groups=config.settings.spark.groups) if on_spark else config.program()
+    return compile_program(spec, config.cache_policy(0) if on_spark else config.cache_policy())
+
+
+def rebuilt(config: Config, before: Pipeline, *, on_spark: bool) -> Pipeline:
+    """The pipeline of a run that goes on with the program, the limits and the prefixes of a changed
+    configuration, over its inputs and outputs of before.
+
+    Raises `Refused` with every problem found, in process also (C204) where the columns of an output
+    have changed.
+    """
+    problems: list[Diagnostic] = []
+    program = _compiled(config, on_spark=on_spark)
+    chosen = chosen_events(config, program, problems)
+    outputs = tuple([replace(output, chosen=own) for output, own in zip(before.outputs, chosen, strict=True)])
+    made = replace(before, program=program, outputs=outputs, dead_letter_warnings=config.settings.report.dead_letters)
+    for number, (old, new) in enumerate(zip(before.outputs, outputs, strict=True)):
+        columns = [output.own_terms(each.output_terms).attributes for output, each in ((old, before), (new, made))]
+        if not on_spark and new.format in (StreamFormat.CSV, TableFormat.PARQUET) and columns[0] != columns[1]:
+            hint = "Stop the run and start it again with another output; or write ndjson, whose lines name their attributes."
+            message = f"the columns of an output that is open have changed: {', '.join(columns[0])} are {', '.join(columns[1])} now"
+            problems.append(Diagnostic("C204", message, config.span("output", number), hint))
+    inputs = read_inputs(config, problems) if on_spark else Inputs(())
+    if problems:
+        raise Refused(problems)
+    likes = {file.input: file for file in inputs.files}
+    likes |= {each.like.input: each.like for each in inputs.growing} | {each.name: each.like for each in inputs.topics}
+
+    def now(file: InputFile) -> InputFile:
+        like = likes.get(file.input, file)
+        return replace(file, prefixes=like.prefixes, nesting=like.nesting, record=like.record)
+
+    for opened in before.topics:
+        opened.topics = replace(opened.topics, like=now(opened.topics.like))
+    program.stage_one.expect(
+        shapes_of([*before.inputs, *(each.like for each in before.growing), *(each.like for each in before.topic_inputs)])
+    )
+    return replace(
+        made,
+        inputs=tuple(map(now, before.inputs)),
+        growing=tuple([replace(each, like=now(each.like)) for each in before.growing]),
+        topic_inputs=tuple([replace(each, like=now(each.like)) for each in before.topic_inputs]),
+    )
+
+
 def with_clock(pipeline: Pipeline, received: FirstHasDates) -> Pipeline:
     """The pipeline with the format of times of its first record, for which the call waits.
 
@@ -210,7 +262,7 @@ def with_clock(pipeline: Pipeline, received: FirstHasDates) -> Pipeline:
     """
     notices: list[Diagnostic] = []
     clock = clock_of_inputs(Inputs(pipeline.inputs, pipeline.growing), pipeline.clock.unit, notices, pipeline.topics, received)
-    return replace(pipeline, clock=clock, clock_pending=False)
+    return replace(pipeline, clock=replace(clock, zone=pipeline.clock.zone), clock_pending=False)
 
 
 def _path_conflicts(config: Config, targets: Sequence[Target]) -> list[Diagnostic]:

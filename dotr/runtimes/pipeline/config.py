@@ -5,6 +5,7 @@ from __future__ import annotations
 import glob
 import os
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final, Literal
@@ -12,7 +13,7 @@ from typing import Final, Literal
 from pyoxigraph import NamedNode
 
 from dotr.engine.spec import Inconsistent, ProgramSpec
-from dotr.errors.diagnostics import Diagnostic, Refused, refuse
+from dotr.errors.diagnostics import Diagnostic, Refused, did_you_mean, refuse
 from dotr.evaluation.files.caches import default_folder
 from dotr.evaluation.limits import LIMITS, Limits
 from dotr.instant.datalog.background.compiled_cache import MIN_BYTES, CachePolicy
@@ -79,7 +80,25 @@ def matching_files(path: str, span: Span | None, hint: str = _RELATIVE_HINT) -> 
         if files:
             return files
         raise Refused([Diagnostic("C301", f"no file matches {path}", span, hint)])
-    raise Refused([Diagnostic("C301", f"there is no file {path}", span, hint)])
+    raise Refused([Diagnostic("C301", f"there is no file {path}", span, similar_file(path) or hint)])
+
+
+def similar_file(path: str) -> str:
+    """The hint that names the file of the same folder with the nearest name, by the names without
+    their endings where these are the same; empty if there is none.
+
+    >>> similar_file("configs/fir.yaml"), similar_file("configs/nothing.yaml"), similar_file("nowhere/fire.yaml")
+    ('Did you mean configs/fire.yaml?', '', '')
+    """
+    folder, name = os.path.split(path)
+    with suppress(OSError, ValueError):
+        names = sorted(each.name for each in os.scandir(folder or ".") if each.is_file())
+        stem, ending = os.path.splitext(name)
+        hint = did_you_mean(stem, [os.path.splitext(each)[0] for each in names if os.path.splitext(each)[1] == ending])
+        other_case = next((f"Did you mean {each}?" for each in names if each.lower() == name.lower()), "")
+        hint = other_case or hint.replace("?", f"{ending}?") or did_you_mean(name, names, 0.85)
+        return hint.replace("mean ", f"mean {os.path.join(folder, '')}", 1)
+    return ""
 
 
 def read_document(path: str, span: Span | None = None) -> Document:
@@ -90,7 +109,8 @@ def read_document(path: str, span: Span | None = None) -> Document:
         reason, hint = f"it is not UTF-8 (byte {error.start})", "Save it as UTF-8."
     except FileNotFoundError:
         reason = "there is no such file"
-        hint = _RELATIVE_HINT if span else "Is the path right? Relative paths are relative to the working directory."
+        asked = _RELATIVE_HINT if span else "Is the path right? Relative paths are relative to the working directory."
+        hint = similar_file(path) or asked
     except OSError as error:
         reason, hint = (error.strerror or str(error)).lower(), "Name a file that may be read."
     except ValueError as error:
@@ -171,7 +191,13 @@ class ConfigFiles:
         return tuple(texts)
 
     def spec(
-        self, rules: Sequence[str], knowledge: KnowledgeSection, prefixes: Mapping[str, str], time: TimeSection, windows: WindowsSection
+        self,
+        rules: Sequence[str],
+        knowledge: KnowledgeSection,
+        prefixes: Mapping[str, str],
+        time: TimeSection,
+        windows: WindowsSection,
+        zone: str | None,
     ) -> tuple[ProgramSpec, list[Diagnostic]]:
         """The program of a configuration or rule test without its unreadable files, and their
         errors.
@@ -195,7 +221,7 @@ class ConfigFiles:
         rule_files, datalog = documents(rules, ("rules",)), documents(knowledge.datalog, ("knowledge", "datalog"))
         found = self.matching_files(knowledge.graphs, ("knowledge", "graphs"), problems)
         graphs = [(os.path.abspath(path), form) for path, _, form in found]
-        reading, tables = self.reading(knowledge, prefixes, len(graphs), problems)
+        reading, tables = self.reading(knowledge, prefixes, len(graphs), problems, zone)
         spec = ProgramSpec(
             rule_files,
             datalog,
@@ -207,6 +233,7 @@ class ConfigFiles:
             Inconsistent(knowledge.inconsistent),
             origin=self._origin(windows, UNITS[time.unit], problems),
             unit_given="unit" in time.model_fields_set,
+            time_zone=zone or "",
             reading=replace(
                 reading,
                 formats=tuple((path, form) for path, form in graphs if form),
@@ -216,16 +243,18 @@ class ConfigFiles:
         return spec, problems
 
     def reading(
-        self, knowledge: KnowledgeSection, prefixes: Mapping[str, str], graphs: int, problems: list[Diagnostic]
+        self, knowledge: KnowledgeSection, prefixes: Mapping[str, str], graphs: int, problems: list[Diagnostic], zone: str | None = None
     ) -> tuple[Reading, list[str]]:
         """The declarations of tables and imports beside a number of graphs, and the paths of the
         tables' files. Problems are added to `problems`.
         """
-        tables = self._tables(knowledge.tables, prefixes, problems)
+        tables = self._tables(knowledge.tables, prefixes, problems, zone)
         numbered = tuple((number, settings) for number, (_, settings) in enumerate(tables, graphs))
         return Reading((), (), numbered, self._imports(knowledge.imports, problems), rows_of_table), [path for path, _ in tables]
 
-    def _tables(self, sections: Sequence[TableSection], prefixes: Mapping[str, str], problems: list[Diagnostic]) -> list[tuple[str, str]]:
+    def _tables(
+        self, sections: Sequence[TableSection], prefixes: Mapping[str, str], problems: list[Diagnostic], zone: str | None
+    ) -> list[tuple[str, str]]:
         """The absolute path of each file of tables, with its settings. Problems are added to `problems`."""
         found: list[tuple[str, str]] = []
         for number, section in enumerate(sections):
@@ -234,7 +263,7 @@ class ConfigFiles:
             own += [Diagnostic("C204", message, place.key_span(key), hint) for key, message, hint in row_conflicts(section)]
             try:
                 paths = matching_files(place.path(section.path, "path"), place.span("path"))
-                settings = "" if own else table_settings(section, paths, prefixes, self.folder, place.span())
+                settings = "" if own else table_settings(section, paths, prefixes, self.folder, place.span(), zone)
                 found += [(os.path.abspath(path), settings) for path in paths]
             except Refused as refused:
                 around, of_prefixes = place.span("map"), self.tree.span(("prefixes",))
@@ -324,7 +353,9 @@ class Config:
     def spec(self) -> tuple[ProgramSpec, list[Diagnostic]]:
         """The program without its unreadable files, and their problems."""
         settings = self.settings
-        spec, problems = self.files.spec(settings.rules, settings.knowledge, settings.prefixes, settings.time, settings.windows)
+        spec, problems = self.files.spec(
+            settings.rules, settings.knowledge, settings.prefixes, settings.time, settings.windows, settings.time_zone
+        )
         limits = settings.limits
         own = self.streams() if has_units(spec.rules) else ()
         return replace(spec, limits=Limits(**limits.model_dump()), inputs=own, fires_at_end=settings.at_end == "fire"), problems

@@ -56,7 +56,13 @@ def element_map(config: Config, section: InputSection, number: int) -> ElementMa
     times = [section.time] if isinstance(section.time, str) else section.time
     if problems := list(_time_problems(config, times, number)):
         raise Refused(problems)
-    mapped = rows_map(section, f"map of input {section.name}", times[0] if len(times) == 1 else tuple(times), config.files.folder)
+    mapped = rows_map(
+        section,
+        f"map of input {section.name}",
+        times[0] if len(times) == 1 else tuple(times),
+        config.files.folder,
+        config.settings.time_zone,
+    )
     return replace(mapped, lines=section.path == STANDARD_INPUT)
 
 

@@ -9,7 +9,7 @@ import select
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -87,7 +87,7 @@ def read_inputs(config: Config, problems: list[Diagnostic]) -> Inputs:
             Diagnostic("C204", "standard input can be read by one input only", config.span("input"), "Name files for the others.")
         )
     present = present_files(Inputs(tuple(files), tuple(growing)))
-    problems += _unix_beside_integers(config, ((file.input, partial(has_date_times, file)) for file in present))
+    problems += _unix_beside_integers(config, ((file.input, partial(_has_dates, file)) for file in present))
     rates = {section.name: section.rate for section in sections if section.rate is not None}
     inputs = Inputs(tuple(files), tuple(growing), rates, tuple(topics), paces_of(sections))
     given = config.settings.clock
@@ -142,6 +142,13 @@ def _unix_beside_integers(config: Config, others: Iterable[tuple[str, Callable[[
         message = f"the times of input {sections[number].name} ({form}) are date-times, and those of {other} are integers"
         hint = f"If those of {other} count from 1970 too, write time_format for it as well: {', '.join(UNIX)}."
         yield Diagnostic("C204", message, config.span("input", number, "time_format"), hint)
+
+
+def _has_dates(file: InputFile) -> bool | None:
+    """True if a file has date-times; None where it has no readable record, or cannot be opened."""
+    with suppress(Refused):  # of a file that goes on a dead letter
+        return has_date_times(file)
+    return None
 
 
 def check_first_times(config: Config, inputs: Inputs, topics: Sequence[OpenedTopics]) -> None:
@@ -331,6 +338,7 @@ def _file_like(config: Config, number: int, path: str, delay: Micros, mapped: El
         settings.limits.record if section.max_bytes is None else parse_size(section.max_bytes),
         graphs,
         apart=section.one_per_instant == "apart",
+        zone=settings.time_zone or "",
     )
 
 

@@ -21,7 +21,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from dotr.errors.diagnostics import Diagnostic, Refused, refuse
 from dotr.evaluation.files.private_files import TEMPORARY, ForeignFile, open_fixed
@@ -156,6 +156,23 @@ _OURS: Final = b'{"pipeline": '
 """The beginning of each lock file that is not empty."""
 
 
+class Holder(NamedTuple):
+    """The run that has a lock. `reloads`: SIGHUP lets it read its rules again."""
+
+    pipeline: str
+    process: int
+    host: str
+    reloads: bool
+
+    @property
+    def is_here(self) -> bool:
+        """True for a run on this machine."""
+        return self.host == socket.gethostname()
+
+    def __str__(self) -> str:
+        return f"pipeline {self.pipeline}, process {self.process} on {self.host}"
+
+
 class OutputLocks:
     """Locks of one run; the end of the `with` releases all of them."""
 
@@ -168,6 +185,11 @@ class OutputLocks:
 
     def __exit__(self, *_: object) -> None:
         self.release()
+
+    @property
+    def files(self) -> Sequence[Path]:
+        """The lock files."""
+        return [path for _, path in self._locks if path is not None]
 
     def acquire(self, targets: Sequence[Target], pipeline: str) -> list[Diagnostic]:
         """Lock all targets for a pipeline. Where another run has one of them, none is locked and a
@@ -183,7 +205,7 @@ class OutputLocks:
             except ForeignFile as foreign:
                 self.release()
                 hint = "Remove it if nothing needs it, or write to a folder that no other user can write to. Nothing was removed."
-                return [Diagnostic("C261", f"{target.path} cannot be locked: {_lock_file(target)} {foreign}", target.span, hint)]
+                return [Diagnostic("C261", f"{target.path} cannot be locked: {lock_file(target)} {foreign}", target.span, hint)]
             if holder is not None:
                 first = first or target
                 holders[target.path] = holder
@@ -200,7 +222,7 @@ class OutputLocks:
         for number, path in self._locks:
             if path is not None:
                 with suppress(OSError):
-                    if _has_name(number, path):
+                    if has_name(number, path):
                         path.unlink()  # before the release: others check the name after locking
             os.close(number)
         for folder in reversed(self._created_folders):
@@ -210,31 +232,34 @@ class OutputLocks:
 
     def _acquire_one(self, target: Target, pipeline: str) -> str | None:
         """Lock one target; returns its holder where another run has it, else None."""
-        path, lock_file = Path(os.path.realpath(target.path)), _lock_file(target)
+        path, file = Path(os.path.realpath(target.path)), lock_file(target)
         try:
             if not target.checkpoint:
-                self._create_folder(lock_file.parent)
+                self._create_folder(file.parent)
             for _ in range(_TRIES):
-                number, is_new = open_fixed(lock_file)
+                number, is_new = open_fixed(file)
                 try:
-                    if not _try_lock(number):
+                    if not try_lock(number):
                         return _holder(number)
                 except OSError:
                     if is_new:
-                        lock_file.unlink()
+                        file.unlink()
                     raise
-                if _has_name(number, lock_file):
+                if has_name(number, file):
                     _check_ours(number)
-                    self._locks.append((number, lock_file))
+                    self._locks.append((number, file))
                     os.ftruncate(number, 0)
-                    os.write(number, json.dumps({"pipeline": pipeline, "process": os.getpid(), "host": socket.gethostname()}).encode())
+                    os.write(
+                        number,
+                        json.dumps({"pipeline": pipeline, "process": os.getpid(), "host": socket.gethostname(), "reloads": True}).encode(),
+                    )
                     return None
                 os.close(number)
         except OSError:
             pass
         with suppress(OSError):
             number = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-            if not _try_lock(number):
+            if not try_lock(number):
                 os.close(number)
                 return "its process is unknown"
             self._locks.append((number, None))
@@ -247,7 +272,8 @@ class OutputLocks:
             self._created_folders.append(each)
 
 
-def _lock_file(target: Target) -> Path:
+def lock_file(target: Target) -> Path:
+    """The lock file of a target."""
     path = Path(os.path.realpath(target.path))
     return path.with_name(f".{path.name}.lock")
 
@@ -261,7 +287,7 @@ def _check_ours(number: int) -> None:
         raise ForeignFile("is no lock file of dotr")
 
 
-def _try_lock(number: int) -> bool:
+def try_lock(number: int) -> bool:
     """Lock an open file; False where another process has the lock. Raises OSError where the disk
     supports none."""
     try:
@@ -274,7 +300,7 @@ def _try_lock(number: int) -> bool:
     return True
 
 
-def _has_name(number: int, path: Path) -> bool:
+def has_name(number: int, path: Path) -> bool:
     """True if `path` is still the name of the open file; a holder removes the name before it
     releases the lock."""
     try:
@@ -285,11 +311,26 @@ def _has_name(number: int, path: Path) -> bool:
     return (named.st_dev, named.st_ino) == (own.st_dev, own.st_ino)
 
 
+def holder_of(target: Target) -> Holder | None:
+    """The run that has locked a target; None where there is none, or it is unknown."""
+    with suppress(OSError):
+        number = os.open(lock_file(target), os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        if not try_lock(number):
+            return _read_holder(number)
+        os.close(number)
+    return None
+
+
 def _holder(number: int) -> str:
+    found = _read_holder(number)
+    return "its process is unknown" if found is None else str(found)
+
+
+def _read_holder(number: int) -> Holder | None:
     try:
         holder = json.loads(os.pread(number, _HOLDER_SIZE, 0))
-        return f"pipeline {holder['pipeline']}, process {holder['process']} on {holder['host']}"
+        return Holder(str(holder["pipeline"]), int(holder["process"]), str(holder["host"]), bool(holder.get("reloads")))
     except (OSError, ValueError, KeyError, TypeError):
-        return "its process is unknown"
+        return None
     finally:
         os.close(number)

@@ -73,12 +73,13 @@ def replay_of_inputs(config: Config, program: CompiledProgram, inputs: Inputs, n
     topics = [BoundedTopics(each) for each in inputs.topics]
     sequences += [_Sequence((file,), topics=each) for each in topics for file in each.files]
     growing |= {each.name for each in inputs.topics if not each.is_bounded}
-    clock = clock_of(files, program.spec.unit)
+    clock = replace(clock_of(files, program.spec.unit), zone=program.spec.time_zone)
     if not clock.dated and any(each.has_date_times() for each in topics):
         clock = replace(clock, dated=True)
     source = _InputReplay(program, sequences, growing)
     prefixes = program.rules.prefixes
-    return Replay(name or config.path, program, clock, prefixes, source.read, lambda: source.progress)
+    forms = dict.fromkeys((like.map.time_format, like.map.time_zone) for like in files if like.map is not None)
+    return Replay(name or config.path, program, clock, prefixes, source.read, lambda: source.progress, time_forms=tuple(forms))
 
 
 def _own_recording(config: Config, inputs: Inputs) -> Inputs | None:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Annotated, Final, Literal, TypeVar
 
-from pydantic import BaseModel, Discriminator, Field, Tag, ValidationError, ValidationInfo, field_validator
+from pydantic import AfterValidator, BaseModel, Discriminator, Field, Tag, ValidationError, ValidationInfo, field_validator
 
 from dotr.errors.diagnostics import Diagnostic, Refused, did_you_mean
 from dotr.evaluation.limits import LIMITS
@@ -107,6 +107,15 @@ def path_of_graph(graph: str | GraphSection) -> str:
     return graph if isinstance(graph, str) else graph.path
 
 
+def _known_zone(name: str) -> str:
+    check_time_zone(name)
+    return name
+
+
+ZoneName = Annotated[str, AfterValidator(_known_zone)]
+"""The name of a time zone."""
+
+
 class RowsSection(Section):
     """Base of what is read by a map: checks of keys that inputs and tables have."""
 
@@ -122,13 +131,6 @@ class RowsSection(Section):
     def _check_time_format(cls, value: str | None) -> str | None:
         if value is not None:
             check_time_format(value)
-        return value
-
-    @field_validator("time_zone", check_fields=False)
-    @classmethod
-    def _check_time_zone(cls, value: str | None) -> str | None:
-        if value is not None:
-            check_time_zone(value)
         return value
 
     @field_validator("encoding", check_fields=False)
@@ -163,7 +165,7 @@ class TableSection(RowsSection):
         description="json: the path of a list, each item of which is a row; csv: `columns`, each of which is one",
     )
     time_format: str | None = Field(default=None, min_length=1, description="the form of dates and date-times of typed cells")
-    time_zone: str | None = Field(default=None, min_length=1, description="the zone of date-times without one; UTC if none")
+    time_zone: ZoneName | None = Field(default=None, min_length=1, description="the zone of date-times without one; the pipeline's if none")
     delimiter: str = Field(default=",", min_length=1, max_length=1, description="csv: the separator of columns, one character")
     decimal: Literal[".", ","] = Field(default=".", description="csv: the mark of decimals")
     encoding: str = Field(default="utf-8", min_length=1, description="the encoding of the text, such as latin-1; json: utf-8 or utf-16")
@@ -320,10 +322,10 @@ class InputSection(RowsSection):
         description='csv, json, text, parquet: the form of times, such as "%d.%m.%Y %H:%M:%S"; unix, unix_ms, unix_us, unix_ns: numbers '
         "since 1970; ISO 8601 or integers if none",
     )
-    time_zone: str | None = Field(
+    time_zone: ZoneName | None = Field(
         default=None,
         min_length=1,
-        description="csv, json, text, parquet: the zone of date-times without one, such as Europe/Berlin; UTC if none",
+        description="csv, json, text, parquet: the zone of date-times without one, such as Europe/Berlin; the pipeline's if none",
     )
     delimiter: str = Field(default=",", min_length=1, max_length=1, description="csv: the separator of columns, one character")
     decimal: Literal[".", ","] = Field(default=".", description="csv: the mark of decimals; with a comma, 20,5 is the decimal 20.5")
@@ -482,6 +484,12 @@ class Settings(Section):
         default={}, description="prefixes of rule files that declare none, and of graphs in inputs: the namespace of each, as a whole IRI"
     )
     time: TimeSection = Field(default=TimeSection(), description="integer times")
+    time_zone: ZoneName | None = Field(
+        default=None,
+        min_length=1,
+        description="the zone of `time_zone` of inputs and tables, of ticks and windows by calendar, and of `--at`, where none is written, "
+        "and the one in which times are shown, such as Europe/Berlin; UTC if none",
+    )
     knowledge: KnowledgeSection = Field(default=KnowledgeSection(), description="background knowledge")
     rules: list[str] = Field(min_length=1, description="rule and query files of any language (.dotr, .rspql, .lars, .epsparql); globs")
     windows: WindowsSection = Field(default=WindowsSection(), description="windows of continuous queries")

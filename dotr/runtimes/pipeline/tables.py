@@ -13,17 +13,19 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from dotr.errors.diagnostics import Diagnostic, Refused
 from dotr.model.places import Document, Span
 from dotr.model.stream import Reason
 from dotr.model.terms import Prefixes, Triple
-from dotr.runtimes.pipeline.sections import InputSection, TableSection
 from dotr.streams.formats.csv.map import header_of
 from dotr.streams.formats.reading import Reader, check_input
 from dotr.streams.records import COLUMNS, WIDE, ElementMap, Format, InputFile, Record
 from dotr.syntax.quantities import parse_size
+
+if TYPE_CHECKING:  # Spark's workers read rows, and no configuration
+    from dotr.runtimes.pipeline.sections import InputSection, TableSection
 
 MAPPED: Final = ("csv", "json", "text", "parquet")
 _GRAPHS: Final = ("turtle", "ntriples", "jsonld", "trig", "nquads")
@@ -50,18 +52,21 @@ _MOST_ROWS: Final = 10
 """Unreadable rows of a table that are shown."""
 
 
-def rows_map(section: InputSection | TableSection, name: str, time: str | tuple[str, ...], folder: Path) -> ElementMap:
+def rows_map(
+    section: InputSection | TableSection, name: str, time: str | tuple[str, ...], folder: Path, zone: str | None = None
+) -> ElementMap:
     """The map of a section with `map`.
 
     `name`: that of its text in messages; `time`: the cells of times, none of a table; `folder`:
-    that of the configuration.
+    that of the configuration;
+    `zone`: the pipeline's, of times without one where the section names none.
     """
     return ElementMap(
         time,
         Document(name, section.map or ""),
         section.delimiter,
         section.time_format,
-        section.time_zone,
+        section.time_zone or zone,
         section.decimal,
         section.encoding,
         section.each if isinstance(section.each, str) else ", ".join(section.each or ()),
@@ -104,12 +109,12 @@ def with_place(problem: Diagnostic, text: str | None, around: Span, prefixes: Sp
     return replace(problem, hint=hint)
 
 
-def table_settings(section: TableSection, paths: Sequence[str], prefixes: Prefixes, folder: Path, place: Span) -> str:
+def table_settings(section: TableSection, paths: Sequence[str], prefixes: Prefixes, folder: Path, place: Span, zone: str | None) -> str:
     """The settings of a table as text, checked against the headers of its files.
 
-    `place`: the span of the table in the configuration. Raises `Refused`.
+    `place`: the span of the table in the configuration; `zone`: the pipeline's. Raises `Refused`.
     """
-    mapped = rows_map(section, f"map of table {section.path}", (), folder)
+    mapped = rows_map(section, f"map of table {section.path}", (), folder, zone)
     file = InputFile(section.path, "", Format(section.format), prefixes=tuple(prefixes.items()), map=mapped)
     if section.max_bytes is not None:
         file = replace(file, record=parse_size(section.max_bytes))
@@ -125,7 +130,7 @@ def table_settings(section: TableSection, paths: Sequence[str], prefixes: Prefix
 
 
 def rows_of_table(path: str, settings: str) -> Iterator[tuple[int, tuple[Triple, ...]]]:
-    """The line and the triples of each row of a table, whose blank nodes are `_:0`, `_:1`, ….
+    r"""The line and the triples of each row of a table, whose blank nodes are `_:0`, `_:1`, ….
 
     Raises `Refused` at the end (K104), with the place and the reason of each unreadable row.
 

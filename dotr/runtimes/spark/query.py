@@ -17,7 +17,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
 
-from dotr.errors.diagnostics import Refused
+from dotr.errors.diagnostics import DotrError, Refused
 from dotr.errors.fallbacks import FallbackKind, record_fallback, reraise_in_tests
 from dotr.runtimes.monitoring.dead_letter_log import LOG
 from dotr.runtimes.monitoring.totals import InputLost, RunFailed
@@ -45,6 +45,10 @@ Spark's is not ready in time: at ten seconds each, five minutes."""
 _LATE_LINE: Final = "Spark gave up waiting for a Python process to start, as on a busy machine: the query starts again from its checkpoint."
 
 
+class EndedForReload(DotrError):
+    """Raised where a query has ended between two batches, for a changed program to go on."""
+
+
 def run_query(
     session: SparkSession,
     job: Job,
@@ -54,9 +58,11 @@ def run_query(
     poll: Callable[[], None] | None = None,
     restarts: int = 0,
     scans: Callable[[], AbstractContextManager[None]] = nullcontext,
+    is_changed: Callable[[], bool] = lambda: False,
 ) -> None:
     """Run the query to the end of its input, calling `poll` once a second, each start within a
-    context of `scans`.
+    context of `scans`. Once `is_changed` returns True, the query ends behind the batch that is
+    being written, and `EndedForReload` is raised.
 
     A query that Spark gives up, for example after the loss of a worker, is restarted from its
     checkpoint up to `restarts` times without a written batch in between. Where it is given up
@@ -69,7 +75,7 @@ def run_query(
         while True:
             try:
                 with scans():
-                    failure = _run(session, job, sink, checkpoint, interrupted, poll)
+                    failure = _run(session, job, sink, checkpoint, interrupted, poll, is_changed)
                 if failure is None:
                     return
                 text = error_text(failure)
@@ -95,7 +101,13 @@ def run_query(
 
 
 def _run(
-    session: SparkSession, job: Job, sink: Sink, checkpoint: str, interrupted: _Interrupts, poll: Callable[[], None] | None
+    session: SparkSession,
+    job: Job,
+    sink: Sink,
+    checkpoint: str,
+    interrupted: _Interrupts,
+    poll: Callable[[], None] | None,
+    is_changed: Callable[[], bool],
 ) -> Exception | None:
     """Run the query once. Returns the error for which Spark gave it up, None at the end of the
     input; raises other errors."""
@@ -103,7 +115,7 @@ def _run(
         query = _start(session, job, sink, checkpoint)
     except (PySparkException, Py4JJavaError) as error:
         return error
-    polled = time.monotonic()
+    polled, ends = time.monotonic(), False
     while query.isActive and not interrupted.wait_for(0.05):
         if poll is not None and time.monotonic() >= polled + _POLL_SECONDS:
             polled = time.monotonic()
@@ -113,6 +125,11 @@ def _run(
                 with suppress(*JVM_ERRORS):
                     query.stop()
                 raise
+        if not ends and is_changed():
+            sink.hold()
+            ends = True
+        if ends and _is_committed(Path(checkpoint), sink.begun):
+            break
         if job.live and sink.last_batch is not None and (Path(checkpoint) / "commits" / str(sink.last_batch)).exists():
             query.stop()
             return None
@@ -122,12 +139,21 @@ def _run(
         with suppress(PySparkException):
             query.stop()
         raise KeyboardInterrupt
+    if ends and _is_committed(Path(checkpoint), sink.begun):
+        with suppress(PySparkException):
+            query.stop()
+        raise EndedForReload
     failure = query.exception()
     if failure is None or sink.failure is None:
         return failure
     if isinstance(sink.failure, (PySparkException, Py4JJavaError)):
         return sink.failure
     raise sink.failure
+
+
+def _is_committed(checkpoint: Path, number: int | None) -> bool:
+    """True if a batch is in the checkpoint (None: no batch)."""
+    return number is None or (checkpoint / "commits" / str(number)).exists()
 
 
 def _start(session: SparkSession, job: Job, sink: Sink, checkpoint: str) -> StreamingQuery:

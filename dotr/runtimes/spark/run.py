@@ -7,8 +7,8 @@ import json
 import logging
 import os
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import suppress
-from dataclasses import replace
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain, islice, zip_longest
 from pathlib import Path
@@ -28,6 +28,7 @@ from dotr.model.stream import DeadLetter, Firing
 from dotr.runtimes.monitoring.progress import ReportProgress, ignore_progress
 from dotr.runtimes.monitoring.totals import ReportActivity, ReportTotals, RunFailed, Totals, ignore_activity
 from dotr.runtimes.pipeline.build import Pipeline, with_clock
+from dotr.runtimes.pipeline.reloading import Reloads
 from dotr.runtimes.spark.checkpoint.bucket_count import Cores, buckets_at_start, move_line
 from dotr.runtimes.spark.checkpoint.damage import failure_in
 from dotr.runtimes.spark.checkpoint.figures import read_clock, write_due
@@ -42,7 +43,7 @@ from dotr.runtimes.spark.exchange.rows import BucketSize
 from dotr.runtimes.spark.exchange.spilled_rows import remove_runs, run_folder
 from dotr.runtimes.spark.figures.progress import FirstBatchProgress, SparkProgress
 from dotr.runtimes.spark.planning.index_scans import granule_of, indexing
-from dotr.runtimes.spark.query import run_query
+from dotr.runtimes.spark.query import EndedForReload, run_query
 from dotr.runtimes.spark.sink import Sink, cut_rules
 from dotr.runtimes.spark.start.session import cores, is_dynamic, is_local, start
 from dotr.streams.connectors.kafka.cluster import check_identities
@@ -68,12 +69,15 @@ def run_spark(
     on_progress: ReportProgress = ignore_progress,
     show: ReportActivity = ignore_activity,
     last_written: int | None = None,
+    reloads: Reloads | None = None,
 ) -> Totals:
     """Run a pipeline to the end of its input, from its checkpoint on.
 
     `progress` receives the totals after each batch, `on_progress` the progress of the run, and
     `show` the activity before the first batch. `last_written` is the number of the last batch in an
-    output whose broker no longer has it (`--last-written`). Returns the totals of this run.
+    output whose broker no longer has it (`--last-written`). `reloads`: the requests to read the
+    configuration again: the query ends behind a batch, and the next one begins as after a restart.
+    Returns the totals of this run.
     Raises Refused for errors of the user, RunFailed for failures of Spark, and KeyboardInterrupt
     after a stop.
     """
@@ -97,20 +101,87 @@ def run_spark(
             show("waiting for the first message")
             pipeline = with_clock(pipeline, reception.first_has_dates)
             layout = replace(layout, clock=required_layout(pipeline).clock)
-        history = checkpoint.batch_history(layout.identity, last_written)
-        with _BatchSinks(pipeline, history) as sinks:
-            last = sinks.open(check_nothing)
-            unfinished = last if last is not None and last >= history.written else None
-            if change is not None and change.moves and unfinished is not None:
-                # An earlier release did not spread the rules: the unfinished batch is repeated so.
-                pipeline = replace(pipeline, program=pipeline.program.in_one_piece)
-                checkpoint, change = Checkpoint(pipeline.spark.checkpoint), checkpoint.state_change(pipeline.program)
-                if change.moves:
-                    raise _unfinished(checkpoint, unfinished)
-                layout = checkpoint.claim(required_layout(pipeline), change)
-                _LOG.warning("The state moves at the next start: batch %d is in an output, and is finished first.", unfinished)
-            reports = Reports(progress, on_progress, show)
-            return _run_on_spark(pipeline, checkpoint, layout, change, reception, sinks, reports, unfinished)
+        totals = Totals()
+        session: SparkSession | None = None
+        with ExitStack() as stack:
+            while True:
+                turn = _Turn(pipeline, checkpoint, layout, change, totals, reloads, session, stack)
+                try:
+                    return _run_turn(turn, reception, Reports(progress, on_progress, show), last_written)
+                except EndedForReload:
+                    assert turn.next is not None
+                    pipeline, totals, session = turn.next, turn.totals, turn.session
+                    checkpoint = Checkpoint(pipeline.spark.checkpoint)
+                    change = checkpoint.state_change(pipeline.program)
+                    layout = checkpoint.claim(required_layout(pipeline), change)
+
+
+@dataclass(slots=True)
+class _Turn:
+    """A query of a run, which a reload ends: `totals` are those of the run so far, `session` is
+    that of the turn before, which ends with `stack`, and `next` the changed pipeline once there is
+    one."""
+
+    pipeline: Pipeline
+    checkpoint: Checkpoint
+    layout: CheckpointLayout
+    change: StateChange | None
+    totals: Totals
+    reloads: Reloads | None
+    session: SparkSession | None
+    stack: ExitStack
+    next: Pipeline | None = None
+
+    def is_changed(self) -> bool:
+        """True where a reload was requested whose program can go on with the state."""
+        if self.next is None and self.reloads is not None and self.reloads.requested:
+            changed = self.reloads.take(self.pipeline)
+            try:
+                if changed is not None:
+                    Checkpoint(changed.spark.checkpoint).preview(required_layout(changed), changed.program)
+                self.next = changed
+            except Refused as refused:
+                self.reloads.refuse(refused)
+        return self.next is not None
+
+
+def _start_session(pipeline: Pipeline, log: Path, stack: ExitStack) -> SparkSession:
+    """The Spark session, which ends with the stack unless it was there before. Raises Refused or
+    RunFailed where it cannot be started."""
+    settings, before = pipeline.spark, SparkContext._active_spark_context
+    try:
+        session = start(pipeline.name, settings.master, settings.conf, log, archive=settings.archive)
+    except JVM_ERRORS as error:
+        raise failure_of(error_text(error), log) from None
+    except (RuntimeError, OSError) as error:
+        raise failure_of(str(error), log) from None
+    if before is None:
+        stack.callback(_stop_session, session)
+    return session
+
+
+def _stop_session(session: SparkSession) -> None:
+    with suppress(*JVM_ERRORS):
+        session.stop()
+
+
+def _run_turn(turn: _Turn, reception: Reception, reports: Reports, last_written: int | None) -> Totals:
+    """Run one query to the end of the input, or of the turn."""
+    pipeline, checkpoint, layout, change = turn.pipeline, turn.checkpoint, turn.layout, turn.change
+    history = checkpoint.batch_history(layout.identity, last_written)
+    with _BatchSinks(pipeline, history) as sinks:
+        last = sinks.open(check_nothing)
+        unfinished = last if last is not None and last >= history.written else None
+        if change is not None and change.moves and unfinished is not None:
+            # An earlier release did not spread the rules: the unfinished batch is repeated so.
+            pipeline = replace(pipeline, program=pipeline.program.in_one_piece)
+            checkpoint, change = Checkpoint(pipeline.spark.checkpoint), checkpoint.state_change(pipeline.program)
+            if change.moves:
+                raise _unfinished(checkpoint, unfinished)
+            layout = checkpoint.claim(required_layout(pipeline), change)
+            _LOG.warning("The state moves at the next start: batch %d is in an output, and is finished first.", unfinished)
+        turn.pipeline, turn.checkpoint, turn.layout, turn.change = pipeline, checkpoint, layout, change
+        return _run_on_spark(turn, reception, sinks, reports, unfinished)
 
 
 def _unfinished(checkpoint: Checkpoint, number: int) -> Exception:
@@ -128,10 +199,7 @@ class Reports(NamedTuple):
 
 
 def _run_on_spark(
-    pipeline: Pipeline,
-    checkpoint: Checkpoint,
-    layout: CheckpointLayout,
-    change: StateChange | None,
+    turn: _Turn,
     reception: Reception,
     sinks: _BatchSinks,
     reports: Reports,
@@ -141,14 +209,12 @@ def _run_on_spark(
     batch that is in an output but not yet in the checkpoint, so that the next batch must repeat
     it."""
     progress, on_progress, show = reports
-    settings, before = pipeline.spark, SparkContext._active_spark_context
-    show("starting Spark")
-    try:
-        session = start(pipeline.name, settings.master, settings.conf, checkpoint.log, archive=settings.archive)
-    except JVM_ERRORS as error:
-        raise failure_of(error_text(error), checkpoint.log) from None
-    except (RuntimeError, OSError) as error:
-        raise failure_of(str(error), checkpoint.log) from None
+    pipeline, checkpoint, layout, change = turn.pipeline, turn.checkpoint, turn.layout, turn.change
+    settings, is_first = pipeline.spark, turn.session is None
+    if turn.session is None:
+        show("starting Spark")
+        turn.session = _start_session(pipeline, checkpoint.log, turn.stack)
+    session = turn.session
     try:
         tasks = cores(session.sparkContext)
         if checkpoint.layout is None:
@@ -171,7 +237,7 @@ def _run_on_spark(
         spark_progress = SparkProgress(layers, checkpoint, on_progress, reception.connections)
         if change is not None and moves:
             show("moving the state to where the changed rules look for it" if change.moves else "moving the state to other buckets")
-            spark_progress.state_moved(_move_state(session, checkpoint, change, layout, job))
+            spark_progress.state_moved(_move_state(session, checkpoint, change, layout, job, tells=is_first))
 
         def write(number: int, firings: Iterable[Sequence[Firing]], letters: Iterable[DeadLetter]) -> Sequence[DeadLetter]:
             return sinks.write(number, firings, letters, sink.check_destination)
@@ -187,7 +253,10 @@ def _run_on_spark(
             cut_rules(pipeline.program.layout),
             partial(write_due, checkpoint.folder) if job.clock_delay is not None else None,
         )
-
+        sink.totals = turn.totals
+        sink.begun = None if unfinished is None else unfinished - layout.first
+        if not is_first and turn.reloads is not None:
+            turn.reloads.done(pipeline, change)
         first = FirstBatchProgress(session, checkpoint, show)
         told = job.clock_delay is None
 
@@ -204,7 +273,8 @@ def _run_on_spark(
         if has_listener:
             session.streams.addListener(spark_progress.listener)
         try:
-            reception.copy_standard_input(pipeline.growing, checkpoint.folder)
+            if is_first:
+                reception.copy_standard_input(pipeline.growing, checkpoint.folder)
 
             left_out = [CompressedFiles(each, _LOG.warning) for each in pipeline.growing if each.tail]
 
@@ -223,21 +293,18 @@ def _run_on_spark(
             scans = partial(indexing, session, job)
             for files in left_out:
                 files.look()
-            run_query(session, job, sink, checkpoint.query, checkpoint.log, poll_query, settings.restarts, scans)
+            run_query(session, job, sink, checkpoint.query, checkpoint.log, poll_query, settings.restarts, scans, turn.is_changed)
             _write_changes(checkpoint, sink)
         except WriteFailed as error:
             raise RunFailed(f"{error} (the batches before that are kept: the same command goes on from them)") from None
         finally:
+            turn.totals = sink.totals
             with suppress(*JVM_ERRORS):
                 if has_listener:
                     session.streams.removeListener(spark_progress.listener)
         return sink.totals
     except JVM_ERRORS as error:
         raise failure_in(Path(checkpoint.query), error_text(error), checkpoint.log) from None
-    finally:
-        if before is None:
-            with suppress(*JVM_ERRORS):
-                session.stop()
 
 
 def _write_changes(checkpoint: Checkpoint, sink: Sink) -> None:
@@ -271,8 +338,11 @@ def _with_buckets(
     return checkpoint.resized(layout, buckets)
 
 
-def _move_state(session: SparkSession, checkpoint: Checkpoint, change: StateChange, layout: CheckpointLayout, job: Job) -> list[BucketSize]:
-    """Move the state to the query of the changed program; returns the sizes of its buckets."""
+def _move_state(
+    session: SparkSession, checkpoint: Checkpoint, change: StateChange, layout: CheckpointLayout, job: Job, *, tells: bool
+) -> list[BucketSize]:
+    """Move the state to the query of the changed program; returns the sizes of its buckets.
+    `tells`: what is not kept is logged."""
     stored = checkpoint.layout
     assert stored is not None
     sizes: list[BucketSize] = []
@@ -281,7 +351,7 @@ def _move_state(session: SparkSession, checkpoint: Checkpoint, change: StateChan
         query, moved = checkpoint.folders(stored.generation)
         old = OldQuery(query, moved if stored.start is not None else "", stored.layers, keys, checkpoint.committed_batch() is not None)
         sizes = move_state(session, change, old, job, checkpoint.log)
-    for verdict in change.verdicts:
+    for verdict in change.verdicts if tells else ():
         if verdict.fate is not StateFate.KEPT or verdict.why:
             _LOG.warning("%s", verdict)
     checkpoint.switch(layout)
@@ -318,6 +388,7 @@ def _job(pipeline: Pipeline, layout: CheckpointLayout, tasks: int, folders: tupl
         delays=tuple(file.delay for file in inputs),
         unit=pipeline.clock.unit.written,
         dated=pipeline.clock.dated,
+        zone=pipeline.clock.zone,
         layers=layout.layers,
         buckets=layout.buckets,
         partitions=layout.partitions,

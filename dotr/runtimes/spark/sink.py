@@ -10,6 +10,7 @@ from dataclasses import replace
 from itertools import groupby
 from operator import attrgetter
 from pathlib import Path
+from threading import Lock
 from typing import Final
 
 from pyspark.sql import DataFrame
@@ -77,7 +78,8 @@ class Sink:
     `failure` is the error that ended the last batch, `batch_written` whether a batch is written,
     and `last_batch` Spark's number of the batch that ends the stream. Setting `abandoned` ends the
     writing under way; `stopped_at`, the time of the monotonic clock at which the run was stopped,
-    lets a broker or server that does not answer end it.
+    lets a broker or server that does not answer end it. `begun` is Spark's number of the last batch
+    that began to be written.
     """
 
     def __init__(
@@ -108,8 +110,14 @@ class Sink:
         self.last_batch: int | None = None
         self.abandoned = False
         self.stopped_at: float | None = None
+        self.begun: int | None = None
+        self._held, self._beginning = False, Lock()
 
     def __call__(self, batch: DataFrame, number: int) -> None:
+        with self._beginning:
+            if self._held and number != self.begun:
+                raise BatchAbandoned
+            self.begun = number
         try:
             rows = [(row.kind, bytes(row.payload)) for row in batch.select("kind", "payload").collect()]
             self.process(number, rows)
@@ -118,6 +126,11 @@ class Sink:
         except Exception as error:
             self.failure = error
             raise
+
+    def hold(self) -> None:
+        """Let no batch begin but the last one that did, which may be repeated."""
+        with self._beginning:
+            self._held = True
 
     def write_letters(self, number: int, letters: Sequence[DeadLetter]) -> None:
         """Write dead letters between two batches of the query. `number` is Spark's number of the next

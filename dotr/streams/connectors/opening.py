@@ -153,25 +153,31 @@ class OpenedSinks:
     refused: list[DeadLetter]
 
 
+def rechosen(sinks: Sequence[RunSink[Firing]], outputs: Sequence[Output]) -> list[RunSink[Firing]]:
+    """The open sinks of some outputs, each for the events that its output has now."""
+    plain = [sink.inner if isinstance(sink, _ChosenSink) else sink for sink in sinks]
+    return [sink if output.chosen is None else _ChosenSink(sink, output.chosen) for sink, output in zip(plain, outputs, strict=True)]
+
+
 class _ChosenSink:
     """The `RunSink` of an output that has some of the events."""
 
     def __init__(self, sink: RunSink[Firing], chosen: ChosenEvents) -> None:
         self._chosen = chosen
-        self._sink = sink
+        self.inner = sink
         self.flush, self.mark, self.truncate, self.discard = sink.flush, sink.mark, sink.truncate, sink.discard
 
     def write_items(self, items: Sequence[Firing]) -> None:
         """Add the chosen ones of some firings."""
         if firings := self._chosen.of(items):
-            self._sink.write_items(firings)
+            self.inner.write_items(firings)
 
     def __enter__(self) -> Self:
-        self._sink.__enter__()
+        self.inner.__enter__()
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None, /) -> None:
-        self._sink.__exit__(kind, error, trace)
+        self.inner.__exit__(kind, error, trace)
 
 
 class _ChosenBatches:

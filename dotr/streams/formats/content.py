@@ -11,28 +11,29 @@ from __future__ import annotations
 
 import codecs
 import io
-import os
 from functools import lru_cache
 from typing import BinaryIO, Final, NamedTuple, cast
 
 from dotr.errors.diagnostics import Refused, refuse
 from dotr.model.places import Span
-from dotr.streams.formats.lines import STANDARD_INPUT, DerivedBytes, damage, open_lines
+from dotr.streams.formats.lines import STANDARD_INPUT, DerivedBytes, damage, file_version, open_lines
 from dotr.streams.records import START, WIDE, Format, InputFile, Position
 
 _LOOKED_AT: Final = 1 << 16
-_ODD: Final = (
-    (b"PK\x03\x04", "a zip archive", "unzip -p"),
-    (b"PK\x05\x06", "a zip archive", "unzip -p"),
-    (b"(\xb5/\xfd", "zstd-compressed", "zstd -dc"),
-    (b"BZh", "bzip2-compressed", "bzip2 -dc"),
-    (b"\xfd7zXZ\x00", "xz-compressed", "xz -dc"),
-    (b"PAR1", "a Parquet file", ""),
-    (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "an Excel workbook", ""),
-)
-"""The first bytes of files that are no text, what they are, and the command that unpacks them."""
+_PACKED: Final = "{}: unpack it, or pipe it in (`{} {} | dotr run`, path: -)"
+_WORKBOOK: Final = "an Excel workbook: save it as CSV, in UTF-8"
+_ODD: Final = {
+    b"PK\x03\x04": ("a zip archive", "unzip -p"),
+    b"PK\x05\x06": ("a zip archive", "unzip -p"),
+    b"(\xb5/\xfd": ("zstd-compressed", "zstd -dc"),
+    b"BZh": ("bzip2-compressed", "bzip2 -dc"),
+    b"\xfd7zXZ\x00": ("xz-compressed", "xz -dc"),
+    b"PAR1": ("a Parquet file: write format: parquet", ""),
+    b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1": (_WORKBOOK, ""),
+}
+"""What files are that are no text, by their first bytes, and the command that unpacks them."""
 
-_WORKBOOK: Final = (b"[Content_Types].xml", b"_rels/.rels", b"xl/")
+_IN_WORKBOOK: Final = (b"[Content_Types].xml", b"_rels/.rels", b"xl/")
 _WIDE_BOMS: Final = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _CONTROLS: Final = bytes({*range(32)} - {*b"\t\n\v\f\r\x1a\x1b"})
 
@@ -123,8 +124,7 @@ def _refused(file: InputFile, content: Content, place: Span | None) -> Refused:
 
 def _content_of_file(file: InputFile) -> Content:
     try:
-        state = os.stat(file.path)
-        return _looked_at(file, (state.st_dev, state.st_ino, state.st_size, state.st_mtime_ns))
+        return _looked_at(file, file_version(file.path))
     except (Refused, OSError):  # reported where the file is opened
         return _PLAIN
 
@@ -138,14 +138,10 @@ def _looked_at(file: InputFile, version: tuple[int, ...]) -> Content:
 
 def _packed(start: bytes, file: InputFile) -> str:
     """The form of a file that is no text, by its first bytes, and the way out; else empty."""
-    for magic, name, command in _ODD:
-        if start.startswith(magic):
-            if command == "unzip -p" and any(part in start for part in _WORKBOOK):
-                name, command = "an Excel workbook", ""
-            if command:
-                return f"is {name}: unpack it, or pipe it in (`{command} {file.path} | dotr run`, path: -)"
-            return f"is {name}: " + ("write format: parquet" if "Parquet" in name else "save it as CSV, in UTF-8")
-    return ""
+    what, command = next((found for magic, found in _ODD.items() if start.startswith(magic)), ("", ""))
+    if command == "unzip -p" and any(part in start for part in _IN_WORKBOOK):
+        what, command = _WORKBOOK, ""
+    return f"is {_PACKED.format(what, command, file.path)}" if command else what and f"is {what}"
 
 
 def _is_wide(start: bytes) -> bool:

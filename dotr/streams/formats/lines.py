@@ -9,11 +9,12 @@ import zlib
 from collections.abc import Iterator
 from functools import lru_cache, partial
 from stat import S_ISREG
-from typing import TYPE_CHECKING, BinaryIO, Final, NamedTuple
+from typing import TYPE_CHECKING, BinaryIO, Final, NamedTuple, Protocol
 
 from dotr.errors.diagnostics import refuse
 from dotr.model.places import Span
-from dotr.streams.records import SHOWN, Position, Record, beginning
+from dotr.model.stream import Reason
+from dotr.streams.records import SHOWN, Message, Position, Record, beginning, limit_reason
 
 if TYPE_CHECKING:
     from zlib import _Decompress
@@ -97,6 +98,12 @@ def _opened(path: str, size: int | None) -> io.FileIO:
     return raw
 
 
+def file_version(path: str) -> tuple[int, ...]:
+    """Numbers of a file that change with its bytes. Raises OSError where there is none."""
+    status = os.stat(path)
+    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
+
+
 def bounded_lines(lines: BinaryIO, limit: int) -> Iterator[bytes]:
     """Lines of a file, line ends included.
 
@@ -147,6 +154,40 @@ def damage_reason(error: Exception) -> str:
 def damaged(offset: int, line: int, error: Exception, raw: bytes = b"") -> Record:
     """Record of a file that cannot be read further; `raw` is the readable part of the last line."""
     return Record(offset, offset + len(raw), line, None, None, raw, damage_reason(error))
+
+
+READABLE: Final = Record(0, 0, 0, None, None, b"")[6:]
+"""The further fields of a readable record."""
+
+
+class ReadLine(Protocol):
+    """Reader of a line, or of a message of a transport: its record; None where it has none."""
+
+    def __call__(self, raw: bytes, offset: int, end: int, line: int, elements: bool, message: Message | None = None) -> Record | None:
+        """The record of the bytes [offset, end); `line` is its number."""
+
+
+def line_records(lines: BinaryIO, position: Position, limit: int, read: ReadLine, elements: bool) -> Iterator[Record]:
+    """The records of lines from a position on, and of those that are too long, or damaged."""
+    end, line = position.offset, position.line - 1
+    try:
+        for raw in bounded_lines(lines, limit):
+            offset, end = end, end + len(raw)
+            line += 1
+            if raw[-1] != LINE_END:
+                if len(raw) > limit:
+                    end += skip_line(lines)[0]
+                    yield Record(offset, end, line, None, None, beginning(raw, limit), limit_reason(limit), reason=Reason.LIMIT)
+                    continue
+                if broken := damage(lines):
+                    yield damaged(offset, line, broken, raw)
+                    return
+            if (record := read(raw, offset, end, line, elements)) is not None:
+                yield record
+        if broken := damage(lines):
+            raise broken
+    except DAMAGED as error:
+        yield damaged(end, line + 1, error)
 
 
 def rest_behind_delimiter(lines: BinaryIO, offset: int, line: int, raw: bytes, end: int, waiting: bytes = b"") -> Record:

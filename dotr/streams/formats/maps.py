@@ -19,8 +19,9 @@ from dotr.model.places import Document, Span
 from dotr.model.stream import Reason
 from dotr.model.templates import Blank, Cell, CellIri, CellLiteral, GraphShape, ParsedMap, ShapedTriple, Template
 from dotr.model.time import LAST_MICRO
+from dotr.streams.formats.lines import file_version
 from dotr.streams.formats.map_terms import JsonNumber, columns_of
-from dotr.streams.records import SENT_TIMES, Format, InputFile, Message, Position, Record, SentTime
+from dotr.streams.records import SENT_TIMES, ElementMap, Format, InputFile, Message, Position, Record, SentTime
 
 
 def parsed_map(file: InputFile) -> ParsedMap:
@@ -347,10 +348,13 @@ ScanRecords: TypeAlias = Callable[[Position], Generator[Record]]
 """Scan of the records of a file from a position on, without elements."""
 
 _STRIDE: Final = 16_384
-_MOST_FILES: Final = 256
-_COUNTED: Final[dict[tuple[object, ...], list[tuple[int, int]]]] = {}
-"""Offsets of records and the numbers of records before them, ascending, by map, file and its
-state."""
+
+
+@lru_cache(256)
+def _counted(mapped: ElementMap, path: str, *version: int) -> list[tuple[int, int]]:
+    """Offsets of records of a file that are counted, and the numbers of records before them,
+    ascending."""
+    return [(0, 0)]
 
 
 class RecordNumbers:
@@ -365,12 +369,9 @@ class RecordNumbers:
     @staticmethod
     def of(file: InputFile, position: Position, scan: ScanRecords) -> RecordNumbers | None:
         """The count of the records before a position; None where the map has no numbers."""
-        if not has_numbers(file):
+        if file.map is None or NUMBER not in origin_cells(file):
             return None
-        state = os.stat(file.path)
-        known = _COUNTED.setdefault((file.map, file.path, state.st_ino, state.st_size, state.st_mtime_ns), [(0, 0)])
-        if len(_COUNTED) > _MOST_FILES:
-            _COUNTED.pop(next(iter(_COUNTED)))
+        known = _counted(file.map, file.path, *file_version(file.path))
         offset, number = known[bisect_right(known, (position.offset, LAST_MICRO)) - 1]
         numbers = RecordNumbers(number, known)
         if offset == position.offset:
@@ -390,8 +391,3 @@ class RecordNumbers:
                 insort(known, (record.offset, self.last))
             self.last += record.reason is not Reason.EMPTY  # a message without items has no number
             yield record
-
-
-def has_numbers(file: InputFile) -> bool:
-    """True if the map of a file has the cell `{$number}`."""
-    return NUMBER in origin_cells(file)

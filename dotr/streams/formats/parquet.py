@@ -23,7 +23,7 @@ from dotr.errors.diagnostics import refuse
 from dotr.model.places import Span
 from dotr.model.stream import Reason
 from dotr.model.terms import XSD
-from dotr.streams.formats.csv.map import check_columns
+from dotr.streams.formats.csv.map import OF_COLUMNS, check_columns
 from dotr.streams.formats.json.map import TypedText
 from dotr.streams.formats.json.paths import parse_path
 from dotr.streams.formats.json.records import ObjectReader
@@ -35,9 +35,6 @@ from dotr.streams.records import START, InputFile, Position, Record, beginning, 
 
 _ROWS: Final = 1_024
 """Rows of a batch."""
-
-OF_COLUMNS: Final = ("$column", "$cell")
-"""The cells of a record of `each: columns`: the name of its column, and what stands there."""
 
 _EPOCH: Final = datetime(1970, 1, 1)
 _UNITS: Final = {"s": (1_000_000, 1), "ms": (1_000, 1), "us": (1, 1), "ns": (1, 1_000)}
@@ -69,7 +66,7 @@ def records(
         message = f"cannot read {spec.path}: its columns nest {depth} deep, and limits.nesting is {spec.nesting}"
         raise refuse("I101", message, place, "Raise limits.nesting, or leave these columns out of the file.")
     further = OF_COLUMNS if spec.map.each else ()
-    paths = {cell for cell in (*cells_of_time(spec), *columns_of(parsed_map(spec).template)) if _column(cell, names) not in (cell, "")}
+    paths = {cell for cell in (*cells_of_time(spec), *columns_of(parsed_map(spec).template)) if column_of(cell, names) not in (cell, "")}
     check_columns(spec, [*names, *paths, *further], place)
     numbers = RecordNumbers(0)
     whole = replace(spec, map=replace(spec.map, each=""))
@@ -97,7 +94,7 @@ def rows_of(path: str) -> Iterator[dict[str, Any]]:
         yield from _rows(opened, 0, None)
 
 
-def _column(cell: str, names: list[str]) -> str:
+def column_of(cell: str, names: list[str]) -> str:
     """The column that a cell names, or goes into: of `a` and `a.b`, {a.b} is the second; else
     empty."""
     try:
@@ -122,8 +119,8 @@ def _records(
 
     assert spec.map is not None
     names = opened.schema_arrow.names
-    times = {column for cell in cells_of_time(spec) if not is_origin(cell) and (column := _column(cell, names))}
-    named = times | {_column(cell, names) for cell in columns_of(parsed_map(spec).template)}
+    times = {column for cell in cells_of_time(spec) if not is_origin(cell) and (column := column_of(cell, names))}
+    named = times | {column_of(cell, names) for cell in columns_of(parsed_map(spec).template)}
     others = [(number, name) for number, name in enumerate(names) if name not in named] if spec.map.each else None
     width = 1 if others is None else len(names)
     numbers.last = start // width
@@ -134,7 +131,7 @@ def _records(
                     offset, line = numbers.last * width + number, numbers.last + 1
                     if offset < start:
                         continue
-                    raw = _json(shown).encode() if elements else b""
+                    raw = json_text(shown).encode() if elements else b""
                     is_wanted = elements and len(raw) <= spec.record
                     record = reader.record(offset, offset + 1, line, raw, row, (row,), is_wanted, None, b"\\u" in raw)
                     if len(raw) > spec.record:
@@ -167,12 +164,12 @@ def _rows(opened: Any, skipped: int, columns: list[str] | None) -> Iterator[dict
     for batch in opened.iter_batches(_ROWS, row_groups=range(first, len(sizes)), columns=columns, use_threads=False):
         rest = batch.slice(min(skipped, batch.num_rows))
         skipped -= batch.num_rows - rest.num_rows
-        for cells in zip(*map(_values, rest.columns), strict=True):
+        for cells in zip(*map(typed_values, rest.columns), strict=True):
             yield dict(zip(rest.schema.names, cells, strict=True))
 
 
-def _values(column: Any) -> list[Any]:
-    """The typed values of a column; None for null, and bytes for text that is not UTF-8."""
+def typed_values(column: Any) -> list[Any]:
+    """The typed values of a column of Arrow; None for null, and bytes for text that is not UTF-8."""
     import pyarrow as pa
 
     stored, convert = _conversion(column.type)
@@ -194,8 +191,8 @@ def _typed(name: str, kind: type[str]) -> type[str]:
     return type(f"Xsd{name}", (kind,), {"__slots__": (), "datatype": XSD + name})
 
 
-_DECIMAL, _DOUBLE, _FLOAT = (_typed(name, JsonNumber) for name in ("decimal", "double", "float"))
-_DATE_TIME, _DATE, _TIME, _BASE64 = (_typed(name, TypedText) for name in ("dateTime", "date", "time", "base64Binary"))
+DECIMAL, DOUBLE, _FLOAT = (_typed(name, JsonNumber) for name in ("decimal", "double", "float"))
+DATE_TIME, DATE, _TIME, _BASE64 = (_typed(name, TypedText) for name in ("dateTime", "date", "time", "base64Binary"))
 
 
 @lru_cache(256)
@@ -212,7 +209,7 @@ def _conversion(kind: Any) -> tuple[Any, Callable[[Any], Any]]:
             return _conversion(kind.storage_type)
         case pa.TimestampType():
             (times, parts), zone = _UNITS[kind.unit], "Z" if kind.tz else ""
-            return pa.int64(), lambda value: _DATE_TIME(_moment(value * times // parts) + zone)
+            return pa.int64(), lambda value: DATE_TIME(moment_text(value * times // parts) + zone)
         case pa.StructType():
             fields = [(kind.field(number).name, *_conversion(kind.field(number).type)) for number in range(kind.num_fields)]
             stored = pa.struct([(name, inner) for name, inner, _ in fields])
@@ -226,12 +223,12 @@ def _conversion(kind: Any) -> tuple[Any, Callable[[Any], Any]]:
     if types.is_integer(kind):
         return pa.string(), JsonNumber
     if types.is_decimal(kind):
-        return kind, lambda value: _DECIMAL(f"{value:f}")
+        return kind, lambda value: DECIMAL(f"{value:f}")
     if types.is_floating(kind):
-        made = _DOUBLE if types.is_float64(kind) else _FLOAT
+        made = DOUBLE if types.is_float64(kind) else _FLOAT
         return pa.string(), lambda text: made(text.replace("nan", "NaN").replace("inf", "INF"))
     if types.is_date(kind):
-        return pa.string(), _DATE
+        return pa.string(), DATE
     if types.is_time(kind):  # 07:30:00.500000000 is 07:30:00.5
         return pa.string(), lambda text: _TIME(text[:15].rstrip("0").rstrip(".") if "." in text else text)
     if types.is_binary(kind) or types.is_large_binary(kind) or types.is_fixed_size_binary(kind):
@@ -239,7 +236,7 @@ def _conversion(kind: Any) -> tuple[Any, Callable[[Any], Any]]:
     return kind, lambda value: value if isinstance(value, bool | bytes) else str(value)
 
 
-def _moment(micros: int) -> str:
+def moment_text(micros: int) -> str:
     """ISO 8601 text of a time in µs since 1970, without a zone."""
     try:
         return (_EPOCH + timedelta(microseconds=micros)).isoformat()
@@ -247,17 +244,17 @@ def _moment(micros: int) -> str:
         return f"{micros} µs since 1970"
 
 
-def _json(value: Any) -> str:
+def json_text(value: Any) -> str:
     """The JSON text of a row or a value.
 
-    >>> _json({"at": _DATE_TIME("2024-03-01T12:00:00Z"), "v": [JsonNumber("5"), _DOUBLE("NaN"), True, None]})
+    >>> json_text({"at": DATE_TIME("2024-03-01T12:00:00Z"), "v": [JsonNumber("5"), DOUBLE("NaN"), True, None]})
     '{"at": "2024-03-01T12:00:00Z", "v": [5, "NaN", true, null]}'
     """
     match value:
         case JsonNumber() if value[-1] not in "FN":
             return value
         case dict():
-            return "{" + ", ".join([f"{json.dumps(name, ensure_ascii=False)}: {_json(each)}" for name, each in value.items()]) + "}"
+            return "{" + ", ".join([f"{json.dumps(name, ensure_ascii=False)}: {json_text(each)}" for name, each in value.items()]) + "}"
         case list():
-            return f"[{', '.join(map(_json, value))}]"
+            return f"[{', '.join(map(json_text, value))}]"
     return json.dumps(value, ensure_ascii=False, default=lambda raw: raw.decode("utf-8", "replace"))

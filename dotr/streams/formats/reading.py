@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import BinaryIO, Final, TypeAlias
+from typing import BinaryIO, Final
 
 from pyoxigraph import NamedNode, RdfFormat, parse
 
@@ -31,9 +31,7 @@ from dotr.streams.records import START, Format, InputFile, Position, Record
 from dotr.streams.times import other_unit, unit_by_size
 from dotr.syntax.turtle.graphs import parser_message
 
-_Records: TypeAlias = Callable[[BinaryIO, InputFile, Position, bool], Iterator[Record]]
-
-_READERS: Final[dict[Format, _Records]] = {
+_READERS: Final[dict[Format, Callable[..., Iterator[Record]]]] = {
     Format.NDJSON: ndjson.records,
     Format.TRIG: message_logs.trig_file_records,
     Format.NQUADS: message_logs.nquads_file_records,
@@ -48,14 +46,9 @@ _READERS: Final[dict[Format, _Records]] = {
 }
 
 
-_TIMED_READERS: Final[dict[Format, Callable[[BinaryIO, InputFile, Position, bool, TimeFilter], Iterator[Record]]]] = {
-    Format.NDJSON: ndjson.records,
-    Format.CSV: csv_rows.records,
-    Format.JSON: json_records.records,
-    Format.TEXT: text.records,
-    Format.PARQUET: parquet.records,
-}
-"""Readers of the formats whose times are beside the graphs, so that a time is read first."""
+_TIMED: Final = frozenset((Format.NDJSON, Format.CSV, Format.JSON, Format.TEXT, Format.PARQUET))
+"""The formats whose times are beside the graphs, so that a time is read first: their readers take a
+`TimeFilter`."""
 
 
 def records_of(
@@ -69,8 +62,8 @@ def records_of(
         return segment_records(lines, file, position, elements)
     if file.path.endswith(TOLD):
         return told_records(lines)
-    if time_filter is not EVERY_TIME and (timed := _TIMED_READERS.get(file.format)) is not None:
-        return timed(lines, file, position, elements, time_filter)
+    if time_filter is not EVERY_TIME and file.format in _TIMED:
+        return _READERS[file.format](lines, file, position, elements, time_filter)
     return _READERS[file.format](lines, file, position, elements)
 
 

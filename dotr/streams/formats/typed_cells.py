@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
@@ -37,23 +37,17 @@ NO_TEXT: Final = "\0"
 
 _CACHED: Final = 1 << 14
 _USUAL_INTEGER: Final = re.compile(r"0|-?[1-9][0-9]{0,17}")
-_USUAL_DECIMAL: Final = re.compile(r"-?(?:0|[1-9][0-9]{0,8})\.[0-9]{0,8}[1-9]")
-"""Texts that are canonical as they stand: `7`, `-7.5`, but not `007`, `7.50`."""
+_USUAL_DECIMAL: Final = re.compile(r"-?(?:0|[1-9][0-9]{0,8})\.[0-9]{0,8}[1-9]|0|-?[1-9][0-9]{0,17}")
+_USUAL_TIME: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T(?:[01][0-9]|2[0-3])(?::[0-5][0-9]){2}Z")
+"""Texts that are canonical as they stand: `7`, `-7.5`, but not `007`, `7.50`; times if there is such
+a day."""
+_USUAL_DOUBLE: Final = re.compile(r"(-?[1-9])([0-9]{0,7})\.([0-9]{0,6}[1-9])")
+"""Texts of at most 15 digits, which are those of the canonical form: `-72.5` is `-7.25E1`."""
 _WHOLE: Final = re.compile(r"[+-]?[0-9]+(?:\.0*)?")
 _DECIMAL: Final = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)")
 _DOUBLE: Final = re.compile(rf"(?:{_DECIMAL.pattern})(?:[eE][+-]?[0-9]+)?")
 _BOOLEANS: Final = {"true": True, "1": True, "false": False, "0": False}
 _DATED: Final = Clock(dated=True)
-_NOUNS: Final[Mapping[CellType, str]] = {
-    CellType.DECIMAL: "no decimal",
-    CellType.INTEGER: "no integer",
-    CellType.DOUBLE: "no double",
-    CellType.BOOLEAN: "no boolean",
-    CellType.DATE: "no date",
-    CellType.DATE_TIME: "no dateTime",
-    CellType.IRI: "no absolute IRI",
-    CellType.STRING: "no string",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +90,8 @@ def reader_of(cell: Cell, settings: CellSettings) -> ReadCell:
     False
     """
     assert cell.type is not None
-    make, is_string, noun = _maker(cell.type, settings), cell.type is CellType.STRING, _NOUNS[cell.type]
+    make, is_string = _maker(cell.type, settings), cell.type is CellType.STRING
+    noun = "no absolute IRI" if cell.type is CellType.IRI else f"no {cell.type.value}"
 
     @lru_cache(_CACHED)
     def read(text: str | None) -> Term | Literal[False] | None:
@@ -144,12 +139,25 @@ def _maker(kind: CellType, settings: CellSettings) -> Callable[[str], Term | Non
             mark = f'"^^<{XSD}decimal>'
             return lambda text: f'"{text}{mark}' if _USUAL_DECIMAL.fullmatch(text) else write(Decimal(number(_DECIMAL, text)))
         case CellType.DOUBLE:
-            return lambda text: None if isinf(value := float(number(_DOUBLE, text))) else write(value)
+            usual = _USUAL_DOUBLE.fullmatch if settings.decimal == "." else lambda text: None
+            mark = f'"^^<{XSD}double>'
+            return lambda text: (
+                f'"{found[1]}.{found[2]}{found[3]}E{len(found[2])}{mark}'
+                if (found := usual(text))
+                else None
+                if isinf(value := float(number(_DOUBLE, text)))
+                else write(value)
+            )
         case CellType.BOOLEAN:
             return lambda text: None if (value := _BOOLEANS.get(text.lower())) is None else write(value)
         case CellType.DATE_TIME:
             parse = time_parser(settings.time_format, settings.time_zone, fractions=True)
-            return lambda text: time_term(parse(text, settings.unit), _DATED)
+            mark = f'"^^<{XSD}dateTime>'
+            return lambda text: (
+                f'"{text}{mark}'
+                if settings.time_format is None and _USUAL_TIME.fullmatch(text) and datetime.fromisoformat(text)
+                else time_term(parse(text, settings.unit), _DATED)
+            )
         case CellType.DATE:
             form = date_form(settings.time_format)
             return lambda text: _date(text, form)
@@ -237,6 +245,7 @@ def count_left_out(name: str, column: str) -> None:
 def drain_left_out() -> LeftOut:
     """The counts since the last call.
 
+    >>> _ = drain_left_out()
     >>> count_left_out("readings", "Wert")
     >>> drain_left_out(), drain_left_out()
     ({('readings', 'Wert'): 1}, {})

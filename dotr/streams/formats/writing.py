@@ -12,6 +12,7 @@ from __future__ import annotations
 import csv
 import re
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from enum import Enum
 from functools import lru_cache
 from hashlib import blake2b
@@ -22,7 +23,7 @@ from urllib.parse import quote
 
 from pyoxigraph import NamedNode
 
-from dotr.evaluation.expressions.values.times import format_time, time_term
+from dotr.evaluation.expressions.values.times import format_time, shown_time_term
 from dotr.model.stream import Firing
 from dotr.model.terms import PROV, RDF_TYPE, XSD, Prefixes, Term, Triple, Variable, is_triple, unescaped
 from dotr.model.time import Clock, Micros
@@ -107,7 +108,7 @@ def compile_writer(format: StreamFormat, clock: Clock, attributes: Sequence[Vari
             return _TrigWriter(clock, prefixes)
         case StreamFormat.NQUADS:
             return lambda firings: [
-                f"{name} {_TIME} {time_term(firing.time, clock)} .\n{name} {_RULE} {rule_iri(firing.rule)} .\n"
+                f"{name} {_TIME} {shown_time_term(firing.time, clock)} .\n{name} {_RULE} {rule_iri(firing.rule)} .\n"
                 f"{_graph_lines(graph, ' ' + name)}"
                 for name, firing, graph in name_graphs(firings)
             ]
@@ -198,7 +199,7 @@ class _TrigWriter:
                 ]
             )
             if firing.time != last:
-                last, stamp = firing.time, f"{time_predicate} {text(time_term(firing.time, clock))}"
+                last, stamp = firing.time, f"{time_predicate} {text(shown_time_term(firing.time, clock))}"
             texts.append(f"{name} {stamp} ; {rule} .\n{name} {{\n{lines}}}\n")
         return texts
 
@@ -262,7 +263,7 @@ class GraphNamer:
     """
 
     def __init__(self, clock: Clock) -> None:
-        self._clock = clock
+        self._clock = replace(clock, zone="")  # a name says nothing of how times are shown
         self._last: tuple[str, int] = "", 0
 
     def __call__(self, firings: Sequence[Firing]) -> list[tuple[str, Firing, tuple[Triple, ...]]]:

@@ -30,7 +30,7 @@ class FileMark(NamedTuple):
     >>> import tempfile
     >>> with tempfile.NamedTemporaryFile() as file:
     ...     _ = file.write(b"12:00,20.5"), file.flush()
-    ...     mark = mark_of(file.fileno())
+    ...     mark = mark_of_path(file.name)
     ...     before = mark.offset, mark.has_changed(file.name)
     ...     _ = file.write(b"12:01,20.7"), file.flush()
     ...     before, mark.has_changed(file.name), mark.is_continued_by(file.name)
@@ -92,15 +92,6 @@ class FileMark(NamedTuple):
         return FileMark(int(size), int(modified), int(inode), int(device), int(offset), str(digest))
 
 
-def mark_of(descriptor: int, offset: int | None = None) -> FileMark:
-    """The mark of an open file that is read up to an offset (None: its present size), whose
-    position stays. Raises OSError where the file cannot be read.
-    """
-    status = os.fstat(descriptor)
-    read = status.st_size if offset is None else offset
-    return FileMark(status.st_size, status.st_mtime_ns, status.st_ino, status.st_dev, read, _digest(descriptor, read))
-
-
 class FoundFile(NamedTuple):
     """A file of an input: its path, and its mark as of when it was found (None: unknown). With
     `change`, a sentence on a change of that file, it stands for this sentence, and is not read.
@@ -153,12 +144,16 @@ def changes(files: Iterable[FoundFile]) -> list[FoundFile]:
     return [change for file in files if (change := file.changed()) is not None]
 
 
-def mark_of_path(path: str) -> FileMark:
-    """The mark of the whole file of a path; `NO_FILE` where there is none that can be read."""
+def mark_of_path(path: str, offset: int | None = None) -> FileMark:
+    """The mark of the file of a path that is read up to an offset (None: its present size);
+    `NO_FILE` where there is none that can be read."""
     try:
         descriptor = unblocked(path)
         try:
-            return mark_of(descriptor) if S_ISREG(os.fstat(descriptor).st_mode) else NO_FILE
+            status = os.fstat(descriptor)
+            read = status.st_size if offset is None else offset
+            mark = FileMark(status.st_size, status.st_mtime_ns, status.st_ino, status.st_dev, read, _digest(descriptor, read))
+            return mark if S_ISREG(status.st_mode) else NO_FILE
         finally:
             os.close(descriptor)
     except OSError:

@@ -123,8 +123,8 @@ class CompressedFiles:
 
     def look(self) -> None:
         """Tell of the files that have appeared."""
-        for path, status in present(self._pattern):
-            if S_ISREG(status.st_mode):
+        for path in sorted(glob.glob(self._pattern, recursive=True)):
+            if path.endswith(".gz") and os.path.isfile(path):
                 self.leaves_out(path)
 
     def leaves_out(self, path: str) -> bool:

@@ -61,6 +61,11 @@ class RecordingWriter:
         if time > self._written:
             self._write(time, [f'{{"time": {self._time(time)}}}\n'])
 
+    def reload(self, time: Micros, configuration: str) -> None:
+        """Write that the program was read again, after the instant of a time, from a configuration;
+        raises `WriteFailed`."""
+        self._write(time, [f'{{"time": {self._time(time)}, "reload": {encode_basestring(configuration)}}}\n'])
+
     def close(self, *, ended: bool) -> None:
         """Close the file; `ended`: all inputs have ended. Raises `WriteFailed`."""
         if ended and self._written > -LAST_MICRO:

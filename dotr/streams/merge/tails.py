@@ -91,7 +91,7 @@ class FileSeries:
                 return piece
         obstacle, self._obstacle = self._obstacle, ""
         why = f"{obstacle} is in the place of this file: nothing is read until a file is there again"
-        return self.known[-1].told(why) if obstacle else None
+        return self.known[-1].told(why) if obstacle and self.known else None
 
     def see_obstacle(self, what: str) -> None:
         """Note what is in the place of a file; empty: a file is. A new obstacle is told."""
@@ -358,21 +358,13 @@ class TailFeed:
             piece = self._series.next_piece()
             if piece is None:
                 return None
-            self._file = piece_file(self._like, piece)
-            self._records = piece_records(self._file, piece, self._wanted)
+            like, head = self._like, piece.columns
+            mapped = like.map if like.map is None or not head else replace(like.map, columns=head, skip=0)
+            self._file = replace(like, path=piece.name, map=mapped)
+            if piece.told is not None:
+                self._records = iter([piece.told])
+            else:
+                self._records = records_of(BytesIO(piece.data), self._file, Position(0, piece.line), True, self._wanted)
 
     def close(self) -> None:
         """Does nothing: the folder closes its files."""
-
-
-def piece_file(like: InputFile, piece: WholeRecords) -> InputFile:
-    """The file of a piece, whose columns are known."""
-    mapped = like.map if like.map is None or not piece.columns else replace(like.map, columns=piece.columns, skip=0)
-    return replace(like, path=piece.name, map=mapped)
-
-
-def piece_records(file: InputFile, piece: WholeRecords, wanted: TimeFilter) -> Iterator[Record]:
-    """The records of a piece, with the lines of the file."""
-    if piece.told is not None:
-        return iter([piece.told._replace(line=piece.line)])
-    return records_of(BytesIO(piece.data), file, Position(0, piece.line), True, wanted)

@@ -29,7 +29,7 @@ from dotr.model.terms import (
     unescaped,
 )
 from dotr.syntax.datalog.tokens import DatalogToken, DatalogTokenKind
-from dotr.syntax.lexemes import DIRECTION_HINT, STRING, wrong_direction
+from dotr.syntax.lexemes import DIRECTION_HINT, STRING, quotes_hint, wrong_direction
 
 TYPE: Final = Const(RDF_TYPE)
 
@@ -222,6 +222,7 @@ class StatementReader:
             hint = "A rule has one `:-`; the rule before ends with a dot."
         elif expected.endswith("`.`") and kind in (DatalogTokenKind.NAME, DatalogTokenKind.IRI, DatalogTokenKind.WORD) and not hint:
             hint = "Atoms are separated by commas, and a rule ends with a dot."
+        hint = hint or quotes_hint(self._document.text[token[2] :][:200])
         self._fail(self._syntax_code, f"expected {expected}, found {text or 'the end of the file'}", token, hint)
 
     def _unclosed_string(self, token: DatalogToken) -> NoReturn:

@@ -18,12 +18,13 @@ from rdflib.term import BNode, Literal, URIRef, Variable
 
 from dotr.errors.diagnostics import Diagnostic, did_you_mean
 from dotr.evaluation.expressions.casts import CASTS
-from dotr.evaluation.expressions.functions import ELAPSED, FUNCTIONS, MATH, MATH_FUNCTIONS, SECONDS
+from dotr.evaluation.expressions.functions import ELAPSED, FUNCTIONS, IN_ZONE, MATH, MATH_FUNCTIONS, SECONDS
 from dotr.evaluation.expressions.regexes import unsupported_reason
 from dotr.evaluation.triples.index import HIDDEN
 from dotr.model.algebra import AggregateCall, Attribute, Call, Const, Exists, Expression, Pattern, Slot, TimeOf, Var, chain
+from dotr.model.calendars import zone_of
 from dotr.model.places import Span
-from dotr.model.terms import RDF, XSD, Term, iri, literal, literal_parts, triple_term
+from dotr.model.terms import RDF, XSD, Term, iri, is_literal, literal, literal_parts, triple_term
 from dotr.model.time import Unit
 from dotr.syntax.sparql.grammar import ParseNode
 from dotr.syntax.sparql.keywords import AGGREGATES, FUNCTION_SYNONYMS
@@ -304,7 +305,7 @@ class ExpressionReader:
         if name not in FUNCTIONS or (name.startswith(HIDDEN) and not self.is_of_rule_set):
             hint = _near_function(name, token.text) or (
                 f"Functions with an IRI are the casts, such as xsd:integer(?x), those of <{MATH}>, such as math:sqrt(?x), and "
-                f"{SECONDS}(?duration)."
+                f'{SECONDS}(?duration) and {IN_ZONE}(?time, "Europe/Berlin").'
             )
             self.problem("Q115", f"unknown function {token.text}", token.span, hint)
         elif len(arguments) != FUNCTIONS[name].least or node.distinct:
@@ -312,6 +313,12 @@ class ExpressionReader:
             self.problem("Q115", f"{token.text} takes {count}, and no DISTINCT", token.span)
         elif name in (SECONDS, ELAPSED) and _UNIT.get() is not Unit.SECOND:
             return Call(name, (*arguments, Const(literal(str(_UNIT.get().value), XSD + "integer"))))
+        elif name == IN_ZONE and isinstance(zone := arguments[1], Const) and is_literal(zone.term):
+            try:
+                return Call(name, (*arguments, Const(literal(zone_of(literal_parts(zone.term)[0]).text))))
+            except LookupError as error:
+                reason, _, hint = str(error).partition(". ")
+                self.problem("Q157", reason, token.span, hint)
         return Call(name, arguments)
 
     def _exists(self, node: ParseNode) -> Expression:

@@ -25,7 +25,7 @@ from dotr.evaluation.expressions.functions import ELAPSED
 from dotr.model.algebra import Attribute, Const, TimeOf, Var
 from dotr.model.places import Span
 from dotr.model.terms import ESCAPE_HINT, WELL_KNOWN, XSD, invalid_escape, iri, literal, unescaped
-from dotr.syntax.lexemes import DIRECTION_HINT, LANGUAGE, LONG_STRING, STRING, wrong_direction
+from dotr.syntax.lexemes import DIRECTION_HINT, LANGUAGE, LONG_STRING, STRING, TYPOGRAPHIC, quotes_hint, wrong_direction
 from dotr.syntax.names import NameCharacters, name_characters
 from dotr.syntax.sparql.keywords import SELECT_QUERIES, SPARQL_12_FUNCTIONS, Dialect
 
@@ -196,8 +196,10 @@ def lex(result: TokenScan) -> Iterator[Lexeme]:
             if text[position] in "\"'":
                 result.report("Q102", "a string that is never closed", position, min(_line_end(text, position), end), _STRING_HINT)
                 return
-            result.report("Q101", f"unexpected character {text[position]}", position, position + 1)
-            position += 1
+            quoted = TYPOGRAPHIC.match(text, position, end)  # “warm” is reported at once, and not as a name between two characters
+            after = quoted.end() if quoted else position + 1
+            result.report("Q101", f"unexpected character {text[position]}", position, after, quotes_hint(text[position:after]))
+            position = after
             continue
         if match.lastgroup in ("string", "iri") and (wrong := invalid_escape(match[0])):
             start = position + wrong.start()

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Final, TypeAlias, cast
+from typing import Any, Final, TypeAlias
 
 from pyoxigraph import RdfFormat, parse
 
@@ -102,10 +102,10 @@ def read_turtle(document: str, text: str) -> Triples:
     of `PrefixHeader.prepend_to`.
     """
     try:
-        triples = [tuple(str(quad).split(" ", 2)) for quad in parse(document, RdfFormat.TURTLE)]
+        triples: list[Any] = [tuple(str(quad).split(" ", 2)) for quad in parse(document, RdfFormat.TURTLE)]
     except (SyntaxError, AttributeError, MemoryError) as error:
         raise _unreadable(error, len(document) - len(text)) from None
-    return canonical_triples(cast(list[Triple], triples))
+    return canonical_triples(triples)
 
 
 def _unreadable(error: Exception, skipped: int) -> ValueError:

@@ -19,7 +19,7 @@ from dotr.model.algebra import Const, Var
 from dotr.model.places import Span
 from dotr.model.templates import Blank, Cell, CellIri, CellLiteral, Fresh, TemplateSlot
 from dotr.model.terms import LANGUAGE_STRINGS, RDF, WELL_KNOWN, XSD, Prefixes, iri, literal, unescaped
-from dotr.syntax.lexemes import DIRECTION_HINT, wrong_direction
+from dotr.syntax.lexemes import DIRECTION_HINT, quotes_hint, wrong_direction
 from dotr.syntax.names import name_characters
 from dotr.syntax.turtle import tokens
 
@@ -62,7 +62,8 @@ class TermReader:
             self._fail("T101", f"expected {expected}, but the template ends here", self._end, self._end, hint)
         match = _UNEXPECTED.match(self._text, self._at, self._end)
         end = match.end() if match else self._at + 1
-        self._fail("T101", f"expected {expected}, found {self._text[self._at : end]}", self._at, end, hint)
+        found = self._text[self._at : end]
+        self._fail("T101", f"expected {expected}, found {found}", self._at, end, hint or quotes_hint(self._text[self._at :][:200]))
 
     # --- text ---
 

@@ -21,7 +21,7 @@ from dotr.model.terms import Variable
 from dotr.model.time import LAST_MICRO, Clock, Micros
 from dotr.model.traverse import conjuncts, free_variables
 from dotr.temporal.intervals.choice import ChoosingConjunctionNode, ChoosingEqualsNode, ChoosingStrictNode, Operand
-from dotr.temporal.intervals.conditions import IntervalExpressions, reads_interval
+from dotr.temporal.intervals.conditions import ConditionNote, IntervalExpressions, reads_interval
 from dotr.temporal.intervals.nodes import ConjunctionNode, EndNode, EqualsNode, LeafNode, StrictNode, TreeNode, UnionNode
 from dotr.temporal.intervals.pairs import PairedSearch, Relation
 from dotr.temporal.intervals.patterns import (
@@ -55,13 +55,18 @@ def shape_of(pattern: IntervalPattern) -> Shape:
 
 
 class TreeCompiler:
-    """Compiler of one pattern; `traced`: solutions hold the leaf solutions that they combine."""
+    """Compiler of one pattern.
 
-    def __init__(self, policy: UsePolicy, clock: Clock, limits: Limits, *, traced: bool = False) -> None:
+    - `traced`: solutions hold the leaf solutions that they combine.
+    - `note`: called where a FILTER of a chain is an error.
+    """
+
+    def __init__(self, policy: UsePolicy, clock: Clock, limits: Limits, *, traced: bool = False, note: ConditionNote | None = None) -> None:
         self._policy = policy
         self._clock = clock
         self._limits = limits
         self._traced = traced
+        self._note = note
         self._leaves = 0
 
     def compile(self, pattern: IntervalPattern, tests: Sequence[Expression] = ()) -> ShapedNode:
@@ -90,7 +95,7 @@ class TreeCompiler:
         """A node with the end of a chain above it; the node itself if the end is empty."""
         if not filters and not bindings and within is None:
             return below
-        finish = compile_end(below.shape, bindings, filters, within, self._clock)
+        finish = compile_end(below.shape, bindings, filters, within, self._clock, self._note)
         return ShapedNode(EndNode(below.node, finish), below.shape.extended([name for name, _ in bindings]))
 
     @staticmethod
@@ -136,7 +141,7 @@ class TreeCompiler:
                         here.remove(test)
                         break
         left, right = self.compile(pattern.left, below["left"]), self.compile(pattern.right, below["right"])
-        conditions = IntervalExpressions(tuple(here), self._clock)
+        conditions = IntervalExpressions(tuple(here), self._clock, note=None if operator.is_optional else self._note)
         match operator:
             case TemporalOperator.SEQ | TemporalOperator.OPTIONALSEQ:
                 node = self._strict(pattern, left, right, conditions)
@@ -265,8 +270,11 @@ def compile_end(
     filters: Sequence[Expression],
     within: Micros | None,
     clock: Clock,
+    note: ConditionNote | None = None,
 ) -> FinishSolutions:
     """Generates BIND, FILTER and WITHIN of a chain over a pattern of the shape `shape`.
+
+    `note` is called where FILTERs are an error.
 
     For `BIND(?k AS ?m) FILTER(BOUND(?m)) WITHIN 5 s`:
 
@@ -303,7 +311,7 @@ def compile_end(
         lines.append(f"b{number} = {value.call(term, 's', 'e')}")
         bound[name] = f"b{number}"
     if filters:
-        conditions = IntervalExpressions(tuple(filters), clock)
+        conditions = IntervalExpressions(tuple(filters), clock, note=note)
         known |= conditions.as_conditions()
         lines.append(f"if not {conditions.call(term, 's', 'e')}: continue")
     names = shape.extended([name for name, _ in bindings]).names

@@ -11,15 +11,19 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import lru_cache, partial
+from typing import TypeAlias
 
-from dotr.evaluation.expressions import conjunction, evaluator, with_lengths
+from dotr.evaluation.expressions import conjunction, evaluator, truth_of, with_lengths
 from dotr.evaluation.expressions.values.datetimes import Duration
 from dotr.evaluation.expressions.values.times import time_term
-from dotr.model.algebra import Expression, Var
+from dotr.model.algebra import Call, Expression, Var, fold_balanced
 from dotr.model.terms import XSD, Term, Variable
 from dotr.model.time import Clock, Micros
 from dotr.model.traverse import parameters_of
 from dotr.temporal.intervals.patterns import DURATION, END, START
+
+ConditionNote: TypeAlias = Callable[[Expression, tuple[Term | None, ...]], object]
+"""A function of conditions that are an error, and of the terms of their parameters."""
 
 VariableText = Callable[[Variable], str]
 """A function from a variable to the Python source of its term."""
@@ -40,12 +44,14 @@ def duration_term(length: Micros) -> Term:
 class IntervalExpressions:
     """Expressions over a solution: a conjunction of conditions, or one expression with its value.
 
-    `name`: the name of their function in generated code, unique there.
+    - `name`: the name of their function in generated code, unique there.
+    - `note`: called with the conditions and their terms where these are an error.
     """
 
     expressions: tuple[Expression, ...]
     clock: Clock
     name: str = "holds"
+    note: ConditionNote | None = None
 
     @property
     def is_empty(self) -> bool:
@@ -78,8 +84,12 @@ class IntervalExpressions:
         return f"{self.name}({', '.join(arguments)})"
 
     def as_conditions(self) -> Mapping[str, object]:
-        """The globals of a call that returns True or False."""
-        return self._known(conjunction([with_lengths(each) for each in self.expressions], self._parameters))
+        """The globals of a call that returns True or False; None for an error that is noted."""
+        conditions = [with_lengths(each) for each in self.expressions]
+        if self.note is None:
+            return self._known(conjunction(conditions, self._parameters))
+        together = fold_balanced(conditions, lambda a, b: Call("&&", (a, b)))
+        return self._known(truth_of(conditions, self._parameters, partial(self.note, together)))
 
     def as_value(self) -> Mapping[str, object]:
         """The globals of a call that returns a term, None for an error."""

@@ -17,6 +17,7 @@ from dotr.evaluation.limits import LIMITS, Limits
 from dotr.model.terms import Variable
 from dotr.model.time import Clock, Micros
 from dotr.temporal.intervals.compile import TreeCompiler
+from dotr.temporal.intervals.conditions import ConditionNote
 from dotr.temporal.intervals.nodes import TreeMoment
 from dotr.temporal.intervals.patterns import IntervalPattern, UsePolicy
 from dotr.temporal.intervals.solutions import IntervalSolution
@@ -29,6 +30,7 @@ class PatternTree:
     """A compiled pattern with its stored solutions.
 
     - `names`: the variables of a solution, sorted.
+    - `note`: called where a FILTER of a chain is an error.
 
     Operands are numbered in the order of the text, and their values follow their sorted variables.
     """
@@ -41,8 +43,9 @@ class PatternTree:
         limits: Limits = LIMITS,
         *,
         traced: bool = False,
+        note: ConditionNote | None = None,
     ) -> None:
-        compiled = TreeCompiler(policy, clock, limits, traced=traced).compile(pattern)
+        compiled = TreeCompiler(policy, clock, limits, traced=traced, note=note).compile(pattern)
         self._root = compiled.node
         self._stores = tuple(compiled.node.all_stores())
         self.names: tuple[Variable, ...] = compiled.shape.names

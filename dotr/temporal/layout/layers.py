@@ -303,7 +303,8 @@ def lay_out(
 ) -> Layout:
     """Places rules and other units in layers and numbers their streams and ports.
 
-    `since`: the time (µs since 1970) of each rule that was added amid the stream, by its name.
+    `since`: the time (µs since 1970) of each role that starts amid the stream, by its name
+    (`role_name`).
     `cut`: rules without a key for all their clauses are cut into stages, unless no operator keeps
     state. `groups`: the number of groups of rules in a layer (`dotr.temporal.layout.layers`).
     """
@@ -333,7 +334,10 @@ def _lay_out(rules: Sequence[Rule], since: Mapping[str, Micros], units: Sequence
     for each in sorted(places, key=lambda p: (p.layer, p.depth, p.rule.name)):
         own = ports[each.layer]
         group = dealt.get((each.layer, each.rule.name), 0), groups
-        role_ports = [_role_port(each, role, numbers, since.get(each.rule.name), group) for role in each.stage.roles_of(each.rule)]
+        name = each.rule.name
+        role_ports = [
+            _role_port(each, role, numbers, since.get(role_name(name, role.label)), group) for role in each.stage.roles_of(each.rule)
+        ]
         in_order.append(StagePorts(each, tuple([own.setdefault(port, len(own)) for port in role_ports])))
     layers: list[list[PlacedRule]] = [[] for _ in ports]
     entering = _entering_streams(in_order)
@@ -377,6 +381,15 @@ def _role_port(placed: Placement, role: Role, numbers: Mapping[FactSource, int],
         by_time=is_spread and bool(placed.rule.clauses),
         group=(0, 1) if is_replicated else group,
     )
+
+
+def role_name(rule: str, label: Label) -> str:
+    """The name of a role of a rule in `ProgramSpec.since`.
+
+    >>> role_name("Left", "Heavy")
+    'Left.Heavy'
+    """
+    return f"{rule}.{label}"
 
 
 def _entering_streams(placed: Sequence[StagePorts]) -> Mapping[tuple[str, int], BindingStream]:

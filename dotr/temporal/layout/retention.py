@@ -133,8 +133,13 @@ def standing(rule: Rule, clause: Clause) -> Standing | None:
     for condition in (each for constraint in role.constraints for each in conjuncts(constraint)):
         if (pair := equated_pair(condition)) is not None:
             keys[pair[0]] = None
-        elif all(isinstance(each, Var) or each == TimeOf(role.label) for each in parameters_of([condition])):
+        elif is_own(condition, role.label):
             own.append(transform(condition, lambda part: TimeOf("") if isinstance(part, TimeOf) else part))
         else:
             return None
     return Standing(tuple(sorted(keys)), tuple(own), scope.interval.bounds[1])
+
+
+def is_own(condition: Expression, label: Label) -> bool:
+    """True for a condition of the role `label` on an event alone."""
+    return all(isinstance(each, Var) or each == TimeOf(label) for each in parameters_of([condition]))

@@ -157,6 +157,9 @@ class AnchorQueue(deque[StoredEvent]):
             self.popleft()
 
 
+ReadTerms: TypeAlias = Callable[[Micros, AttributeValues], tuple[Term | None, ...]]
+"""Terms of an event, by its time (µs) and its values."""
+
 DelayOf: TypeAlias = Callable[[Micros, AttributeValues], Micros | None]
 """The delay (µs) of an event by its time (µs) and its values; None: the value is no delay."""
 

@@ -19,6 +19,7 @@ from typing import Final, NamedTuple, TypeAlias
 
 from dotr.errors.fallbacks import FallbackKind, error_line, record_fallback, reraise_in_tests
 from dotr.evaluation.limits import LIMITS, LimitExceeded, Limits
+from dotr.model.algebra import Expression
 from dotr.model.event_order import AttributeValues, tie_key
 from dotr.model.terms import Label, Variable
 from dotr.model.time import Clock, Micros
@@ -43,6 +44,7 @@ from dotr.temporal.matching.events import (
     Match,
     MatchBuffer,
     QueueByValue,
+    ReadTerms,
     SearchStart,
     StoredEvent,
     anchor_of,
@@ -51,7 +53,7 @@ from dotr.temporal.matching.lone_facts import MANY_FACTS, LoneFactFailed, LoneGr
 from dotr.temporal.matching.matcher import compile_matcher
 from dotr.temporal.matching.matcher.candidates import AnchorLimitExceeded
 from dotr.temporal.matching.matcher.compile import FindMatches, Matcher
-from dotr.temporal.matching.matcher.emitter import compile_delay, event_condition, event_test, table_finder
+from dotr.temporal.matching.matcher.emitter import compile_delay, event_condition, event_test, table_finder, terms_reader
 from dotr.temporal.matching.rule_counts import LayerCounter
 from dotr.temporal.matching.rule_failures import LimitExcess, RuleFailure, SingleRule, isolate_rules, match_exactly
 from dotr.temporal.matching.rule_templates import NumberedRule, PositionalStage, RuleTemplate, group_rules
@@ -125,11 +127,14 @@ class _CompiledPort:
 
 
 class _DelayByValue(NamedTuple):
-    """A queue whose delays are values of the events: the port, the delay of an event, and its rules
-    by number, each with the number of its group and the test whether an event is its anchor."""
+    """A queue whose delays are values of the events: the port, the delay of an event, the expression
+    with the terms that it reads, and its rules by number, each with the number of its group and the
+    test whether an event is its anchor."""
 
     port: int
     delay_of: DelayOf
+    value: Expression
+    terms: ReadTerms
     rules: Sequence[tuple[int, int, EventTest]]
 
 
@@ -231,7 +236,10 @@ class Operator:
                     if group.anchor == -1 - number
                     for anchor in (self.layer.rules[rule].rule.anchor,)
                 ]
-                found[number] = _DelayByValue(port, compile_delay(delay, self.layer.ports[port].attributes, self._clock), rules)
+                names = self.layer.ports[port].attributes
+                found[number] = _DelayByValue(
+                    port, compile_delay(delay, names, self._clock), delay.value, terms_reader([delay.value], names, self._clock), rules
+                )
         return found
 
     def _firings_of(self, rules: Sequence[int]) -> Iterator[tuple[int, int]]:
@@ -371,9 +379,10 @@ class Operator:
             waiting.extend(events)
             if waiting.next_due() == time:
                 present.setdefault(-1 - number, []).extend(waiting.pop_due(time))
-            for _, _, values in (event for event in events if queue.delay_of(event[0], event[2]) is None):
+            for event in (event for event in events if queue.delay_of(event[0], event[2]) is None):
                 for rule, group, is_anchor in queue.rules:
-                    state.counter.groups[group].delay_errors[rule] += is_anchor(time, values)
+                    if is_anchor(time, event[2]):
+                        state.counter.groups[group].fail(rule, 0, event, queue.value, queue.terms(time, event[2]))
 
     def take_facts(self, state: State) -> list[TakeFact | None]:
         """Sets and returns the lone-fact functions of a state by port; None where a port needs

@@ -17,7 +17,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import accumulate
-from operator import add
+from operator import add, itemgetter
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from dotr.model.terms import Term
@@ -128,7 +128,9 @@ class ConditionError(NamedTuple):
                 term = terms[kinds.index(wanted)]
                 return _UNBOUND if term is None else f"{term} is text"
         others = [(term, kind) for term, kind in zip(terms, kinds, strict=True) if kind is not None and kind is not TermKind.NUMBER]
-        return f"{others[0][0]} is {kinds_text(frozenset([others[0][1]]))}" if others else "its value is an error"
+        if others:
+            return f"{others[0][0]} is {kinds_text(frozenset([others[0][1]]))}"
+        return "its value is an error" if self.place else "its value is no delay"
 
 
 class GroupCounter:
@@ -143,8 +145,8 @@ class GroupCounter:
             satisfies the clause before it and no binding that satisfies this clause. The set of
             place 1 initially has all rows.
         after: if counted, the bindings left after each step of the only row.
-        errors: the errors of conditions that are not yet added up.
-        held_back, unbound_keys, delay_errors: those of `RuleCounts`, by the number of the rule.
+        errors: the errors of conditions that are not yet added up, as those of `ConditionError`.
+        held_back, unbound_keys: those of `RuleCounts`, by the number of the rule.
 
     In a stage of rules, counts of clauses start after the `passed` clauses of the stages before.
     """
@@ -152,13 +154,13 @@ class GroupCounter:
     __slots__ = (
         "_counted",
         "_errors",
+        "_firsts",
         "_passed",
         "_prefix",
         "_rules",
         "after",
         "anchors",
         "by_rule",
-        "delay_errors",
         "errors",
         "held_back",
         "lengths",
@@ -176,13 +178,13 @@ class GroupCounter:
         self.by_rule = dict.fromkeys(rules, 0)
         self.held_back: Counter[int] = Counter()
         self.unbound_keys: Counter[int] = Counter()
-        self.delay_errors: Counter[int] = Counter()
         self.unreached: tuple[set[int], ...] = tuple(set() for _ in range(steps - 1))
         if passed < len(self.unreached):
             self.unreached[passed].update(rules)
         self.after = [0] * steps
-        self.errors: list[ConditionError] = []
-        self._errors: dict[int, RuleCounts] = {}
+        self.errors: list[tuple[int, int, StoredEvent, Expression, tuple[Term | None, ...]]] = []
+        self._errors: Counter[tuple[int, int]] = Counter()
+        self._firsts: dict[int, FirstError] = {}
 
     def reach(self, place: int, rows: Iterable[TableRow]) -> None:
         """Notes that each of these rows has a binding that satisfies the clause at this place."""
@@ -198,36 +200,48 @@ class GroupCounter:
         the anchors.
         """
         again = GroupCounter(self._rules, len(self.after), prefix=self._prefix, counted=self._counted, passed=self._passed)
-        again.unreached, again.after, again.errors, again._errors = self.unreached, self.after, self.errors, self._errors
+        again.unreached, again.after = self.unreached, self.after
+        again.errors, again._errors, again._firsts = self.errors, self._errors, self._firsts
         again.held_back, again.unbound_keys = self.held_back, self.unbound_keys
         return again
 
     def fail(self, rule: int, place: int, anchor: StoredEvent, condition: Expression, terms: tuple[Term | None, ...]) -> None:
         """Notes that a binding of an anchor ends at a clause, where a condition is an error; `terms`
-        are those of its parameters."""
-        if len(self.errors) >= _KEPT_ERRORS and self.errors[-1].anchor is not anchor:
+        are those of its parameters. At place 0 the value of `delayed by` is no delay."""
+        errors = self.errors
+        if len(errors) >= _KEPT_ERRORS and errors[-1][2] is not anchor:
             self._add_errors()
-        self.errors.append(ConditionError(rule, place, anchor, condition, terms))
+        errors.append((rule, place, anchor, condition, terms))
 
     def forget(self, anchor: StoredEvent, rule: int | None = None) -> None:
         """Removes the errors of an anchor that is retried, of one rule or of all."""
-        while self.errors and self.errors[-1].anchor is anchor and rule in (None, self.errors[-1].rule):
+        while self.errors and self.errors[-1][2] is anchor and rule in (None, self.errors[-1][0]):
             self.errors.pop()
 
     def errors_of_condition(self, rule: int) -> int:
         """The number of errors of a rule at its last step."""
         self._add_errors()
-        return self._errors.get(rule, RuleCounts()).errors.get(len(self.after), 0)
+        return self._errors[rule, len(self.after)]
 
     def _add_errors(self) -> None:
-        for each in self.errors:
-            known = self._errors.get(each.rule, RuleCounts())
-            first = known.first_error
-            if first is None or first[0] or each.anchor[0] <= first[1]:
-                reason = each.reason
-                first = min(filter(None, (first, (reason == _UNBOUND, each.anchor[0], each.place, reason))))
-            errors = {**known.errors, each.place: known.errors.get(each.place, 0) + 1}
-            self._errors[each.rule] = RuleCounts(errors=errors, first_error=first)
+        """Adds the errors up. The reason is looked for only where it may be the first: of values that
+        are numbers or unbound it is clear."""
+        if not self.errors:
+            return
+        from dotr.evaluation.expressions.values.terms import NUMERIC, VALUES
+
+        def are_numbers(terms: Sequence[Term | None]) -> bool:
+            return all(term is None or type(VALUES[term]) in NUMERIC for term in terms)
+
+        firsts = self._firsts
+        self._errors.update(map(itemgetter(0, 1), self.errors))
+        for rule, place, anchor, condition, terms in self.errors:
+            first = firsts.get(rule)
+            if first is not None and anchor[0] > first[1] and (not first[0] or (None in terms and are_numbers(terms))):
+                continue
+            reason = ConditionError(rule, place, anchor, condition, terms).reason
+            here = reason == _UNBOUND, anchor[0], place, reason
+            firsts[rule] = here if first is None else min(first, here)
         self.errors.clear()
 
     @property
@@ -272,9 +286,9 @@ class GroupCounter:
             furthest = next((place for place, unreached in enumerate(self.unreached) if rule in unreached), len(self.unreached))
             if furthest <= self._passed:
                 furthest = 0  # no binding has passed a clause of this stage; earlier stages count their own clauses
-            further = self.held_back[rule], self.unbound_keys[rule], self.delay_errors[rule]
-            counts = RuleCounts(anchors, 0, furthest, after, {}, None, *further)
-            found[rule] = counts + self._errors.get(rule, RuleCounts())
+            further = self.held_back[rule], self.unbound_keys[rule], self._errors[rule, 0]
+            errors = {place: self._errors[rule, place] for place in range(1, len(self.after) + 1) if (rule, place) in self._errors}
+            found[rule] = RuleCounts(anchors, 0, furthest, after, errors, self._firsts.get(rule), *further)
         return found
 
 

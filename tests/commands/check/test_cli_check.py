@@ -411,3 +411,12 @@ def test_attribute_that_another_unit_reads_is_no_unused_one(project: Project) ->
     project.write("r.dotr", UNREAD)
     project.write("l.lars", "PREFIX : <http://e/> Seen(?x) :- EVENT Up(?x AS ?x) IN [3 s] . REPORT NEW Seen(?x) .")
     assert "D217" not in project.dotr("check", "r.dotr", "l.lars").err
+
+
+def test_set_changes_the_configurations(project: Project) -> None:
+    assert project.dotr("check", "c.yaml", "t.yaml", "--set", "input.0.lateness=3 s").code == 0
+    assert "C301 there is no file b.ndjson" in project.refused("check", "c.yaml", "--set", "input.0.path=b.ndjson", "--strict")
+    assert "C201 unknown key inputs" in project.refused("check", ".", "--set", "inputs.0.path=b.ndjson")
+    assert "C218 --set changes a configuration, and none is among the files" in project.refused(
+        "check", "r.dotr", "t.yaml", "--set", "name=x"
+    )

@@ -16,7 +16,7 @@ from pyarrow import parquet
 
 from dotr.commands.new.from_export import ExportGuess, guess
 from dotr.errors.diagnostics import Refused
-from tests.conftest import Project
+from tests.conftest import CONFIG, Project
 
 pytestmark = pytest.mark.core
 
@@ -229,6 +229,21 @@ def test_a_file_without_times_says_why(tmp_path: Path, content: str, message: st
     [told] = raised.value.diagnostics
     assert message in told.message
     assert hint in told.hint
+
+
+@pytest.mark.parametrize(
+    ("content", "triples"),
+    [
+        ("pump;hall;limit\nP 1;north;7,5\nP2;north;n/a\nP3;;8\n", 4),
+        ("hall,floor\nnorth,1\nnorth,2\n", 2),
+        ('[{"name": "north", "of": {"floor": 1}}, {"name": "south", "tags": ["a", "b"]}]', 3),
+    ],
+)
+def test_a_table_without_times_is_offered_as_background(project: Project, content: str, triples: int) -> None:
+    project.write("own.txt", content)
+    offered = project.refused("new", "own", "--from", "own.txt").partition("it is background:\n")[2]
+    project.write("c.yaml", f"{offered}\n" + "".join(line for line in CONFIG.splitlines(keepends=True) if not line.startswith("prefixes:")))
+    assert f"triples    {triples}: {triples} loaded" in project.dotr("kb", "info", "c.yaml").out
 
 
 @pytest.mark.parametrize("content", [pytest.param(*case.values[:1], id=case.id) for case in (*TABLES, *OBJECTS)])

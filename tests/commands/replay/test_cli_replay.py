@@ -155,3 +155,32 @@ def test_invalid_comparisons_are_refused(city: Project) -> None:
     city.write("new.dotr", "rule")
     assert "new.dotr:1:4: D101" in city.refused("replay", "c.yaml", "--set", "rules.0=new.dotr")
     assert "is a rule test" in city.refused("replay", "t.yaml", "--against", "c.yaml")
+
+
+DOORS = """\
+PREFIX : <http://example.org/doors#>
+query Open = [ SELECT ?door WHERE { ?o :opens ?door } ]
+query Close = [ SELECT ?door WHERE { ?o :closes ?door } ]
+rule Left define Left = [ dotr_id a :Left ]
+from Open delayed by 10 s and not Close [ FILTER(?door = Open.?door) ] within [0, 9 s] from Open
+with Left.?n = 1
+"""
+
+
+def test_delayed_event_is_explained_by_its_own_anchor(project: Project) -> None:
+    """An anchor at 0 is due at 10, when another one, which fires later, is opened."""
+    project.write("doors.dotr", DOORS)
+    project.write("wider.dotr", DOORS.replace("[0, 9 s]", "[0, 20 s]"))
+    texts = ["opens :c", "closes :b", "opens :a", "opens :z"]
+    times = [0, 8, 10, 60]
+    project.write("doors.ndjson", "".join(json.dumps({"time": t, "graph": f"[] :{e} ."}) + "\n" for t, e in zip(times, texts, strict=True)))
+    project.write(
+        "doors.yaml",
+        'name: doors\nprefixes: { "": "http://example.org/doors#" }\nrules: [doors.dotr]\n'
+        "input: [{ name: doors, format: ndjson, path: doors.ndjson }]\noutput: [{ path: out.ndjson }]\n",
+    )
+    project.change("wider.dotr", "not Close [ FILTER(?door = Open.?door) ]", "not Close [ FILTER(?door = Open.?door || ?door = :b) ]")
+    shown = project.dotr("replay", "doors.yaml", "--set", "rules.0=wider.dotr", "--show", "2").out.splitlines()
+    place = shown.index("gone: Left at 20: n 1")
+    assert shown[place + 1] == "  Left: 1 anchor, 0 after not Close"
+    assert shown[place + 2].startswith("    Open at 10, door :a, stands at 20: refused by 1")

@@ -178,6 +178,22 @@ def test_rules_show_where_bindings_stopped(project: Project) -> None:
     assert "dotr why-not c.yaml --rule Two" in text
 
 
+def test_rules_and_units_show_errors_of_conditions(project: Project) -> None:
+    rules = "PREFIX : <http://e/>\nquery A = [ SELECT ?v WHERE { ?x :v ?v } ]\n"
+    rules += "rule Fall define Fall = [ [] :of 1 ] from A and last A as B [ FILTER(?v > A.?v) ] within 9 s from A if A.?v < 2\n"
+    project.write("r.dotr", rules + "rule Late define Late = [ [] :of 1 ] from A delayed by A.?v at most 9 s\n")
+    chain = "REGISTER QUERY Rise AS SELECT ?v WHERE { ?x :v ?u } SEQ { ?x :v ?v } FILTER(?v > ?u) WITHIN 1 min"
+    project.write("q.epsparql", f"PREFIX : <http://e/>\n{chain}\n")
+    project.change("c.yaml", "r.dotr", "r.dotr, q.epsparql")
+    values = ((1, "5"), (2, '"n/a"'), (3, "4"), (4, "3"))
+    project.write("a.ndjson", "".join(json.dumps({"time": time, "graph": f":a :v {value} ."}) + "\n" for time, value in values))
+    data = data_of("c.yaml")
+    assert {rule.name: rule.errors for rule in data.rules} == {"Fall": {"B": 1}, "Late": {"delayed by": 1}, "Rise": {"FILTER": 3}}
+    text = Text(page(data)).text
+    assert "(1 error at B)" in text
+    assert "(3 errors at FILTER)" in text
+
+
 def test_elements_that_fail_in_their_instant_are_dead_letters(project: Project) -> None:
     project.write("a.ndjson", '{"time": 1, "graph": ":a a :A ; :p :b ."}\n{"time": 2, "graph": ":c a :A ."}\n')
     project.change("c.yaml", "engine: local", "engine: local\nlimits: { triples: 1 }")

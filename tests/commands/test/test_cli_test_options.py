@@ -12,10 +12,10 @@ from xml.etree import ElementTree
 
 import pytest
 
+from dotr.commands.test import file_states, wait_for_change
 from dotr.commands.test.cases import load_test
 from dotr.commands.test.reports import junit_report
 from dotr.commands.test.run import Finding, FindingKind, Outcome
-from dotr.commands.test.watching import file_states, wait_for_change
 from tests.conftest import TEST, Project
 from tests.support.patience import PATIENCE
 

@@ -187,3 +187,21 @@ def test_failing_element_has_its_place_in_the_recording(project: Project, monkey
         "FAILED tests/t.yaml:3: one",
         "! at 2 element 1 of the instant is left out, it fails: RecursionError: too deep (data/monday.ndjson:2)",
     ]
+
+
+def test_stream_that_a_unit_of_another_language_takes_has_no_note(project: Project) -> None:
+    project.write(
+        "q.rspql", "PREFIX : <http://e/>\nREGISTER RSTREAM Q AS SELECT ?x FROM WINDOW ON :in [RANGE 4 s STEP 4 s] WHERE { ?x a :A }\n"
+    )
+    project.write("l.lars", "PREFIX : <http://e/>\nSeen(?x) :- :seen(?x, ?y).\nREPORT Seen(?x).\n")
+    case = (
+        "rules: [r.dotr, UNIT]\nprefixes: { '': 'http://e/' }\ncases:\n  - name: quiet\n    expect: []\n"
+        "    stream: [{ at: 1, STREAMgraph: ':a :other :B .' }, { at: 2, STREAMgraph: 'TRIPLE' }]\n"
+    )
+    for unit, stream, triple, is_noted in (
+        ("q.rspql", "stream: ':in', ", ":a :p :b .", False),
+        ("l.lars", "", ":a :p :b .", True),
+        ("l.lars", "", ":a :seen :b .", False),
+    ):
+        project.write("u.yaml", case.replace("UNIT", unit).replace("STREAM", stream).replace("TRIPLE", triple))
+        assert ("no query takes anything" in project.dotr("test", "u.yaml").out) == is_noted

@@ -59,7 +59,7 @@ def stored(*rules: str) -> StateSchema:
         (JAM, JAM, {}),
         (JAM + WAVE, (JAM + WAVE).replace("DirtyJam", "FoulJam"), {"FoulJam": "DirtyJam"}),
         (JAM + WAVE, (JAM + WAVE).replace("DirtyJam", "FoulJam").replace("Wave", "Tide"), {"FoulJam": "DirtyJam", "Tide": "Wave"}),
-        (JAM + WAVE, (JAM + WAVE.replace("Wave", "Tide")).replace("= Now.?room) ]", "= Now.?room && ?v > 1) ]"), {}),
+        (JAM + WAVE, (JAM + WAVE.replace("Wave", "Tide")).replace("= Now.?room) ]", "= Now.?room && ?v > 1) ]"), {"Tide": "Wave"}),
         (AGAIN, AGAIN.replace("Again", "Repeated"), {"Repeated": "Again"}),
     ],
 )

@@ -13,7 +13,7 @@ import sys
 import tarfile
 import tokenize
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass, replace
 from enum import Enum
 from pathlib import Path
 from typing import Any, Final, get_args, get_type_hints
@@ -24,8 +24,10 @@ import dotr
 from dotr.engine.state import forms as written
 from dotr.engine.state.forms import FORMS, MEMBERS, OMITTED, Unless, WrittenForm
 from dotr.engine.state.schema import plain_data
+from dotr.evaluation.expressions.functions import IN_ZONE
 from dotr.languages.programs import compile_program
-from dotr.model.algebra import MatchPattern, WindowBlock
+from dotr.model.algebra import Call, Const, MatchPattern, Var, WindowBlock
+from dotr.model.calendars import Calendar, Zone, calendar_of
 from dotr.model.datalog import DatalogRule
 from dotr.model.places import Span
 from dotr.model.rules import FactSource, Once, Rule
@@ -219,7 +221,9 @@ def test_stored_checkpoint_covers_every_written_name() -> None:
         CellLiteral,
         WindowBlock,
         MatchPattern,
-    }  # in maps and continuous queries
+        Calendar,
+        Zone,
+    }  # in maps, continuous queries, and ticks by calendars
 
 
 def test_spark_names_equal_those_of_the_stored_folder() -> None:
@@ -242,3 +246,17 @@ def test_units_have_written_names() -> None:
     with pytest.raises(KeyError):
         Unit.from_written("parsec")
     assert compile_program(SMALL).spec.unit.written == "SECOND"
+
+
+def test_digests_have_the_name_of_a_zone_and_not_its_changes() -> None:
+    """Other data of zones keep a state; another calendar does not."""
+    berlin = calendar_of("day", "06:00", "Europe/Berlin")
+    later = replace(berlin, zone=Zone("Europe/Berlin", (), (0,)))
+    assert (
+        plain_data(berlin)
+        == plain_data(later)
+        == ["Calendar", ["unit", "day"], ["minute", 360], ["zone", ["Zone", ["name", "Europe/Berlin"]]]]
+    )
+    assert plain_data(berlin) != plain_data(calendar_of("day", "06:00", "Europe/Paris"))
+    name = Const('"Europe/Berlin"')
+    assert plain_data(Call(IN_ZONE, (Var("t"), name, Const('"UTC 0"')))) == plain_data(Call(IN_ZONE, (Var("t"), name)))

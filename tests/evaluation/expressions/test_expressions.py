@@ -8,7 +8,7 @@ from typing import Final
 import pytest
 
 from dotr.evaluation.expressions import aggregate, condition, conjunction, equality_key, evaluator, order_key
-from dotr.evaluation.expressions.functions import MATH
+from dotr.evaluation.expressions.functions import IN_ZONE, MATH
 from dotr.evaluation.expressions.regexes import unsupported_reason
 from dotr.evaluation.expressions.values.terms import VALUES
 from dotr.model.algebra import AggregateCall, Attribute, Bgp, Call, Const, Exists, Expression, TimeOf, Var
@@ -18,7 +18,7 @@ from dotr.syntax.sparql import parse_expression
 
 pytestmark = pytest.mark.core
 
-PREFIXES: Final = {"": "http://e/", "xsd": XSD, "math": MATH}
+PREFIXES: Final = {"": "http://e/", "xsd": XSD, "math": MATH, "inZone": IN_ZONE[1:-1]}
 
 
 @cache
@@ -46,6 +46,20 @@ def short(term: Term) -> str:
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
+        # live.md, section 5
+        ('inZone:(xsd:dateTime("2026-03-29T00:59:59.5Z"), "Europe/Berlin")', "2026-03-29T01:59:59.5+01:00^dateTime"),
+        ('inZone:(xsd:dateTime("2026-03-29T02:00:00+01:00"), "Europe/Berlin")', "2026-03-29T03:00:00+02:00^dateTime"),
+        ('inZone:(xsd:dateTime("2026-03-29T01:00:00"), "Europe/Berlin")', "2026-03-29T03:00:00+02:00^dateTime"),
+        ('inZone:(xsd:dateTime("2026-12-31T20:00:00-05:00"), "Asia/Kathmandu")', "2027-01-01T06:45:00+05:45^dateTime"),
+        ('inZone:(xsd:dateTime("2026-12-31T20:00:00-05:00"), "UTC")', "2027-01-01T01:00:00Z^dateTime"),
+        ('inZone:(xsd:dateTime("2026-03-29T01:00:00Z"), CONCAT("Europe/", "Berlin"))', "2026-03-29T03:00:00+02:00^dateTime"),
+        ('inZone:(xsd:dateTime("2026-03-29T01:00:00Z"), CONCAT("Europe/", "Bern"))', None),
+        ('inZone:(xsd:dateTime("12026-03-29T01:00:00Z"), "Europe/Berlin")', "12026-03-29T03:00:00+02:00^dateTime"),
+        ('hours(inZone:(xsd:dateTime("2026-07-01T22:30:00Z"), "Europe/Berlin"))', "0"),
+        ('inZone:(xsd:dateTime("2026-07-01T22:30:00Z"), "Europe/Berlin") = xsd:dateTime("2026-07-01T22:30:00Z")', "true"),
+        ('inZone:(12, "Europe/Berlin")', None),
+        ('inZone:(xsd:date("2026-07-01"), "Europe/Berlin")', None),
+        ('inZone:(xsd:dateTime("2026-07-01T22:30:00Z"), ?zone)', None),
         # XPath and XQuery Functions 3.1, section 4.8
         ("math:pi()", "3.141592653589793E0"),
         ("math:sqrt(2)", "1.4142135623730951E0"),

@@ -15,6 +15,7 @@ from dotr.model.places import Document
 from dotr.runtimes.pipeline.config import Config, read_config
 from dotr.runtimes.pipeline.sections import Settings, keys_of, schema, schema_problems
 from dotr.syntax.yaml import Location, read_tree
+from tests.conftest import Project
 
 pytestmark = pytest.mark.core
 
@@ -229,3 +230,15 @@ def test_hint_for_an_unknown_key_is_what_it_means(section: Location, key: str, m
         Settings.model_validate(tree.data)
     (problem,) = (each for each in schema_problems(failed.value, tree, Settings) if each.code == "C201")
     assert problem.hint == (f"Did you mean {meant}?" if meant else f"Known here: {', '.join(known)}.")
+
+
+def test_misspelt_file_is_told_with_the_nearest_name(project: Project) -> None:
+    project.write("rules/high.dotr", project.read("r.dotr"))
+    assert "C302 cannot read cc.yaml: there is no such file\nDid you mean c.yaml?" in project.refused("run", "cc.yaml")
+    assert "C301 there is no file rules/hihg.dotr\nDid you mean rules/high.dotr?" in project.refused("check", "rules/hihg.dotr")
+    assert "Did you mean c.yaml?" in project.refused("run", "C.yaml")
+    assert "Did you mean r.dotr?" in project.refused("check", "R.dotr")
+    assert "Is the path right?" in project.refused("check", "other.yaml")
+    project.change("c.yaml", "[r.dotr]", "[rules/hig.dotr]")
+    assert "Did you mean rules/high.dotr?" in project.refused("check", "c.yaml")
+    assert "Relative paths are relative" in project.refused("check", "c.yaml", "--set", "rules.0=other/hig.dotr")

@@ -130,9 +130,12 @@ def test_output_over_a_table_is_refused(pumps: Project) -> None:
 def test_check_knows_the_terms_of_tables(pumps: Project) -> None:
     pumps.write("pumps-north.csv", "pump;hall;limit\np1;h1;7,1\np3;h1;7\np4;h1;6\n")
     pumps.write("r.dotr", RULE.replace(":limit ?l", ":limmit ?l"))
-    assert "the predicate :limmit occurs once, and :limit 4 times" in pumps.dotr("check", "c.yaml").err
-    pumps.write("r.dotr", RULE)
+    assert "the predicate :limmit occurs once, and :limit 5 times" in pumps.dotr("check", "c.yaml").err
+    other = "\nrule Again define Again = [ [] a :Again ] from Q = [ SELECT ?x { ?x :bar 1 ; :limit ?a ; :limit ?b } ]\n"
+    pumps.write("r.dotr", RULE + other)
     assert pumps.dotr("check", "--strict", "--data", "c.yaml").code == 0
+    pumps.change("c.yaml", ":limit {", ":limt {")
+    assert "c.yaml:5:97: C223 warning: the predicate :limt occurs once, and :limit 3 times" in pumps.dotr("check", "c.yaml").err
 
 
 def test_settings_decide_the_state_of_a_checkpoint(pumps: Project) -> None:

@@ -1,4 +1,5 @@
-"""Counts of texts that optional typed cells leave out: summary, progress and metrics, in process and on Spark."""
+"""Counts of texts that optional typed cells leave out, and of errors of conditions: summary, progress and metrics, in process and on
+Spark."""
 
 from __future__ import annotations
 
@@ -13,6 +14,12 @@ from dotr.runtimes.monitoring.totals import Totals
 from tests.conftest import Project
 
 RULE = "PREFIX : <http://e/>\nrule R define Out = [ [] :v ?v ] from A = [ SELECT ?v WHERE { ?x :v ?v } ] with Out.?v = A.?v\n"
+ERRING = """
+query B = [ SELECT ?v WHERE { ?x :v ?v } ]
+rule Final define Final = [ [] :v 1 ] from B if B.?v > STR(B.?v)
+rule Clause define Clause = [ [] :v 1 ] from B and each B as C [ FILTER(STR(?v) > B.?v) ] within 9 h from B
+"""
+CHAIN = "PREFIX : <http://e/>\nREGISTER QUERY Chain AS SELECT ?v WHERE { ?x :v ?v } SEQ { ?y :v ?w } FILTER(STR(?v) < ?w) WITHIN 9 h\n"
 CONFIG = """\
 name: cells
 prefixes: { "": "http://e/" }
@@ -46,8 +53,8 @@ def cells(project: Project) -> Project:
     return project
 
 
-def run(cells: Project, engine: str) -> tuple[list[Any], list[Any], dict[tuple[str, str], int]]:
-    """The events, the dead letters and the counts of a run."""
+def run(cells: Project, engine: str) -> tuple[list[Any], list[Any], dict[tuple[str, str], int], dict[str, Any]]:
+    """The events, the dead letters, and the counts of cells and of rules of a run."""
     answer = cells.dotr("run", "c.yaml", "--engine", engine, "--fresh", "--progress", "json")
     assert answer.code == 0, answer.err
     out, dead = (
@@ -58,7 +65,8 @@ def run(cells: Project, engine: str) -> tuple[list[Any], list[Any], dict[tuple[s
     assert "input local: local.csv:5 goes back; from here on it may be the second 02:00 of Europe/Berlin" in answer.err
     letters = sorted((each["input"], each["line"], each["reason"], each["error"]) for each in dead)
     final = json.loads(answer.err.splitlines()[-1])
-    return out, letters, {(each["input"], each["column"]): each["cells"] for each in final["left_out"]}
+    left_out = {(each["input"], each["column"]): each["cells"] for each in final["left_out"]}
+    return out, letters, left_out, {each.pop("rule"): each for each in final["rules"]}
 
 
 @pytest.mark.core
@@ -67,7 +75,7 @@ def test_left_out_cells_are_counted_by_column(cells: Project) -> None:
         "Input objects: 1 cell of v is of another type, and was left out.\nInput rows: 2 cells of v are of another type, and were left out."
     )
     assert told in cells.dotr("run", "c.yaml", "--engine", "local").err
-    events, letters, left_out = run(cells, "local")
+    events, letters, left_out, _ = run(cells, "local")
     assert [each["attributes"]["v"].partition("^")[0] for each in events] == ['"7.5"', '"8"', *['"1"'] * 5]
     assert letters == [
         ("objects", 2, "unreadable", "u: 'a b' is no absolute IRI"),
@@ -85,12 +93,21 @@ def test_left_out_cells_are_counted_by_column(cells: Project) -> None:
 @pytest.mark.core
 def test_cells_are_counted_once_where_an_instant_is_read_again(cells: Project) -> None:
     cells.change("c.yaml", "rules:", "limits: { triples: 1 }\nrules:")
-    _, letters, left_out = run(cells, "local")
+    _, letters, left_out, _ = run(cells, "local")
     assert ("rows", 2, "limit") in [each[:3] for each in letters]
     assert left_out == LEFT_OUT
 
 
 @pytest.mark.spark
 def test_spark_counts_and_writes_the_same(cells: Project) -> None:
-    cells.change("c.yaml", "rules:", "limits: { triples: 1 }\nrules:")
-    assert run(cells, "spark") == run(cells, "local")
+    cells.change("c.yaml", "rules: [", "limits: { triples: 1 }\nrules: [q.epsparql, ")
+    cells.write("r.dotr", RULE + ERRING)
+    cells.write("q.epsparql", CHAIN)
+    here = run(cells, "local")
+    assert run(cells, "spark") == here  # five values of one morning, one of another day
+    assert {name: each.get("errors") for name, each in here[3].items()} == {
+        "R": None,
+        "Final": {"if": 6},
+        "Clause": {"C": 4},
+        "Chain": {"FILTER": 10},
+    }

@@ -115,7 +115,7 @@ spark: { master: "local[2]", checkpoint: ck, batch: 20 }
 
 
 def write_inputs_with_times_inside() -> None:
-    Path("r.dotr").write_text(RULES.replace("?room :temp ?v FILTER", "?room :temp ?v ; :in :hall FILTER"))
+    Path("r.dotr").write_text(RULES.replace(". :all :limit ?l . :all :unit ?u FILTER(?v > ?l)", "; :in :hall FILTER(?v > 20)"))
     Path("c.yaml").write_text(INSIDE)
     Path("context.jsonld").write_text(json.dumps({"@context": {"@vocab": "http://e/", "id": "@id", "in": {"@type": "@id"}}}))
     rooms = [{"id": f"http://e/{name}", "in": "http://e/hall"} for name in ("q0", "q1", "rooms/j0", "rooms/j1")]

@@ -140,6 +140,8 @@ def test_progress_of_a_run_and_status_of_its_checkpoint(folder: Path, capsys: py
         session.streams.removeListener(foreign)
     assert main(["status", "out/checkpoint", "--quick"]) == 0
     assert "Totals of all runs: 200 elements, 200 instants" in capsys.readouterr().out
+    assert main(["audit", "c.yaml"]) == 0
+    assert capsys.readouterr().out == f"out/out.ndjson: to the end\n  R  {totals.events:,} the same, 0 missing, 0 more\n"
 
 
 @pytest.mark.usefixtures("spark")
@@ -179,6 +181,10 @@ def test_stop_finishes_the_batch_under_way(folder: Path, by: signal.Signals, cap
     assert main(["status", "out/checkpoint", "--quick", "--format", "json"]) == 0
     quick = json.loads(capsys.readouterr().out)
     assert quick["batch"] == last("commits")
+    assert main(["audit", "c.yaml", "--format", "json"]) == 0
+    audit = json.loads(capsys.readouterr().out)
+    assert (audit["to"], audit["bound"]) == (quick["closed"], "closed in the checkpoint")
+    assert (audit["outputs"][0]["beyond"]["written"], audit["outputs"][0]["beyond"]["replayed"] > 0) == (0, True)
     [held] = quick["state"]["held"]
     assert 10 <= held["events"] <= 12
     if by is signal.SIGTERM:

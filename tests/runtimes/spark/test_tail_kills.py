@@ -11,10 +11,17 @@ import random
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
+import pytest
+
+from dotr.runtimes.spark.exchange.job import Job
+from dotr.runtimes.spark.exchange.positions import Offset
+from dotr.runtimes.spark.planning.live_planner import GrowingInputs
 from dotr.streams.formats.reading import Reader
 from dotr.streams.formats.segments import SeriesMark, segment_names
+from dotr.streams.merge.folders import TAILED
 from tests.streams.merge.test_tails import Writer
 from tests.support.paths import ROOT
 from tests.support.patience import PATIENCE
@@ -138,3 +145,19 @@ def test_each_row_is_copied_once_over_kills(tmp_path: Path) -> None:
     assert [number for number, times in writer.found.items() if times > 1] == []
     journal = (tmp_path / "checkpoint" / "partitions.ndjson").read_text().splitlines()
     assert {json.loads(line)[0] for line in journal} == {"partition"}
+
+
+@pytest.mark.core
+def test_planner_reads_segments_behind_lines_that_are_skipped(tmp_path: Path) -> None:
+    (tmp_path / "checkpoint").mkdir()
+    (tmp_path / "app").write_text('logger "7\nt,v\n1,1\nbroken\n# a "\n3,3\n')
+    assert LIKE.map is not None
+    like = replace(LIKE, map=replace(LIKE.map, skip=1, comment="#"))
+    growing = json.dumps([f"{TAILED}{tmp_path}/app*", 0, 0, False])
+    run = str(tmp_path / "checkpoint" / "query")
+    inputs = GrowingInputs(Job("{}", (like.to_json(),), (0,), "s", False, 0, 1, 1, 10_000, 1, run, growing=(growing,)), Offset.start(1))
+    inputs.add_appeared()
+    while inputs.plan.scan():
+        pass
+    assert [entry[0] for each in inputs.plan.inputs for entry in each.pending] == [1_000_000, 3_000_000]
+    inputs.close()

@@ -9,7 +9,7 @@ import pytest
 
 pytest.importorskip("pyspark")
 
-from dotr.commands.plan.text import plan
+from dotr.commands.plan import plan
 from dotr.commands.status.text import status
 from dotr.runtimes.local.run import run_local
 from dotr.runtimes.monitoring.totals import Totals

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import math
 import random
 from collections.abc import Iterator
+from datetime import datetime
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -111,6 +113,25 @@ def test_times_and_dates_are_read_as_those_of_the_input() -> None:
     ]  # fmt: skip
     assert term("x:dateTime", "2023-06-05 09:30+02:00") == '"2023-06-05T07:30:00Z"^^<dateTime>'
     assert term("x:dateTime", "1685950200500", time_format="unix_ms") == '"2023-06-05T07:30:00.5Z"^^<dateTime>'
+
+
+@given(st.floats(allow_nan=False, allow_infinity=False), st.integers(0, 17))
+def test_doubles_are_those_of_the_engine(number: float, places: int) -> None:
+    for text in (f"{number:.{places}f}", f"{number % 10_000:.{places}f}", repr(number), f"{number:.{places}e}"):
+        expected = write(float(text)) if math.isfinite(float(text)) else False
+        assert reader_of(Cell.of("x:double?"), CellSettings())(text) == expected
+
+
+@given(st.datetimes())
+def test_times_as_they_stand_are_those_of_the_input(time: datetime) -> None:
+    text = time.isoformat(timespec="seconds")
+    read = reader_of(Cell.of("x:dateTime"), CellSettings())
+    assert read(f"{text}Z") == read(f"{text}+00:00") == f'"{text}Z"^^<{XSD}dateTime>'
+    for wrong in ("2023-02-29T10:00:00Z", "2023-13-01T10:00:00Z"):
+        with pytest.raises(ValueError, match="no dateTime"):
+            read(wrong)
+    for unusual in ("2023-01-01T24:00:00", "2023-01-01T10:00:60"):
+        assert read(f"{unusual}Z") == read(f"{unusual}+00:00")
 
 
 @given(st.decimals(allow_nan=False, allow_infinity=False, places=6, min_value=-(10**9), max_value=10**9), st.sampled_from(["", "0", "000"]))

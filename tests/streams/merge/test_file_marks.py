@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from dotr.streams.merge.file_marks import COMPARED, FileMark, mark_of
+from dotr.streams.merge.file_marks import COMPARED, FileMark, mark_of_path
 
 pytestmark = pytest.mark.core
 
@@ -16,8 +16,7 @@ TEXT = b"".join(b"%d,%d\n" % (number, number) for number in range(400))
 
 
 def marked(path: Path, offset: int | None = None) -> FileMark:
-    with path.open("rb") as file:
-        return mark_of(file.fileno(), offset)
+    return mark_of_path(str(path), offset)
 
 
 @pytest.fixture

@@ -225,7 +225,7 @@ def test_rules_of_one_shape_share_a_stream_of_bindings() -> None:
     assert entered(found) == entered(found, "Q")
     assert entered(found)[0].columns[0] == AliveRules()
     assert [stream.rules for stream in entered(found, "S")] == [("S",)]
-    added = cut(text, {"Q": 5 * SECOND})
+    added = cut(text, {"Q.B": 5 * SECOND})
     assert [stream.rules for name in "QR" for stream in entered(added, name)] == [("Q",), ("R",)]
 
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import random
 from pathlib import Path
 
 import pytest
 
+from dotr import Program
 from dotr.api.session import Session
 from dotr.engine.program import CompiledProgram
 from dotr.engine.spec import ProgramSpec
@@ -122,3 +124,47 @@ def test_waiting_anchors_are_part_of_the_state() -> None:
     assert (layer.next_due(again), len(again)) == (None, 0)
     with pytest.raises(StateError, match="another program"):
         other.restore(written)
+
+
+DAYS = """
+rule Day define Day = [ [] :at ?t ] from every day in "Europe/Berlin" as Day with Day.?t = time(Day)
+rule Hour define Hour = [ [] :at ?t ] from every hour in "Asia/Kathmandu" as hour with Hour.?t = time(hour)
+rule Week define Week = [ [] :room ?room ]
+from every monday at 06:30 in "America/New_York" for [ SELECT ?room WHERE { ?room a :Room } ] as monday with Week.?room = monday.?room
+"""
+
+
+def test_ticks_by_the_calendar_of_a_zone(tmp_path: Path) -> None:
+    """In minutes from 2026-03-28T22:59Z on: Berlin's day has 23 hours, Kathmandu is 5:45 ahead, New York 4 hours behind."""
+    session = Session(program(DAYS, tmp_path, ":a a :Room . :b a :Room ."))
+    begin = 29_578_979
+    advanced = [event for advance in (0, 60, 2_500) for event in session.advance(begin + advance)]
+    told = [(event.type, event.time - begin) for event in advanced if isinstance(event.time, int)]
+    assert [time for label, time in told if label == "Day"] == [1, 1 + 23 * 60]
+    assert [time for label, time in told if label == "Hour"] == list(range(16, 2_501, 60))
+    assert [time for label, time in told if label == "Week"] == [2_131, 2_131]  # Monday 2026-03-30, 06:30 in summer time
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_ticks_by_calendar_go_on_in_a_restored_session(seed: int, tmp_path: Path) -> None:
+    source, begin = random.Random(seed), 29_578_979
+    compiled = Program.load(text_file(tmp_path, HEADER + DAYS), prefixes={"": "http://e/"}, unit="min")
+    steps = sorted(source.sample(range(begin, begin + 5_000), 20))
+    whole, parts = compiled.session(), compiled.session()
+    for step in steps:
+        expected = [(event.type, event.time) for event in whole.advance(step)]
+        if source.random() < 0.5:
+            parts = compiled.restore(parts.save())
+        assert [(event.type, event.time) for event in parts.advance(step)] == expected
+
+
+def test_words_of_calendars_are_labels_and_names() -> None:
+    ticks = 'every day at 06:00 in "UTC" for [ SELECT ?s { ?s ?p ?o } ] as monday'
+    words = program(f"rule day define month = [ [] :at ?at ] from {ticks} with month.?at = time(monday)")
+    assert [rule.name for rule in words.rules.rules] == ["day"]
+
+
+def text_file(folder: Path, text: str) -> Path:
+    path = folder / "days.dotr"
+    path.write_text(text)
+    return path

@@ -35,7 +35,7 @@ const state = { page: 0, overview: null, timeline: null, drawn: 0, draws: 0, sel
 window.dotrReport = { state, view, lanes, events, xs, timeText, microsText }; // for tests, and for curious people
 const pages = Math.max(1, Math.ceil(lanes.length / ROWS));
 const shown = () => lanes.slice(state.page * ROWS, (state.page + 1) * ROWS);
-const zone = (seconds) => uPlot.tzDate(new Date(seconds * 1e3), "Etc/UTC");
+const zone = (seconds) => uPlot.tzDate(new Date(seconds * 1e3), data.clock.zone || "Etc/UTC");
 const least = data.clock.dated ? 1e-3 : 1e-6; // narrowest view
 
 function axes(side) {
@@ -74,7 +74,7 @@ function tickSpace() {
 }
 const xAxis = () =>
     axes({
-        label: data.clock.dated ? "time (UTC)" : `time (${data.unit})`,
+        label: data.clock.dated ? `time (${data.clock.zone || "UTC"})` : `time (${data.unit})`,
         labelSize: 18,
         size: data.clock.dated ? 44 : 30,
         space: tickSpace(),

@@ -55,11 +55,21 @@ function microsText(micros) {
         millis -= 1n;
         rest += 1000n;
     }
-    const date = new Date(Number(millis));
+    const minutes = offsetAt(Number(micros));
+    const date = new Date(Number(millis) + minutes * 6e4);
     if (Number.isNaN(date.getTime())) return `${micros} µs`;
     const iso = date.toISOString();
     const fraction = (iso.slice(-4, -1) + String(rest).padStart(3, "0")).replace(/0+$/, "");
-    return iso.slice(0, -5) + (fraction ? `.${fraction}` : "") + "Z";
+    const part = (number) => String(number).padStart(2, "0");
+    const size = Math.abs(minutes);
+    const offset = data.clock.zone ? `${minutes < 0 ? "-" : "+"}${part(Math.floor(size / 60))}:${part(size % 60)}` : "Z";
+    return iso.slice(0, -5) + (fraction ? `.${fraction}` : "") + offset;
+}
+
+// Minutes by which the clock of the zone in which times are shown is ahead of UTC at a time in µs.
+function offsetAt(micros) {
+    const found = data.clock.zone ? data.clock.offsets.filter(([begin]) => begin <= micros).pop() : null;
+    return found ? found[1] : 0;
 }
 
 // First position in sorted numbers whose number is not below a value.

@@ -33,7 +33,7 @@ from dotr.instant.datalog.content_entailment import ContentCloser
 from dotr.languages.continuous.evaluation.window_closure import ItemEntailment, WindowClosure, WindowClosureView, is_kept
 from dotr.languages.continuous.model import ContinuousQuery, EntailmentLevel, LandmarkExtent, RangeExtent, StreamLevel
 from dotr.languages.continuous.windows.content import TimedElement, WindowContent
-from dotr.languages.continuous.windows.extents import TimeSeries, begins_of, closes_of
+from dotr.languages.continuous.windows.extents import Series, TimeSeries, begins_of, closes_of
 from dotr.model.datalog import DatalogRule
 from dotr.model.terms import Term, Triple
 from dotr.model.time import LAST_MICRO, Micros
@@ -65,7 +65,7 @@ class WindowEnds(NamedTuple):
     """
 
     lag: Micros
-    closes: TimeSeries
+    closes: Series
 
     @classmethod
     def of(cls, content: WindowContent) -> WindowEnds | None:
@@ -306,16 +306,20 @@ class SharedClosure:
             member.attach(self._closure.view())
             member.raise_begin(time)
 
-    def _begins(self) -> TimeSeries | None:
+    def _begins(self) -> Series | None:
         """The times after which contents of the windows begin, where time alone determines them."""
-        found: TimeSeries | None = None
+        found: Series | None = None
         for member in self.members:
             extent = member.content.window.extent
             if member.within is not None or not isinstance(extent, RangeExtent | LandmarkExtent):
                 return None
             begins = begins_of(extent, member.content.origin)
             if begins is not None:
-                found = begins if found is None else found.refined(begins)
+                if isinstance(begins, TimeSeries) and isinstance(found, TimeSeries):
+                    begins = found.refined(begins)
+                elif found not in (None, begins):
+                    return None  # no series has the times of a calendar and others
+                found = begins
             elif extent.start is not None:
                 return None
         return found

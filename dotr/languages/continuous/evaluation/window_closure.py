@@ -36,7 +36,7 @@ from dotr.instant.datalog.closure.instant import needs_more_than
 from dotr.instant.datalog.content_entailment import ContentCloser
 from dotr.instant.datalog.strata.stratification import is_nonmonotonic
 from dotr.languages.continuous.model import EntailmentLevel
-from dotr.languages.continuous.windows.extents import TimeSeries
+from dotr.languages.continuous.windows.extents import Series
 from dotr.model.datalog import DatalogRule
 from dotr.model.terms import Term, Triple
 from dotr.model.time import Micros
@@ -102,7 +102,7 @@ class WindowClosure:
         rules: Sequence[DatalogRule],
         limit: int = LIMITS.triples,
         background: TripleIndex | None = None,
-        begins: TimeSeries | None = None,
+        begins: Series | None = None,
         owns: Callable[[Term], bool] | None = None,
     ) -> None:
         if not is_kept(rules, level):

@@ -24,6 +24,7 @@ from dotr.evaluation.limits import LimitExceeded, Limits
 from dotr.evaluation.triples.index import TripleIndex
 from dotr.explanations.evidence.evaluations import truth_in
 from dotr.explanations.evidence.proofs import program_rules
+from dotr.explanations.missing.fact import RequestedTerms
 from dotr.explanations.missing.partial_joins import (
     ClosedGraph,
     JoinStop,
@@ -31,7 +32,9 @@ from dotr.explanations.missing.partial_joins import (
     PatternSolver,
     QueryStop,
     find_stop,
+    in_scope_of,
     joined_pattern,
+    most_reached,
     reached,
 )
 from dotr.explanations.missing.stop_text import StopText, datalog_rules
@@ -43,6 +46,7 @@ from dotr.explanations.text.tree import counted
 from dotr.explanations.why_not.rule import Question
 from dotr.instant.queries.evaluate import AlgebraCompiler
 from dotr.instant.queries.graph import Graph
+from dotr.instant.queries.matching import Solution
 from dotr.instant.queries.operators import EMPTY
 from dotr.instant.queries.window_operators import ReportGraph
 from dotr.languages.continuous.explanation.dataset import ReportDataset
@@ -64,7 +68,7 @@ from dotr.model.terms import Label, Term
 from dotr.model.time import LAST_MICRO, Micros
 from dotr.model.traverse import walk
 from dotr.model.units import FedGraphs
-from dotr.syntax.rendering import TermWriter, duration_text
+from dotr.syntax.rendering import TermWriter, duration_text, period_text
 from dotr.temporal.intervals.patterns import plain_groups
 
 _MOST_TIED: Final = 3
@@ -74,6 +78,8 @@ _MOST_TIMES: Final = 5
 _MOST_COMPARED: Final = 20
 """Maximum number of reports without an event whose stops are compared; of more, evenly spread
 ones."""
+_MOST_SEARCHED: Final = 500
+"""Maximum number of reports, the latest ones, that are searched for requested terms."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,7 +185,8 @@ class _ReportInquiry:
         self._question = question
         self._streams = _Streams()
         self._datalog = datalog_rules(replay.program)
-        self._vocabulary = StreamVocabulary(self._datalog)
+        self._requested = RequestedTerms(question.where, unit.query.query, replay.program.knowledge.background)
+        self._vocabulary = StreamVocabulary(self._datalog, names=self._requested.names)
         self._rules = program_rules(replay.program)
         self._terms = TermWriter(replay.prefixes)
 
@@ -206,7 +213,9 @@ class _ReportInquiry:
             return replace(found, stops=tuple(self._without_report(record)))
         fired = {each.time for each in events}
         silent = [each for each in reports if each.time not in fired]
-        return self._explained(found, record, _sample(silent)) if silent else found
+        if not silent:
+            return found
+        return self._explained(found, record, silent[-_MOST_SEARCHED:] if self._requested.where else _sample(silent))
 
     def _covers(self, time: Micros) -> bool:
         first, last = self._question.first, self._question.last
@@ -269,7 +278,8 @@ class _ReportInquiry:
         if isinstance(extent, RangeExtent | LandmarkExtent) and policies.window_close and first is not None and last is not None:
             closes = closes_of(extent, origin)
             close = closes.at_or_after(first)
-            every = f"it closes at {self._time(close)}, then every {duration_text(extent.step)}"
+            steps = (period_text(each) for each in closes.schedules)
+            every = f"it closes at {self._time(close)}, then every {' and every '.join(steps)}"
             if close > last and not self._replay.ended:
                 return f"{every}; the stream is at {self._time(last)} and may go on"
             if policies.non_empty and isinstance(extent, RangeExtent) and extent.step > extent.width - extent.lag:
@@ -286,22 +296,32 @@ class _ReportInquiry:
         """The explanation of the report with the furthest stop."""
         limits = self._replay.program.spec.limits
         solver = PatternSolver()
-        best: list[tuple[int, ReportDataset, QueryStop | None, str]] = []
+        best: list[tuple[int, ReportDataset, QueryStop | None, str, Solution]] = []
+        query, where = self._unit.query.query, self._requested.where
+        most = most_reached(query, self._requested.first) if where else LAST_MICRO
         for report in reversed(silent):
             dataset = self._dataset(record, report)
-            try:
-                stop = find_stop(dataset.query.query, WindowedGraph(dataset, limits), solver)
-                far = LAST_MICRO if stop is None else self._reached(dataset, stop)
-                exceeded = ""
-            except LimitExceeded as error:
-                stop, far, exceeded = None, -1, str(error)
-            if not best or far > best[0][0]:
-                best = []
-            if not best or (far == best[0][0] and len(best) < _MOST_TIED):
-                best.append((far, dataset, stop, exceeded))
-        changes = [change_that_fires(dataset, self._replay) if stop is not None else "" for _, dataset, stop, _ in best]
+            for content in dataset.contents:
+                for element in content:
+                    self._requested.note(element.triples)
+            for terms in self._requested.alternatives():
+                try:
+                    stop = find_stop(dataset.query.query, WindowedGraph(dataset, limits), solver, terms)
+                    far = LAST_MICRO if stop is None else self._reached(dataset, stop)
+                    exceeded = ""
+                except LimitExceeded as error:
+                    stop, far, exceeded = None, -1, str(error)
+                if not best or far > best[0][0]:
+                    best = []
+                if not best or (far == best[0][0] and len(best) < (1 if where else _MOST_TIED)):
+                    best.append((far, dataset, stop, exceeded, terms))
+            if where and most <= best[0][0] < LAST_MICRO:
+                break
+        changes = [change_that_fires(dataset, self._replay, terms) if stop is not None else "" for _, dataset, stop, _, terms in best]
         chosen = next((number for number, change in enumerate(changes) if change), 0)
-        _, dataset, stop, exceeded = best[chosen]
+        _, dataset, stop, exceeded, terms = best[chosen]
+        if where:
+            self._terms = TermWriter(self._replay.prefixes, terms)
         found = replace(found, at=str(self._time(dataset.report.time)))
         if exceeded:
             return replace(found, stops=(f"the report goes over a limit: {exceeded}",))
@@ -346,7 +366,8 @@ class _ReportInquiry:
         text.scope_noun = "window"
         stops = ["MATCH has no mapping" if _is_of_match(stop) else sentence for sentence in text.sentences(stop)]
         further = [line for each in text.rules for line in each.told.lines()]
-        further += list(dict.fromkeys(text.remarks))
+        unknown = self._vocabulary.unknown(self._terms.terms.values(), closed.background, self._terms)
+        further += list(dict.fromkeys([*text.remarks, *([unknown] if unknown else [])]))
         outside = self._only_in_background(dataset, stop, closed)
         if outside:
             further = [] if change else [outside]
@@ -366,7 +387,7 @@ class _ReportInquiry:
         blocks = [part for part in walk(dataset.query.query) if isinstance(part, WindowBlock)]
         if not isinstance(missing, TriplePattern) or not any(missing in walk(block) for block in blocks):
             return ""
-        there = PatternSolver().solutions(joined_pattern([missing]), closed)
+        there = PatternSolver().solutions(joined_pattern([missing]), closed, dict(self._terms.terms))
         text = part_text(missing, self._terms)
         return f"The background has {text}, and a WINDOW block matches only what its window entails: write it outside." if there else ""
 
@@ -413,22 +434,22 @@ _MOST_EARLIER = 10_000
 """Maximum number of earlier elements for which a longer RANGE is tried."""
 
 
-def change_that_fires(dataset: ReportDataset, replay: Replay) -> str:
-    """A change of one window with which the report has a solution, as in the query; empty: none is
-    found.
+def change_that_fires(dataset: ReportDataset, replay: Replay, terms: Solution = EMPTY) -> str:
+    """A change of one window with which the report has a solution with requested terms, as in the
+    query; empty: none is found.
     """
     query = dataset.query
     for number, window in enumerate(query.windows):
         less = window.block_level in (EntailmentLevel.NONE, EntailmentLevel.SNAPSHOT)
-        if less and _fires(dataset, _with(query, number, replace(window, level=EntailmentLevel.GRAPH)), dataset.contents):
+        if less and _fires(dataset, _with(query, number, replace(window, level=EntailmentLevel.GRAPH)), dataset.contents, terms):
             return "ENTAILMENT GRAPH"
     for number, window in enumerate(query.windows):
-        if isinstance(window.extent, RangeExtent) and (text := _longer_range(dataset, number, window.extent, replay)):
+        if isinstance(window.extent, RangeExtent) and (text := _longer_range(dataset, number, window.extent, replay, terms)):
             return text
     return ""
 
 
-def _longer_range(dataset: ReportDataset, number: int, extent: RangeExtent, replay: Replay) -> str:
+def _longer_range(dataset: ReportDataset, number: int, extent: RangeExtent, replay: Replay, terms: Solution) -> str:
     """The shortest RANGE of a window with a solution, as in the query; empty: there is none."""
     earlier = dataset.earlier(number)
     if not earlier or len(earlier) > _MOST_EARLIER:
@@ -437,7 +458,7 @@ def _longer_range(dataset: ReportDataset, number: int, extent: RangeExtent, repl
     def fires(count: int) -> bool:
         contents = list(dataset.contents)
         contents[number] = [*earlier[len(earlier) - count :], *contents[number]]
-        return _fires(dataset, dataset.query, contents)
+        return _fires(dataset, dataset.query, contents, terms)
 
     if not fires(len(earlier)):
         return ""
@@ -460,10 +481,12 @@ def _with(query: ContinuousQuery, number: int, window: ContinuousWindow) -> Cont
     return replace(query, windows=tuple(windows))
 
 
-def _fires(dataset: ReportDataset, query: ContinuousQuery, contents: Sequence[Sequence[WindowElement]]) -> bool:
-    """True if a query has a solution over some contents."""
+def _fires(dataset: ReportDataset, query: ContinuousQuery, contents: Sequence[Sequence[WindowElement]], terms: Solution) -> bool:
+    """True if a query has a solution with some terms over some contents."""
     changed = dataset.changed(query, contents)
     try:
-        return bool(AlgebraCompiler().compile(query.query).solutions(changed.graph, EMPTY, EMPTY))
+        own = in_scope_of(query.query, terms)
+        rows = AlgebraCompiler().compile(query.query).solutions(changed.graph, own, EMPTY)
+        return any(own.keys() <= row.keys() for row in rows)
     except LimitExceeded:
         return False

@@ -93,7 +93,7 @@ def _tokens(statement: StatementSyntax, body: Span, form: Span) -> TokenScan:
     result = replace(rest, span=Span(body.document, form.start, body.end), tokens=tokens, problems=[*problems, *rest.problems])
     if any(problem.code == WindowCode.OTHER_SYNTAX for problem in result.problems):
         # The rest of a CQELS-QL STREAM clause is not SPARQL either: report the clause once.
-        result.problems[:] = [problem for problem in result.problems if problem.code not in ("Q103", "Q105")]
+        result.problems[:] = [problem for problem in result.problems if problem.code not in ("Q101", "Q103", "Q105", "Q108")]
     _check_functions(result)
     if not result.problems:
         merge_quoted_tokens(result)

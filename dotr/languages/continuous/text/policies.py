@@ -23,12 +23,14 @@ from dotr.languages.continuous.model import (
     TriplesExtent,
 )
 from dotr.languages.continuous.text.statements import FromSyntax, StatementSyntax
+from dotr.languages.linking import unbound_warnings
 from dotr.model.algebra import Bgp, MatchPattern, Pattern, WindowBlock
 from dotr.model.places import Span
 from dotr.model.terms import Term
 from dotr.model.time import Micros
-from dotr.model.traverse import AlgebraNode, children
+from dotr.model.traverse import AlgebraNode, children, in_scope, never_bound
 from dotr.syntax.cursor import clipped
+from dotr.syntax.rendering import duration_text
 from dotr.temporal.intervals.patterns import plain_groups
 
 _MANY_REPORTS: Final = 10_000
@@ -75,10 +77,12 @@ def _default(extent: Extent, relation: RelationToStream) -> ReportPolicies:
 def warnings(query: ContinuousQuery, statement: StatementSyntax) -> Iterator[Diagnostic]:
     """The warnings of a query that depend on its text alone."""
     yield from _unread_windows(query)
+    yield from unbound_warnings(never_bound(query.query.pattern), statement.scan.span, in_scope(query.query.pattern))
     for window, syntax in zip(query.windows, statement.windows, strict=True):
         place = syntax.spec.places.get("REPORT")
         if place is not None and window.policies is not None:
             yield from _doubtful_policies(query.relation, window.policies, place)
+        yield from _gaps(window.extent, syntax.spec.places.get("EXTENT") or syntax.span)
         yield from _many_reports(window, syntax, statement)
 
 
@@ -122,6 +126,21 @@ def _doubtful_policies(relation: RelationToStream, policies: ReportPolicies, pla
         yield Diagnostic(WindowCode.LAST_ANSWERS_STAY, "DSTREAM with NON-EMPTY CONTENT", place, hint, Severity.WARNING)
 
 
+def _gaps(extent: Extent, place: Span) -> Iterator[Diagnostic]:
+    """A warning if the windows leave elements out that come between them."""
+    match extent:
+        case RangeExtent(width, step, lag) if step > width - lag:
+            length, distance, missed = map(duration_text, (width - lag, step, step - width + lag))
+            message = f"STEP is greater than RANGE: the elements of {missed} in every {distance} are in no window"
+            hint = f"Write STEP {length} for each element once, or RANGE {distance}."
+        case ElementsExtent(count, step) | TriplesExtent(count, step) if step > count:
+            message = f"STEP is greater than the window: of every {step}, {step - count} may be in none"
+            hint = f"Write STEP {count}, or a window of {step}."
+        case _:
+            return
+    yield Diagnostic(WindowCode.GAPS, message, place, hint, Severity.WARNING)
+
+
 def _many_reports(window: ContinuousWindow, syntax: FromSyntax, statement: StatementSyntax) -> Iterator[Diagnostic]:
     """A warning if one element is in the window at more than 10⁴ reports."""
     lifetime, step = _lifetime_and_step(window.extent)
@@ -139,8 +158,8 @@ def _lifetime_and_step(extent: Extent) -> tuple[Micros | None, Micros | None]:
     match extent:
         case RangeExtent(width, step, lag):
             return width - lag, step
-        case LandmarkExtent(step, restart, _):
-            return restart, step
+        case LandmarkExtent(step):
+            return extent.longest, step
         case ElementsExtent() | TriplesExtent() | NowExtent():
             return None, None
         case _:

@@ -26,6 +26,7 @@ from dotr.languages.continuous.model import (
     StreamLevel,
     TriplesExtent,
 )
+from dotr.model.calendars import UNITS_OF_CALENDARS, Calendar, calendar_of
 from dotr.model.places import Span
 from dotr.model.terms import XSD, unescaped
 from dotr.model.time import LAST_MICRO, Micros, Unit
@@ -150,12 +151,18 @@ class _ExtentReader:
 
     def _landmark(self) -> Extent | None:
         cursor = self.cursor
-        if not cursor.take_words("STEP"):
-            raise cursor.unexpected("STEP", "Write LANDMARK STEP 1 min RESTARTING EVERY 1 d, or LANDMARK STEP 1 min LIMIT 10000.")
-        step = self.length()
+        stepped = cursor.take_words("STEP")
+        step = self.length() if stepped else None
         if cursor.take_words("RESTARTING"):
             if not cursor.take_words("EVERY"):
                 raise cursor.unexpected("EVERY", "Write RESTARTING EVERY 1 d.")
+            if cursor.here.text.lower() in UNITS_OF_CALENDARS:
+                calendar = _calendar(cursor)
+                return LandmarkExtent(step, calendar, None) if calendar and (step or not stepped) else None
+        if not stepped:
+            hint = "Write LANDMARK STEP 1 min RESTARTING EVERY 1 d, LANDMARK RESTARTING EVERY DAY, or LANDMARK STEP 1 min LIMIT 10000."
+            raise cursor.unexpected("STEP", hint)
+        if cursor.at(-1).text.upper() == "EVERY":
             restart = self.length()
             return LandmarkExtent(step, restart, None) if step and restart else None
         if cursor.take_words("LIMIT"):
@@ -169,6 +176,28 @@ class _ExtentReader:
     def length(self, *, may_be_zero: bool = False) -> Micros | None:
         """A duration, in µs; None after a recorded problem."""
         return read_length(self.cursor, self.unit, _AFTER_LENGTH, may_be_zero=may_be_zero)
+
+
+def _calendar(cursor: Cursor) -> Calendar | None:
+    """Take `DAY AT 06:00 IN "Europe/Berlin"`; None after a recorded problem."""
+    unit, at, zone = cursor.here.text, None, None
+    place = cursor.span_of(cursor.here)
+    cursor.position += 1
+    if cursor.take_words("AT"):
+        at, place = cursor.text_until(cursor.find("IN", *_AFTER_LENGTH, marks=("]",)))
+    zone_place = place
+    if cursor.take_words("IN"):
+        quoted, zone_place = cursor.text_until(cursor.find(*_AFTER_LENGTH, marks=("]",)))
+        if quoted[:1] not in ("'", '"') or quoted[-1] != quoted[0]:
+            raise UnreadablePart(Diagnostic(cursor.syntax_code, "expected a zone in quotes", zone_place, 'Write IN "Europe/Berlin".'))
+        zone = quoted[1:-1]
+    try:
+        return calendar_of(unit, at, zone)
+    except (LookupError, ValueError) as error:
+        reason, _, hint = str(error).partition(". ")
+        is_zone = isinstance(error, LookupError)
+        cursor.report(WindowCode.UNKNOWN_ZONE if is_zone else WindowCode.NO_TIME_OF_DAY, reason, zone_place if is_zone else place, hint)
+        return None
 
 
 def read_length(cursor: Cursor, unit: Unit, before: Sequence[str], *, may_be_zero: bool = False) -> Micros | None:
@@ -381,6 +410,11 @@ def _check(cursor: Cursor, spec: WindowSpec) -> None:
     if policies is not None and policies.window_close and isinstance(extent, NowExtent):
         hint = "NOW is the element of each time: write ON CONTENT CHANGE, which is also what it does without REPORT."
         cursor.report(WindowCode.NOW_NEVER_CLOSES, "the window NOW never closes", spec.places["REPORT"], hint)
+    by_calendar = isinstance(extent, LandmarkExtent) and isinstance(extent.restart, Calendar)
+    if by_calendar and policies is not None and policies.window_close and policies.period:
+        message = "PERIODIC with WINDOW CLOSE for a window that restarts by calendar"
+        hint = "It closes when the clock of its zone says so. Write STEP for more closes, or PERIODIC alone."
+        cursor.report(WindowCode.CALENDAR_AND_PERIODIC, message, spec.places["REPORT"], hint)
     if isinstance(level, StreamLevel):
         _check_stream_level(cursor, level, extent, spec.places["ENTAILMENT"])
 
@@ -390,8 +424,8 @@ def _check_stream_level(cursor: Cursor, level: StreamLevel, extent: Extent | Non
     match extent:
         case RangeExtent(width):
             length: Micros | None = width
-        case LandmarkExtent(_, restart, _):
-            length = restart
+        case LandmarkExtent():
+            length = extent.longest
         case NowExtent():
             length = 0
         case _:

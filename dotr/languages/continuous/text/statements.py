@@ -94,7 +94,9 @@ def read_statement(cursor: Cursor, unit: Unit) -> StatementSyntax:
 def _read_head(cursor: Cursor, unit: Unit, statement: StatementSyntax) -> None:
     """`REGISTER RSTREAM <out> COMPUTED EVERY 10s AS`."""
     if not cursor.take_words("REGISTER"):
-        raise cursor.unexpected("REGISTER", f"A statement is {_EXAMPLE}")
+        word = cursor.here.text.upper()
+        hint = f"Give it a name: write REGISTER RSTREAM <out> AS before {word}." if word in _FORMS else f"A statement is {_EXAMPLE}"
+        raise cursor.unexpected("REGISTER", hint)
     statement.relation = _take_relation(cursor)
     if statement.relation is None and not (cursor.take_words("STREAM") or cursor.take_words("QUERY")):
         raise cursor.unexpected("RSTREAM, ISTREAM, DSTREAM, STREAM or QUERY", f"A statement is {_EXAMPLE}")
@@ -118,7 +120,16 @@ def _read_head(cursor: Cursor, unit: Unit, statement: StatementSyntax) -> None:
         statement.period_span = cursor.span_since(first)
         statement.is_complete &= statement.period is not None
     if not cursor.take_words("AS"):
-        raise cursor.unexpected("AS", "Behind the name comes AS, then the query.")
+        raise _unexpected(cursor, "AS", "Behind the name comes AS, then the query.")
+
+
+def _unexpected(cursor: Cursor, expected: str, hint: str = "") -> UnreadablePart:
+    """The error of the next lexeme, which may be a word of another engine, for the caller to raise."""
+    word = cursor.here.text.upper()
+    if word not in ("UNDER", "AGGREGATE"):
+        return cursor.unexpected(expected, hint)
+    code, message, hint = CONTINUOUS.refused[word]
+    return UnreadablePart(Diagnostic(code, message, cursor.span_of(cursor.here), hint))
 
 
 def _take_relation(cursor: Cursor) -> RelationToStream | None:
@@ -188,7 +199,7 @@ def _read_from(cursor: Cursor, unit: Unit, statement: StatementSyntax) -> None:
     try:
         window = _from_clause(cursor, first, unit)
         if cursor.position < stop:
-            raise cursor.unexpected("FROM, WHERE or {")
+            raise _unexpected(cursor, "FROM, WHERE or {")
         statement.windows.append(window)
     except UnreadablePart as unreadable:
         cursor.scan.problems.append(unreadable.diagnostic)

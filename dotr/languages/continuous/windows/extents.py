@@ -6,12 +6,13 @@ negative ones too, or begin at t0 (`STARTING AT`).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import gcd
 from typing import TypeAlias
 
 from dotr.languages.continuous.model import ElementsExtent, LandmarkExtent, NowExtent, RangeExtent, TriplesExtent
+from dotr.model.calendars import Calendar, Schedule
 from dotr.model.time import Micros
 
 TimeExtent: TypeAlias = RangeExtent | LandmarkExtent
@@ -35,6 +36,11 @@ class TimeSeries:
     base: Micros
     step: Micros
     first: Micros | None = None
+
+    @property
+    def schedules(self) -> tuple[Schedule, ...]:
+        """The step."""
+        return (self.step,)
 
     def has(self, time: Micros) -> bool:
         """True if the time is one of the series."""
@@ -92,31 +98,113 @@ class TimeSeries:
         return TimeSeries(self.base, gcd(self.step, other.step, other.base - self.base))
 
 
-def count_union(series: Sequence[TimeSeries], first: Micros, end: Micros) -> int:
+@dataclass(frozen=True, slots=True)
+class CalendarSeries:
+    """The moments of a calendar, with the times of another series (`steps`); with `first`, none
+    before that time.
+
+    >>> from dotr.model.calendars import calendar_of
+    >>> days = CalendarSeries(calendar_of("day", None, "UTC"), TimeSeries(0, 50_000_000_000))
+    >>> days.after(0) // 1_000_000, days.after(50_000_000_000) // 1_000_000, days.count(0, 101_000_000_000)
+    (50000, 86400, 4)
+    """
+
+    calendar: Calendar
+    steps: TimeSeries | None = None
+    first: Micros | None = None
+
+    @property
+    def schedules(self) -> tuple[Schedule, ...]:
+        """The calendar, and the step of the other times."""
+        return (self.calendar,) if self.steps is None else (self.calendar, self.steps.step)
+
+    def has(self, time: Micros) -> bool:
+        """True if the time is one of the series."""
+        return self.at_or_after(time) == time
+
+    def at_or_after(self, time: Micros) -> Micros:
+        """The first time of the series not before a time."""
+        time = time if self.first is None else max(time, self.first)
+        moment = self.calendar.at_or_after(time)
+        return moment if self.steps is None else min(moment, self.steps.at_or_after(time))
+
+    def after(self, time: Micros) -> Micros:
+        """The first time of the series after a time."""
+        return self.at_or_after(time + 1)
+
+    def count(self, first: Micros, end: Micros) -> int:
+        """The number of times of the series from `first` to before `end`."""
+        first = first if self.first is None else max(first, self.first)
+        if self.steps is None:
+            return self.calendar.count(first, end)
+        return self.steps.count(first, end) + sum(not self.steps.has(time) for time in self.moments(first, end))
+
+    def moments(self, first: Micros, end: Micros) -> Iterator[Micros]:
+        """The moments of the calendar from `first` to before `end`, in order."""
+        time = self.calendar.at_or_after(first if self.first is None else max(first, self.first))
+        while time < end:
+            yield time
+            time = self.calendar.after(time)
+
+    def last_before(self, time: Micros) -> Micros | None:
+        """The last time of the series before a time; None if there is none."""
+        found = self.calendar.last_before(time)
+        step = None if self.steps is None else self.steps.last_before(time)
+        found = found if step is None else max(found, step)
+        return None if self.first is not None and found < self.first else found
+
+
+Series: TypeAlias = TimeSeries | CalendarSeries
+"""Times that are known ahead."""
+
+
+def count_union(series: Sequence[Series], first: Micros, end: Micros) -> int:
     """The number of times from `first` to before `end` that are in one of several series.
 
     >>> count_union([TimeSeries(0, 2), TimeSeries(0, 3), TimeSeries(0, 2)], 0, 7)
     5
+    >>> from dotr.model.calendars import calendar_of
+    >>> count_union([CalendarSeries(calendar_of("day", None, "UTC"), TimeSeries(5, 10)), TimeSeries(0, 4)], 0, 16)
+    6
     """
+    if len(series) == 1:
+        return series[0].count(first, end)
+    plain = [each if isinstance(each, TimeSeries) else each.steps for each in series]
+    known = [each for each in plain if each is not None]
+    moments = {time for each in series if isinstance(each, CalendarSeries) for time in each.moments(first, end)}
+    return _count_plain(known, first, end) + sum(not any(each.has(time) for each in known) for time in moments)
+
+
+def _count_plain(series: Sequence[TimeSeries], first: Micros, end: Micros) -> int:
     found, before = 0, list[TimeSeries]()
     for each in dict.fromkeys(series):
         found += each.count(first, end)
         if before:
-            found -= count_union([common for other in before if (common := each.common(other)) is not None], first, end)
+            found -= _count_plain([common for other in before if (common := each.common(other)) is not None], first, end)
         before.append(each)
     return found
 
 
-def closes_of(extent: TimeExtent, origin: Micros) -> TimeSeries:
+def closes_of(extent: TimeExtent, origin: Micros) -> Series:
     """The times at which windows of an extent close; `origin` applies without STARTING AT.
 
     >>> closes_of(RangeExtent(5, 2, start=1), origin=0).after(0)
     6
     """
+    if isinstance(extent, RangeExtent):
+        return _range_closes(extent, origin)
+    start, step = extent.start, extent.step
+    steps = None if step is None else TimeSeries(origin, step) if start is None else TimeSeries(start + step, step, start + step)
+    if isinstance(extent.restart, Calendar):
+        return CalendarSeries(extent.restart, steps, None if start is None else start + 1)
+    assert steps is not None
+    return steps
+
+
+def _range_closes(extent: RangeExtent, origin: Micros) -> TimeSeries:
     if extent.start is None:
         return TimeSeries(origin, extent.step)
-    first = extent.start + (extent.width if isinstance(extent, RangeExtent) else extent.step)
-    return TimeSeries(first, extent.step, first)
+    return TimeSeries(extent.start + extent.width, extent.step, extent.start + extent.width)
 
 
 def periods_of(extent: TimeExtent | CountExtent | InstantExtent, period: Micros, origin: Micros) -> TimeSeries:
@@ -149,7 +237,7 @@ def is_in_range_later(extent: RangeExtent, origin: Micros, element: Micros, time
     return closes_of(extent, origin).at_or_after(max(time, element + extent.lag)) < element + extent.width
 
 
-def begins_of(extent: TimeExtent, origin: Micros) -> TimeSeries | None:
+def begins_of(extent: TimeExtent, origin: Micros) -> Series | None:
     """The times after which contents of an extent begin: each of them excludes its begin. None for
     a landmark window without restarts.
 
@@ -157,8 +245,10 @@ def begins_of(extent: TimeExtent, origin: Micros) -> TimeSeries | None:
     (TimeSeries(base=-5, step=2, first=None), TimeSeries(base=0, step=10, first=None))
     """
     if isinstance(extent, RangeExtent):
-        closes = closes_of(extent, origin)
+        closes = _range_closes(extent, origin)
         return TimeSeries(closes.base - extent.width, closes.step)
+    if isinstance(extent.restart, Calendar):
+        return CalendarSeries(extent.restart, None, None if extent.start is None else extent.start + 1)
     return None if extent.restart is None else TimeSeries(origin if extent.start is None else extent.start, extent.restart)
 
 
@@ -170,8 +260,6 @@ def landmark_at(extent: LandmarkExtent, origin: Micros, time: Micros) -> Micros 
     >>> landmark_at(LandmarkExtent(1, None, 5, start=3), 0, 2)
     3
     """
-    begin = origin if extent.start is None else extent.start
-    if extent.restart is None:
-        return extent.start
-    found = TimeSeries(begin, extent.restart, extent.start).last_before(time)
-    return extent.start if found is None else found
+    restarts = begins_of(extent, origin)
+    found = None if restarts is None else restarts.last_before(time)
+    return found if extent.start is None or (found is not None and found > extent.start) else extent.start

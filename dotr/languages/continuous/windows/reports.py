@@ -11,11 +11,11 @@ from typing import Final, TypeAlias
 
 from dotr.languages.continuous.model import ContinuousWindow, LandmarkExtent, RangeExtent, RelationToStream, ReportPolicies
 from dotr.languages.continuous.windows.content import ContentRange, WindowContent
-from dotr.languages.continuous.windows.extents import TimeSeries, closes_of, count_union, periods_of
+from dotr.languages.continuous.windows.extents import CalendarSeries, Series, closes_of, count_union, periods_of
 from dotr.model.time import Micros
 
 
-def report_times(window: ContinuousWindow, origin: Micros) -> TimeSeries | None:
+def report_times(window: ContinuousWindow, origin: Micros) -> Series | None:
     """The times of WINDOW CLOSE and PERIODIC of a window, both of them where it has both; None if
     they are not known ahead.
 
@@ -34,7 +34,9 @@ def report_times(window: ContinuousWindow, origin: Micros) -> TimeSeries | None:
     if not isinstance(extent, RangeExtent | LandmarkExtent):
         return None
     closes = closes_of(extent, origin)
-    return closes if periods is None else closes.common(periods)
+    if periods is None or isinstance(closes, CalendarSeries):  # both: refused where a calendar restarts the window (W348)
+        return closes
+    return closes.common(periods)
 
 
 class WindowReports:
@@ -176,7 +178,7 @@ class ReportSchedule:
         """The number of reports from `begin` to before `end`, where no content changes. `reported`
         is
         updated: the content at the last report of each window."""
-        repeated: list[TimeSeries] = []
+        repeated: list[Series] = []
         once: set[Micros] = set()
         for number, (each, times) in enumerate(self._timed):
             policies, held = each.policies, each.content.range_at(begin)

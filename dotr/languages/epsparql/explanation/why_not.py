@@ -15,20 +15,27 @@ from dataclasses import replace
 from typing import Final, NamedTuple, TypeAlias
 
 from dotr.engine.replay import CachedReplay, Replay
-from dotr.evaluation.expressions.values.times import format_time
+from dotr.evaluation.expressions import term_in
+from dotr.evaluation.expressions.values.times import format_time, time_term
 from dotr.explanations.evidence.evaluations import truth_in
+from dotr.explanations.missing.fact import explain_missing_rows
 from dotr.explanations.replay.firings import FiringRecorder, UnitFiring
 from dotr.explanations.text.narrative import Narrative, WhyNot, sentences
+from dotr.explanations.text.reason_text import with_values
 from dotr.explanations.text.tree import counted
 from dotr.explanations.why_not.rule import Question
 from dotr.languages.epsparql.explanation.interval_records import IntervalRecord, RecordedInterval
 from dotr.languages.epsparql.interval_keys import LinkedQuery, OperandInput
-from dotr.model.algebra import Call, Const, Var
+from dotr.model.algebra import Call, Const, Expression, Var
 from dotr.model.terms import Label, Term, Variable
 from dotr.model.time import LAST_MICRO, Micros
 from dotr.syntax.rendering import TermWriter, duration_text
 from dotr.syntax.scan import one_line
+from dotr.temporal.intervals.conditions import duration_term
 from dotr.temporal.intervals.patterns import (
+    DURATION,
+    END,
+    START,
     Alternatives,
     Chain,
     Combination,
@@ -115,7 +122,15 @@ class _IntervalInquiry:
         record = recorder.record(part.label, IntervalRecord)
         assert record is not None
         last = LAST_MICRO if self._question.last is None else self._question.last
-        return [each for each in record.events if each.end <= last]
+        return [each for each in record.events if each.end <= last and self._has_terms(each)]
+
+    def _has_terms(self, solution: RecordedInterval) -> bool:
+        """True unless a solution has another term for a requested variable."""
+        found = solution.attributes
+        return all(
+            name not in found or truth_in(Call("=", (Var(name), Const(term))), lambda _, value=found[name]: value) is True  # type: ignore[misc]
+            for name, term in self._question.where
+        )
 
     def _is_requested(self, event: UnitFiring) -> bool:
         first, last = self._question.first, self._question.last
@@ -149,12 +164,15 @@ class _IntervalInquiry:
             case EventRead(label):
                 return f"there is no event {label} then: {self._replay.why_not_command(label)}"
             case InstantGroup():
-                return "no instant has a solution; dotr facts --query takes a query apart"
+                question, where = self._question, [each for each in self._question.where if each[0] in pattern.visible]
+                last = question.last
+                missing = explain_missing_rows(self._replay, "The group", pattern.query, self._terms, last=last, where=where)
+                return "no instant has a solution" if missing is None else "; ".join([missing.summary, *map(str.strip, missing.lines())])
             case Combination():
                 sides = [next(solutions[part.label] for part in parts if part.pattern == side) for side in (pattern.left, pattern.right)]
                 return self._miss(pattern, *sides)
-            case Chain():
-                return "the FILTERs or WITHIN at the end of the chain turn every solution away"
+            case Chain(inner):
+                return self._end_of_chain(pattern, next(solutions[part.label] for part in parts if part.pattern == inner))
             case Alternatives():
                 return ""
 
@@ -163,9 +181,12 @@ class _IntervalInquiry:
         common = sorted({*visible_variables(pattern.left)} & {*visible_variables(pattern.right)})
         pairs = [(one, other) for other in right[-_MOST_RIGHT:] for one in left[-_MOST_LEFT:]]
         agreeing = [pair for pair in pairs if all(_agree(*pair, name) for name in common)]
-        if not agreeing:
-            return f"no two of them agree in {', '.join(f'?{name}' for name in common)}"
         operator = pattern.operator
+        apart = [pair for pair in pairs if _is_related(operator, *pair)]
+        if not any(one.end != other.end for one, other in agreeing) and (apart or not agreeing):
+            one, other = min(apart or pairs, key=lambda pair: (_disagreeing(pair[0], pair[1], common), abs(pair[1].start - pair[0].end)))
+            different = ", ".join(f"?{name}" for name in common if not _agree(one, other, name))
+            return f"{self._pair(one, other)} disagree in {different}"
         related = [(one, other) for one, other in agreeing if _is_related(operator, one, other)]
         if not related:
             one, other = min(agreeing, key=lambda pair: abs(pair[1].start - pair[0].end))
@@ -175,6 +196,33 @@ class _IntervalInquiry:
         if pattern.bound is not None and _length(one, other) > pattern.bound:
             return f"the nearest are {self._pair(one, other)}: {length} in all, and the bound is {duration_text(pattern.bound)}"
         return f"{self._pair(one, other)} fit; each was used by another combination, or a condition turns it away"
+
+    def _end_of_chain(self, chain: Chain, solutions: Sequence[RecordedInterval]) -> str:
+        """The FILTER or WITHIN that turns a solution away, of the latest with the fewest that do."""
+        found = [self._turned_away(chain, each) for each in solutions[-_MOST_LEFT:]]
+        best = min(reversed(found), key=len, default=[])
+        return best[0] if best else "the end of the chain turns every solution away"
+
+    def _turned_away(self, chain: Chain, solution: RecordedInterval) -> list[str]:
+        """A text for each FILTER and the WITHIN that a solution does not fulfil."""
+        length, clock = solution.end - solution.start, self._replay.clock
+        times = {START: time_term(solution.start, clock), END: time_term(solution.end, clock), DURATION: duration_term(length)}
+        values: dict[Expression, Term | None] = {Var(name): term for name, term in {**solution.attributes, **times}.items()}
+
+        def value(part: object) -> Term | None:
+            return values.get(part) if isinstance(part, Var) else None
+
+        for name, expression in chain.bindings:
+            values[Var(name)] = term_in(expression, value)
+        texts = []
+        for each in chain.filters:
+            holds = truth_in(each, value)
+            if holds is not True:
+                text = f"FILTER({with_values(each, values, self._terms)})"
+                texts.append(f"{self._interval(solution)}: {text} {'errs' if holds is None else 'is false'}")
+        if chain.within is not None and length > chain.within:
+            texts.append(f"{self._interval(solution)}: {duration_text(length)} in all, and WITHIN is {duration_text(chain.within)}")
+        return texts
 
     def _pair(self, one: RecordedInterval, other: RecordedInterval) -> str:
         return f"{self._interval(one)} and {self._interval(other)}"
@@ -211,6 +259,11 @@ def _agree(one: RecordedInterval, other: RecordedInterval, name: Variable) -> bo
     """True unless two solutions bind a variable to different terms."""
     terms = {each.attributes[name] for each in (one, other) if name in each.attributes}
     return len(terms) < 2
+
+
+def _disagreeing(one: RecordedInterval, other: RecordedInterval, names: Sequence[Variable]) -> int:
+    """The number of variables that two solutions bind to different terms."""
+    return sum(not _agree(one, other, name) for name in names)
 
 
 def _failing_part(pattern: IntervalPattern, with_solutions: set[IntervalPattern]) -> IntervalPattern | None:

@@ -17,7 +17,7 @@ from dotr.errors.diagnostics import Diagnostic, did_you_mean
 from dotr.languages.epsparql.codes import TemporalCode
 from dotr.languages.epsparql.text.expressions import ParsedExpression, parse_interval_expression
 from dotr.languages.epsparql.text.groups import read_plain_group
-from dotr.languages.epsparql.text.keywords import MODIFIERS, OPERATORS
+from dotr.languages.epsparql.text.keywords import MODIFIERS, OPERATORS, SEQUENCES
 from dotr.languages.epsparql.text.lexemes import TemporalWord, UnitCursor, UnreadablePart, clipped
 from dotr.languages.epsparql.text.operands import BareOperand, BracedOperand, ChainPlaces, Condition, ParsedChain, ParsedOperand, is_union
 from dotr.model.algebra import Expression
@@ -239,6 +239,8 @@ class ChainReader:
         word = cursor.here.text.upper() if cursor.here.group == "word" else ""
         if word == "POLICY":
             return self._error(TemporalCode.WRONG_ORDER, "POLICY inside braces", "It is of the whole unit: write it at the end.")
+        if word in SEQUENCES:
+            return cursor.unexpected("an operator", "Write SEQ: { ?x :p ?y } SEQ { ?x :q ?z } WITHIN 10 min.")
         near = did_you_mean(word, [*OPERATORS, "UNION", "FILTER", "BIND", "WITHIN", "POLICY"]) if word else ""
         return cursor.unexpected("an operator, UNION, FILTER, BIND, WITHIN or the end", near or _OPERAND)
 

@@ -10,6 +10,8 @@ from dotr.syntax.sparql.keywords import KEYWORDS, REFUSED_KEYWORDS, Dialect
 from dotr.temporal.intervals.patterns import DURATION, END, START, TemporalOperator
 
 OPERATORS: Final[Mapping[str, TemporalOperator]] = {operator.value: operator for operator in TemporalOperator}
+SEQUENCES: Final = ("THEN", "SEQUENCE", "FOLLOWED", "BEFORE")
+"""Words of other languages for SEQ."""
 TEMPORAL: Final = frozenset((*OPERATORS, "SEQOPTIONAL", "EVENT", "WITHIN"))
 """Words that make a group a chain."""
 MODIFIERS: Final = ("GROUP", "HAVING", "ORDER", "LIMIT", "OFFSET", "VALUES")

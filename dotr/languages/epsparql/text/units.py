@@ -17,13 +17,13 @@ from dotr.evaluation.expressions.values.datetimes import read_duration
 from dotr.languages.epsparql.codes import TemporalCode
 from dotr.languages.epsparql.text.operands import ChainPlaces, chained
 from dotr.languages.epsparql.text.statements import ColumnSyntax, UnitSyntax
-from dotr.languages.linking import misuse_warnings
+from dotr.languages.linking import misuse_warnings, unbound_warnings
 from dotr.model.algebra import Call, Const, Expression, Var, is_hidden
 from dotr.model.places import Span
 from dotr.model.templates import leaves
 from dotr.model.terms import XSD, Label, Variable, is_literal, literal_parts
 from dotr.model.time import Forms, Micros, TimeForm, Unit
-from dotr.model.traverse import conjuncts, free_variables
+from dotr.model.traverse import conjuncts, free_variables, never_bound
 from dotr.temporal.intervals.patterns import (
     DURATION,
     END,
@@ -139,8 +139,31 @@ def _warnings(unit: TemporalQuery, syntax: UnitSyntax) -> Iterator[Diagnostic]:
     if syntax.policy_span is not None and not operators:
         hint = "A policy limits how often an operator uses a solution. Leave it out."
         yield Diagnostic(TemporalCode.POLICY_ALONE, "a POLICY without an operator", syntax.policy_span, hint, Severity.WARNING)
+    if unit.where is not None:
+        yield from unbound_warnings(_never_bound(unit.where), unit.span, visible_variables(unit.where))
     yield from long_bounds(syntax.places)
     yield from length_warnings(unit, {})
+
+
+def _never_bound(pattern: IntervalPattern) -> Iterator[tuple[Variable, Iterable[Variable]]]:
+    """The variables of conditions that nothing binds, each with those that are bound there."""
+    match pattern:
+        case InstantGroup():
+            yield from never_bound(pattern.pattern)
+        case Chain(_, _, conditions) | Combination(condition=conditions):
+            bound = visible_variables(pattern)
+            yield from ((name, bound) for each in conditions for name in free_variables(each) if name not in bound)
+    match pattern:
+        case Combination(_, left, right):
+            inner: Sequence[IntervalPattern] = (left, right)
+        case Alternatives(branches):
+            inner = branches
+        case Chain(first):
+            inner = (first,)
+        case _:
+            inner = ()
+    for each in inner:
+        yield from _never_bound(each)
 
 
 def length_warnings(unit: TemporalQuery, events: Mapping[Label, Forms]) -> Iterator[Diagnostic]:

@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from dotr.languages.lars.model import LarsFile, LarsHead, LarsItem, LarsLiteral, LarsNot, LarsRule
+from dotr.languages.lars.model import Always, At, LarsFile, LarsHead, LarsItem, LarsLiteral, LarsNot, LarsRule, Sometime
 from dotr.model.algebra import Var
 from dotr.model.datalog import Bind, FilterItem, RelationAtom
 from dotr.model.terms import Term, Variable
@@ -61,6 +61,18 @@ def with_parts(file: LarsFile, rule: LarsRule) -> tuple[LarsFile, list[BodyPart]
 def with_negated(file: LarsFile, rule: LarsRule, item: LarsNot) -> tuple[LarsFile, BodyPart]:
     """A file with a probe rule for the literals under a NOT, and that rule's body."""
     part, probe = _probe(rule, "under NOT", item.literals, _bound_by(item.literals))
+    return replace(file, rules=(*file.rules, probe)), part
+
+
+def with_times(file: LarsFile, rule: LarsRule, literals: Sequence[LarsLiteral]) -> tuple[LarsFile, BodyPart]:
+    """A file with a probe rule for some literals and the times of their atoms, and that rule's body:
+    `A(?x) ALWAYS IN [5 s]` is probed as `A(?x) AT ?0 IN [5 s]`. A literal without a window, or with
+    SINCE, keeps its form."""
+    timed = [
+        replace(literal, reach=At(Var(str(number)), literal.reach.window)) if isinstance(literal.reach, Sometime | Always) else literal
+        for number, literal in enumerate(literals)
+    ]
+    part, probe = _probe(rule, "times", timed, _bound_by(timed))
     return replace(file, rules=(*file.rules, probe)), part
 
 

@@ -9,8 +9,9 @@ same way. Cost: for each rule, the models of all points once more.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Final
 
 from dotr.engine.replay import CachedReplay, Replay
@@ -19,13 +20,15 @@ from dotr.evaluation.limits import LimitExceeded
 from dotr.explanations.evidence.evaluations import truth_in
 from dotr.explanations.replay.firings import FiringRecorder, UnitFiring
 from dotr.explanations.text.narrative import WhyNot, sentences
+from dotr.explanations.text.pattern_text import atom_text, slot_text
 from dotr.explanations.text.reason_text import with_values
 from dotr.explanations.text.tree import counted
 from dotr.explanations.why_not.rule import Question
-from dotr.languages.lars.closure.rows import rows_of_atom
-from dotr.languages.lars.explanation.probes import BodyPart, with_parts
+from dotr.languages.lars.closure.rows import fits, rows_of_atom
+from dotr.languages.lars.explanation.probes import BodyPart, with_parts, with_times
 from dotr.languages.lars.explanation.records import LarsRecord
 from dotr.languages.lars.model import (
+    Always,
     EventAtom,
     LarsAtom,
     LarsFile,
@@ -35,17 +38,20 @@ from dotr.languages.lars.model import (
     LarsReport,
     LarsRule,
     ReportKind,
+    Since,
+    Sometime,
+    TimeWindow,
     may_share,
     predicate_of,
     slots_of_atom,
 )
-from dotr.model.algebra import Call, Const, Expression, Var
+from dotr.model.algebra import Call, Const, Expression, TriplePattern, Var
 from dotr.model.datalog import Bind, FilterItem
 from dotr.model.terms import Label, Term, Variable
-from dotr.model.time import Micros
+from dotr.model.time import Interval, Micros
 from dotr.syntax.rendering import TermWriter, brief_text
 from dotr.syntax.scan import one_line
-from dotr.temporal.horizons.rules import Point
+from dotr.temporal.horizons.rules import FactRow, Point
 
 _MOST_RULES: Final = 5
 """Maximum number of rules that are explained for one atom."""
@@ -177,7 +183,7 @@ class _PointInquiry:
                 continue
             yield f"{rule.name}: {self._stop(reached)}"
             item = reached.parts[reached.passed].item
-            yield from (f"  {line}" for line in self._further(item, reached, depth))
+            yield from (f"  {line}" for line in self._further(rule, item, reached, depth))
 
     def _reached(self, rule: LarsRule, bound: Mapping[Variable, Term]) -> _RuleReached | None:
         """The evaluation of a rule at the point with the longest prefix; of several, at the
@@ -200,7 +206,7 @@ class _PointInquiry:
             if best is None or found.passed >= best.passed:
                 chosen = rows[parts[found.passed - 1].relation] if found.passed else []
                 row = min(chosen, key=lambda each: sorted(each.items()), default={})
-                best = _RuleReached(model.point, tuple(parts), counts, row, tuple(rows[parts[-1].relation]))
+                best = _RuleReached(model.point, tuple(parts), counts, {**bound, **row}, tuple(rows[parts[-1].relation]))
         return best
 
     def _not_new(self, reached: _RuleReached) -> str:
@@ -233,7 +239,7 @@ class _PointInquiry:
         count = reached.counts[reached.passed - 1]
         return f"{at}, {passed} holds {'once' if count == 1 else f'{count:,} times'}; with {item}, never"
 
-    def _further(self, item: LarsItem, reached: _RuleReached, depth: int) -> Iterator[str]:
+    def _further(self, rule: LarsRule, item: LarsItem, reached: _RuleReached, depth: int) -> Iterator[str]:
         """Remarks on the item that stops a rule."""
         match item:
             case FilterItem(condition):
@@ -243,7 +249,14 @@ class _PointInquiry:
                 yield "it errs, or the variable has another term"
             case LarsNot():
                 given = ", ".join(f"?{name} = {self._terms.text(term)}" for name, term in reached.row.items())
-                yield f"the atom under NOT holds{f' with {given}' if given else ''}"
+                held = self._held(rule, item.literals, reached)
+                yield f"{held} stands under NOT" if held else f"the atom under NOT holds{f' with {given}' if given else ''}"
+            case LarsLiteral(reach=Since()) | LarsLiteral(reach=Always(TimeWindow())) if (
+                nearest := self._nearest(rule, item, reached)
+            ) is not None:
+                yield self._broken(rule, item, nearest)
+                if self._file.may_be_derived(item.atom) and depth < _DEEPEST:
+                    yield from self._about(item.atom, reached, depth)
             case LarsLiteral():
                 for atom in item.atoms:
                     yield from self._about(atom, reached, depth)
@@ -265,20 +278,106 @@ class _PointInquiry:
             }
             yield from self._stops(atom, terms, depth + 1)
 
+    # --- times of atoms ---
+
+    def _times(self, rule: LarsRule, literals: Sequence[LarsLiteral], reached: _RuleReached) -> list[dict[Variable, Term]]:
+        """The rows of literals at the reached point, with the time of each as a column."""
+        file, part = with_times(self._file, rule, literals)
+        model = self._record.line(file).at(reached.point)
+        rows = [fact[1] for fact, _ in model.closure.facts() if fact[0] == part.relation and isinstance(fact[1], tuple)]
+        return [part.bindings(row) for row in rows if part.agrees(row, reached.row)]
+
+    def _held(self, rule: LarsRule, literals: Sequence[LarsLiteral], reached: _RuleReached) -> str:
+        """The atoms of literals that hold, each with its latest time; empty if none is found."""
+        shown: dict[Term, str] = {self._record.time_term(each.point): str(self._time(each.point)) for each in self._record.points}
+        rows = self._times(rule, literals, reached)
+        if not rows:
+            return ""
+        row = max(rows, key=lambda each: [list(shown).index(term) if term in shown else -1 for term in each.values()])
+        texts = []
+        for number, literal in enumerate(literals):
+            at = row.get(str(number))
+            time = str(self._time(reached.point)) if at is None else shown.get(at) or self._terms.text(at)
+            texts.append(f"{self._named(literal.atom, {**reached.row, **row})} at {time}")
+        return " and ".join(texts)
+
+    def _nearest(self, rule: LarsRule, literal: LarsLiteral, reached: _RuleReached) -> _RuleReached | None:
+        """The reached point with terms for all variables of ALWAYS or SINCE: of several, those that
+        are at most points of the window; None where none is at any."""
+        reach = literal.reach
+        assert isinstance(reach, Since | Always)
+        if all(name in reached.row for name in literal.variables):
+            return reached
+        atom = reach.other if isinstance(reach, Since) else literal.atom
+        counts: Counter[tuple[tuple[Variable, Term], ...]] = Counter()
+        for row in self._times(rule, [replace(literal, atom=atom, reach=Sometime(reach.window))], reached):
+            counts[tuple(sorted((name, term) for name, term in row.items() if name != "0"))] += 1
+        found = max(sorted(counts), key=lambda each: counts[each], default=())
+        row = {**reached.row, **dict(found)}
+        return replace(reached, row=row) if all(name in row for name in literal.variables) else None
+
+    def _broken(self, rule: LarsRule, literal: LarsLiteral, reached: _RuleReached) -> str:
+        """The point that lacks the atom of ALWAYS, or of SINCE after its second atom."""
+        reach, length, first = literal.reach, self._record_length, self._record.first
+        assert isinstance(reach, Since | Always)
+        assert isinstance(reach.window, TimeWindow)
+        assert first is not None
+        least, greatest = reach.window.reach(length)
+        start, end = max(reached.point - greatest, first), reached.point - least
+        since = ""
+        if isinstance(reach, Since):
+            begun = self._points_of(rule, replace(literal, atom=reach.other, reach=Sometime(reach.window)), reached, start, end)
+            if not begun:
+                return f"{self._named(reach.other, reached.row)} is at no point of the window"
+            since = f"{self._named(reach.other, reached.row)} was last at {self._time(max(begun))}, and "
+            start, end = max(begun) + 1, reached.point
+        window = TimeWindow(Interval((reached.point - end) * length, (reached.point - start) * length, True, True))
+        has = self._points_of(rule, replace(literal, reach=Sometime(window)), reached, start, end)
+        lacking = next((point for point in range(end, start - 1, -1) if point not in has), None)
+        if lacking is None:
+            return f"{since}the window has no point"
+        return f"{since}{self._named(literal.atom, reached.row)} is not at {self._time(lacking)}"
+
+    def _points_of(self, rule: LarsRule, literal: LarsLiteral, reached: _RuleReached, start: Point, end: Point) -> set[Point]:
+        """The points of a range that have the atom of a literal."""
+        times = {row.get("0") for row in self._times(rule, [literal], reached)}
+        return {point for point in range(start, end + 1) if self._record.time_term(point) in times}
+
+    def _named(self, atom: LarsAtom, row: Mapping[Variable, Term]) -> str:
+        """An atom with the terms of its variables."""
+        if isinstance(atom, TriplePattern):
+            return atom_text(atom, self._terms, row)
+        values = ", ".join(slot_text(slot, self._terms, row) for slot in slots_of_atom(atom))
+        name = atom.label if isinstance(atom, EventAtom) else atom.relation
+        return f"{name}({values})"
+
     def _last(self, atom: LarsAtom, reached: _RuleReached) -> str:
         """The last time, up to the point, at which the stream had an atom of the predicate."""
         if isinstance(atom, EventAtom):
             points = [each.atoms.events for each in self._record.points if each.point <= reached.point]
-            times = [time for events in points for time in events.get(atom.label, {}).values()]
+            row_of, fits_row = rows_of_atom(atom).row_of_event, self._fits(atom, reached)
+            all_of_label = [(row_of(event), time) for events in points for event, time in events.get(atom.label, {}).items()]
+            times = [time for row, time in all_of_label if row is not None and fits_row(row)]
             if times:
                 return f"the last event {atom.label} before was at {format_time(max(times), self._replay.clock)}"
-            return f"there is no event {atom.label} before: {self._replay.why_not_command(atom.label)}"
-        selects, until = rows_of_atom(atom).selects, reached.point
+            given = ", ".join(
+                f"{name} {self._terms.text(reached.row[slot.name])}"
+                for name, slot in atom.attributes
+                if isinstance(slot, Var) and slot.name in reached.row
+            )
+            return f"there is no event {atom.label}{given and f' with {given}'} before: {self._replay.why_not_command(atom.label)}"
+        selects, until, is_named = rows_of_atom(atom).selects, reached.point, self._fits(atom, reached)
         here = (each.atoms.triples for each in self._record.points if each.point <= until)
-        found = max((time for triples in here for triple, time in triples.items() if selects(triple)), default=None)
+        found = max((time for triples in here for triple, time in triples.items() if selects(triple) and is_named(triple)), default=None)
         if found is None:
-            return f"no element brings {self._atom_text(atom)} by then"
+            return f"no element brings {self._named(atom, reached.row)} by then"
         return f"the last such triple came at {format_time(found, self._replay.clock)}"
+
+    def _fits(self, atom: LarsAtom, reached: _RuleReached) -> Callable[[FactRow], bool]:
+        """The test of a row against the terms of an atom, those of the reached row among them."""
+        row = reached.row
+        slots = tuple(Const(row[each.name]) if isinstance(each, Var) and each.name in row else each for each in slots_of_atom(atom))
+        return fits(slots) or (lambda _: True)
 
     def _item_text(self, item: LarsItem) -> str:
         match item:

@@ -45,6 +45,7 @@ from dotr.model.graphs import components, shortest_path
 from dotr.model.places import Span
 from dotr.model.terms import Label, Variable
 from dotr.model.time import Forms, TimeForm
+from dotr.syntax.rendering import duration_text
 
 
 def file_problems(file: LarsFile, draft: LarsDraft) -> Iterator[Diagnostic]:
@@ -223,6 +224,11 @@ def file_warnings(file: LarsFile) -> Iterator[Diagnostic]:
             case _:
                 continue
         nearest, farthest = window.reach(file.resolution)
+        if 0 < window.interval.bounds[1] < file.resolution and nearest == 0:
+            length, apart = duration_text(window.interval.bounds[1]), duration_text(file.resolution)
+            message = f"a window of {length} sees its own point alone: points are {apart} apart"
+            hint = f"Write RESOLUTION {length} . for points as near, a window of {apart} at least, or [0, 0] for the point itself."
+            yield _warning(LarsCode.SHORT_WINDOW, message, literal.window_span or literal.span, hint)
         unstored = [
             predicate
             for atom in literal.atoms

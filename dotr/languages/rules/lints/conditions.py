@@ -17,7 +17,7 @@ from typing import Final, NamedTuple, TypeAlias
 from dotr.errors.diagnostics import Diagnostic
 from dotr.evaluation.expressions import condition
 from dotr.evaluation.expressions.casts import CASTS
-from dotr.evaluation.expressions.functions import MATH, MATH_FUNCTIONS
+from dotr.evaluation.expressions.functions import IN_ZONE, MATH, MATH_FUNCTIONS
 from dotr.evaluation.expressions.kinds import (
     ANYTHING,
     ObjectKinds,
@@ -351,6 +351,7 @@ ACCEPTED_KINDS: Final[Mapping[str, tuple[TermKinds, ...]]] = {
     "SUBSTR": (_PLAIN_TEXT, _NUMBER),
     **dict.fromkeys(("ABS", "CEIL", "FLOOR", "ROUND", *MATH_FUNCTIONS), (_NUMBER,)),
     **dict.fromkeys(("YEAR", "MONTH", "DAY", "HOURS", "MINUTES", "SECONDS", "TIMEZONE", "TZ"), (_MOMENT,)),
+    IN_ZONE: (_MOMENT, frozenset({TermKind.STRING})),
     **dict.fromkeys(("LANG", "LANGDIR", "DATATYPE"), (_PLAIN_LITERALS,)),
     "STR": (ANYTHING - _NO_TEXT,),
     **dict.fromkeys(("SUBJECT", "PREDICATE", "OBJECT"), (_TRIPLE,)),

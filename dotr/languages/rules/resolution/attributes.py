@@ -12,13 +12,14 @@ from dataclasses import replace
 
 from dotr.errors.diagnostics import Diagnostic, did_you_mean
 from dotr.languages.codes import RuleCode
-from dotr.languages.rules.program import ProgramDraft, RoleDraft, RoleOrigin, RuleDraft, SplitQuery, role_attributes, warning
+from dotr.languages.linking import unbound_warnings
+from dotr.languages.rules.program import ProgramDraft, RoleDraft, RoleOrigin, RuleDraft, SplitQuery, role_attributes
 from dotr.languages.rules.resolution.labels import unbound_label
 from dotr.languages.rules.syntax import AggregateSyntax, ByLabel
-from dotr.model.algebra import Attribute, Expression, Filter, Pattern, Var, is_hidden
+from dotr.model.algebra import Attribute, Expression, Var
 from dotr.model.places import Span
 from dotr.model.terms import Label, Variable
-from dotr.model.traverse import free_variables, has_exists, in_scope, transform
+from dotr.model.traverse import free_variables, has_exists, in_scope, never_bound, transform
 from dotr.syntax import scan
 from dotr.syntax.sparql import Reference, event_references, scan_references, split_constraints
 
@@ -102,23 +103,14 @@ def _aggregate_problems(rule: RuleDraft, events: _EventAttributes) -> Iterator[D
 
 def _query_problems(query: SplitQuery) -> Iterator[Diagnostic]:
     """Problems of variables that no triple binds, and of EXISTS in a temporal constraint."""
-    for conditions, visible in (*_where_conditions(query.select.pattern), (query.constraints, in_scope(query.select.pattern))):
-        for name in _variable_names(conditions):
-            if name not in visible and name not in query.select.projection:
-                suggestion = did_you_mean_variable(name, [v for v in visible if not is_hidden(v)])
-                hint = f"It has no value: a comparison with it can only err, and BOUND of it is false. {suggestion}".rstrip()
-                yield warning(RuleCode.NEVER_BOUND, f"?{name} is never bound in this query", scan.plain_variable(query.text, name), hint)
+    visible = in_scope(query.select.pattern)
+    unbound = [(name, visible) for name in _variable_names(query.constraints) if name not in visible]
+    yield from unbound_warnings([*never_bound(query.select.pattern), *unbound], query.text, visible, query.select.projection)
     for constraint in query.constraints:
         if has_exists(constraint):
             span = next((r.span for r in query.references if _occurs_in(r, constraint)), query.text)
             hint = "EXISTS is evaluated at one instant, before the other event is known. Write two conditions, joined by &&."
             yield Diagnostic(RuleCode.EXISTS_IN_CONSTRAINT, "EXISTS and another event in one condition", span, hint)
-
-
-def _where_conditions(pattern: Pattern) -> Iterator[tuple[tuple[Expression, ...], Mapping[Variable, None]]]:
-    """The conditions of the WHERE group itself, with the variables in scope of them."""
-    if isinstance(pattern, Filter):
-        yield pattern.conditions, in_scope(pattern.pattern)
 
 
 def _occurs_in(reference: Reference, constraint: Expression) -> bool:

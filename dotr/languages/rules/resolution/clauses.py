@@ -20,6 +20,7 @@ from dotr.languages.rules.syntax import (
     AggregateSyntax,
     BetweenSyntax,
     ByLabel,
+    CalendarSyntax,
     ChooseSyntax,
     DurationSyntax,
     EventSyntax,
@@ -31,6 +32,7 @@ from dotr.languages.rules.syntax import (
     Word,
 )
 from dotr.model.algebra import Attribute, Expression, TimeOf, Var
+from dotr.model.calendars import Calendar, calendar_of
 from dotr.model.event_order import equated_pair
 from dotr.model.places import Span
 from dotr.model.rules import Mode
@@ -235,7 +237,7 @@ _LONG_ABOVE: Final[Micros] = 30 * Unit.DAY.value
 
 def resolve_windows(program: ProgramDraft) -> ProgramDraft:
     """Give every role its interval, period or delay, and every `once` its pause; reports D226, D301
-    to D304, D228, D310 and D312."""
+    to D304, D228, D310, D312, D367 and D368."""
     problems: list[Diagnostic] = []
     rules = tuple(replace(rule, roles=_roles(rule, problems), pause=_pause(rule, problems)) for rule in program.rules)
     return replace(program, rules=rules).with_problems(problems)
@@ -252,6 +254,8 @@ def _with_timer(anchor: RoleDraft, rule: RuleDraft, problems: list[Diagnostic]) 
     """The anchor with its period or delay in µs; zero is an error."""
     try:
         if isinstance(anchor.syntax, TicksSyntax):
+            if isinstance(anchor.syntax.period, CalendarSyntax):
+                return replace(anchor, period=_calendar(anchor.syntax.period))
             period = duration_micros(anchor.syntax.period, rule.prefixes)
             if period == 0:
                 hint = "Ticks come at each multiple of the period: write a length like 10 min."
@@ -273,6 +277,17 @@ def _with_timer(anchor: RoleDraft, rule: RuleDraft, problems: list[Diagnostic]) 
     except _InvalidDuration as error:
         problems.append(error.diagnostic)
     return anchor
+
+
+def _calendar(syntax: CalendarSyntax) -> Calendar:
+    """The calendar of ticks; raises `_InvalidDuration` at the zone or the time of day."""
+    try:
+        at, zone = (None if each is None else each.text for each in (syntax.at, syntax.zone))
+        return calendar_of(syntax.unit.text, at, zone)
+    except (LookupError, ValueError) as error:
+        is_zone, (reason, _, hint) = isinstance(error, LookupError), str(error).partition(". ")
+        place = (syntax.zone if is_zone else syntax.at) or syntax.unit
+        raise _InvalidDuration(RuleCode.UNKNOWN_ZONE if is_zone else RuleCode.NO_TIME_OF_DAY, reason, place.span, hint) from None
 
 
 def _is_never_a_delay(value: Expression | None, most: Micros) -> bool:

@@ -12,11 +12,11 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import TypeAlias, TypeVar, assert_never
 
+from dotr.engine.spec import RolePlaces, RulePlaces
 from dotr.evaluation.expressions.values.decimals import plain
 from dotr.languages.rules.program import ProgramDraft, RoleDraft, RoleOrigin, RuleDraft
 from dotr.languages.rules.syntax import AbsentSyntax, AggregateSyntax, BetweenSyntax, ChooseSyntax, ClauseSyntax, WindowSyntax
 from dotr.model.algebra import Attribute, Expression, Var
-from dotr.model.rule_places import RolePlaces, RulePlaces
 from dotr.model.rules import (
     Absent,
     Aggregate,

@@ -62,7 +62,7 @@ class CheckpointLayout:
     number `first`. `topics` are the Kafka inputs as (name, delay, subscription). `identity` is the
     ID by which outputs know the checkpoint; empty where none needs it. `marks` are those of the
     input files when they were planned (None: unknown), and `changed` the files as (name, file)
-    whose change is a dead letter already.
+    whose change is a dead letter already. `zone` is that in which times are shown.
     """
 
     pipeline: str
@@ -81,6 +81,7 @@ class CheckpointLayout:
     identity: str = ""
     marks: tuple[FileMark | None, ...] = ()
     changed: tuple[tuple[str, str], ...] = ()
+    zone: str = ""
 
     @property
     def has_partitions(self) -> bool:
@@ -106,6 +107,7 @@ class CheckpointLayout:
             **({"identity": self.identity} if self.identity else {}),
             **({"marks": self.marks} if self.marks else {}),
             **({"changed": self.changed} if self.changed else {}),
+            **({"zone": self.zone} if self.zone else {}),
         }
 
     @staticmethod
@@ -132,12 +134,13 @@ class CheckpointLayout:
             identity=str(data.get("identity", "")),
             marks=tuple(None if mark is None else FileMark.of_json(mark) for mark in data.get("marks", ())),
             changed=tuple((str(name), str(path)) for name, path in data.get("changed", ())),
+            zone=str(data.get("zone", "")),
         )
 
 
 _MEMBERS: Final = {
     "format",
-    *CheckpointLayout("", "", (), 0, 0, 0, topics=(("", 0, ""),), identity="-", marks=(None,), changed=(("", ""),)).to_json(),
+    *CheckpointLayout("", "", (), 0, 0, 0, topics=(("", 0, ""),), identity="-", marks=(None,), changed=(("", ""),), zone="-").to_json(),
 }
 """The members of `dotr.json` beside the checksum, over all releases."""
 
@@ -468,7 +471,10 @@ def required_layout(pipeline: Pipeline) -> CheckpointLayout:
     program, operators = fingerprint(pipeline.program.spec), layout.stateful_operators
     identity = secrets.token_hex(8) if any(needs_identity(each) for each in pipeline.destinations) else ""
     marks = tuple(file.mark for file in pipeline.inputs)
-    return CheckpointLayout(pipeline.name, program, inputs, operators, 0, 0, growing, clock, topics=topics, identity=identity, marks=marks)
+    zone = pipeline.clock.zone
+    return CheckpointLayout(
+        pipeline.name, program, inputs, operators, 0, 0, growing, clock, topics=topics, identity=identity, marks=marks, zone=zone
+    )
 
 
 def _pattern_of(growing: GrowingInput) -> str:

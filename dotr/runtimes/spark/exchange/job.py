@@ -25,7 +25,7 @@ class Job:
     - `maps`: the parsed maps of the inputs, then of `topics` (`languages.program_json`), so that
       workers import no parser; empty: none has a map, or workers parse the texts.
     - `delays`: the delays of the inputs, in µs.
-    - `unit`, `dated`: the format of times.
+    - `unit`, `dated`, `zone`: the format of times.
     - `layers`, `buckets`, `partitions`: the layout of the state. Without layers there is no state,
       and the reading task runs all rules of an instant.
     - `batch`, `tasks`: approximate elements per batch, and reading tasks per batch.
@@ -70,6 +70,7 @@ class Job:
     maps: str = ""
     shared: bool = False
     marks: tuple[str, ...] = ()
+    zone: str = ""
     clock_delay: Micros | None = None
 
     @property
@@ -108,6 +109,7 @@ class Job:
                 **({"maps": self.maps} if self.maps else {}),
                 **({"shared": self.shared} if self.shared else {}),
                 **({"marks": self.marks} if self.marks else {}),
+                **({"zone": self.zone} if self.zone else {}),
                 **({"clock_delay": self.clock_delay} if self.clock_delay is not None else {}),
             }
         )
@@ -148,6 +150,7 @@ class Job:
             maps=data.get("maps", ""),
             shared=data.get("shared", False),
             marks=tuple(data.get("marks", ())),
+            zone=data.get("zone", ""),
             clock_delay=data.get("clock_delay"),
         )
 
@@ -158,4 +161,4 @@ class Job:
     @property
     def clock(self) -> Clock:
         """The format of times."""
-        return Clock(Unit.from_written(self.unit), self.dated)
+        return Clock(Unit.from_written(self.unit), self.dated, self.zone)

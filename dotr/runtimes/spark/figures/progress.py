@@ -143,7 +143,8 @@ def progress_of(
 
 class FirstBatchProgress:
     """Shows the activity of a query until the first batch of this run is written, which may take
-    half a minute on two cores; from the offset log and Spark's status tracker."""
+    half a minute on two cores; from the offset log and Spark's status tracker. Inputs that grow are
+    waited for while no watermark has moved since the last report."""
 
     def __init__(self, session: SparkSession, checkpoint: Checkpoint, show: ReportActivity) -> None:
         self._tracker = session.sparkContext.statusTracker()
@@ -151,6 +152,7 @@ class FirstBatchProgress:
         self._show = show
         self._done = False
         self._read = False
+        self._watermarks: Sequence[tuple[str, Micros, bool]] = ()
 
     def report(self, *, batch_written: bool) -> None:
         """Show the current activity; nothing after the first batch."""
@@ -162,7 +164,9 @@ class FirstBatchProgress:
     def _activity(self) -> str:
         planned, written = self._checkpoint.planned_batch, self._checkpoint.committed_batch()
         if planned is None or planned == written:
-            return "reading ahead, to plan the first batch"
+            before, self._watermarks = self._watermarks, read_watermarks(self._checkpoint.folder)
+            is_waiting = bool(self._watermarks) and self._watermarks == before
+            return "waiting for records" if is_waiting else "reading ahead, to plan the first batch"
         with suppress(*JVM_ERRORS):
             stages = [found for number in self._tracker.getActiveStageIds() if (found := self._tracker.getStageInfo(number)) is not None]
             tasks, done = sum(stage.numTasks for stage in stages), sum(stage.numCompletedTasks for stage in stages)

@@ -131,7 +131,7 @@ def status_of(folder: str) -> CheckpointStatus:
     under_way = planned + layout.first if planned is not None and planned != batch else None
     batch = layout.first + (-1 if batch is None else batch)
     ended = offset is not None and offset.ended
-    clock = Clock(Unit.from_written(unit), dated)
+    clock = Clock(Unit.from_written(unit), dated, layout.zone)
     totals = read_totals(checkpoint.folder)
     last = batch if batch >= 0 else None
     copied = copied_lines(checkpoint.folder)

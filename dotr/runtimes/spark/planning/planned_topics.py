@@ -232,6 +232,7 @@ class SpooledSeries(Segments):
 
     def __init__(self, like: InputFile, folder: Path) -> None:
         super().__init__(like, folder, framed=False)
+        self.like = replace(like, framed=False)  # a segment begins with the lines that are skipped, too
         self._mark = SeriesMark.of(folder)
         self._series: FileSeries | None = None
         self._removed = 0

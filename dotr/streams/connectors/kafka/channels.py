@@ -3,9 +3,9 @@ a file of a replay."""
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from dataclasses import replace
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from dotr.errors.diagnostics import Refused
 from dotr.model.time import Unit
@@ -18,6 +18,9 @@ from dotr.streams.lateness import Lateness
 from dotr.streams.merge.live import Channel
 from dotr.streams.merge.paces import EventClock, NoRateLimit, PacedFeed, RateLimit
 from dotr.streams.records import InputFailed, InputFile, Record
+
+if TYPE_CHECKING:
+    from confluent_kafka import Message as KafkaMessage
 
 _AHEAD = 10_000
 """Limit of the elements that an input may be read ahead of slower ones."""
@@ -126,13 +129,18 @@ class BoundedTopics:
             probe.close()
         return bool(found)
 
-    def records(self, file: InputFile, *, elements: bool = True) -> Generator[Record]:
+    def values(self, file: InputFile) -> Iterator[tuple[int, bytes]]:
+        """The offset and the value of each message of one of the files, as `records`."""
+        for record in self.records(file, decode=_undecoded):
+            yield record.offset, record.raw
+
+    def records(self, file: InputFile, *, elements: bool = True, decode: RecordDecoder | None = None) -> Generator[Record]:
         """The records of one of the files; raises `Refused` where they cannot be read."""
         partition = next(each for each in self._opened.partitions if each.place == file.path)
         topics = self._opened.topics
         reader = TopicReader(topics, ClientEvents(topics), lambda partition, lost: None)
         queue = PartitionQueue(partition, partition.first)
-        decode = record_decoder(file)
+        decode = decode or record_decoder(file)
         try:
             reader.add(queue)
             while not queue.is_ended:
@@ -147,6 +155,13 @@ class BoundedTopics:
             raise Refused([failed.diagnostic]) from None
         finally:
             reader.close()
+
+
+def _undecoded(message: KafkaMessage, elements: bool) -> Iterable[Record]:
+    """The value of a message, as a record without an element."""
+    offset, value = message.offset(), message.value()
+    assert isinstance(offset, int)
+    return [Record(offset, offset + 1, offset, None, None, value.encode() if isinstance(value, str) else value or b"")]
 
 
 _PROBED = 100

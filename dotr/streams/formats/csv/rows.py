@@ -177,7 +177,6 @@ def _rows(
     origins: Sequence[str] = (),
     origin: Message | None = None,
     numbers: RecordNumbers | None = None,
-    message: Message | None = None,
 ) -> Iterator[Record]:
     """Records of rows under a header; without a column of times, `sent` (µs) is the time of all.
 

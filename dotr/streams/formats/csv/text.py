@@ -16,7 +16,7 @@ from dotr.model.places import Span
 from dotr.model.stream import Element, Reason
 from dotr.model.time import Micros
 from dotr.streams.formats.csv.map import RowTime, compile_map
-from dotr.streams.formats.lines import BOM, DAMAGED, LINE_END, bounded_lines, damage, damaged, skip_line
+from dotr.streams.formats.lines import BOM, READABLE, line_records
 from dotr.streams.formats.map_terms import columns_of
 from dotr.streams.formats.maps import (
     NUMBER,
@@ -30,12 +30,9 @@ from dotr.streams.formats.maps import (
     parsed_map,
 )
 from dotr.streams.lateness import EVERY_TIME, TimeFilter
-from dotr.streams.records import InputFile, Message, Position, Record, beginning, limit_reason
+from dotr.streams.records import InputFile, Message, Position, Record
 from dotr.streams.time_formats import time_parser
 from dotr.streams.times import ParseTime
-
-_READABLE: Final = Record(0, 0, 0, None, None, b"")[6:]
-"""The further fields of a readable record."""
 
 _new: Final = tuple.__new__  # takes a third of the time of a constructor; called twice a record
 
@@ -43,27 +40,9 @@ _new: Final = tuple.__new__  # takes a third of the time of a constructor; calle
 def records(lines: BinaryIO, spec: InputFile, position: Position, elements: bool, time_filter: TimeFilter = EVERY_TIME) -> Iterator[Record]:
     """Records of the lines from a position on; `elements`: with the elements of those that pass
     `time_filter`."""
-    offset, line = position
-    limit, values, origin = spec.record, _ValueReader(spec, time_filter), origin_of(spec)
-    end, line, record = offset, line - 1, values.record
-    try:
-        for raw in bounded_lines(lines, limit):
-            offset, end = end, end + len(raw)
-            line += 1
-            if raw[-1] != LINE_END:
-                if len(raw) > limit:
-                    end += skip_line(lines)[0]
-                    yield Record(offset, end, line, None, None, beginning(raw, limit), limit_reason(limit), reason=Reason.LIMIT)
-                    continue
-                if broken := damage(lines):
-                    yield damaged(offset, line, broken, raw)
-                    return
-            yield record(raw if offset else raw.removeprefix(BOM), offset, end, line, elements, origin)
-        time_filter.greatest = values.greatest
-        if broken := damage(lines):
-            raise broken
-    except DAMAGED as error:
-        yield damaged(end, line + 1, error)
+    own = time_filter.of_file()
+    yield from line_records(lines, position, spec.record, _reader(spec, own), elements)
+    time_filter.greatest = own.greatest
 
 
 def check_cells(file: InputFile, place: Span | None) -> None:
@@ -82,68 +61,51 @@ def check_cells(file: InputFile, place: Span | None) -> None:
 
 def value_decoder(spec: InputFile, time_filter: TimeFilter = EVERY_TIME) -> Callable[[Message, bool], list[Record]]:
     """Decoder of messages of one value each, with the elements of those that pass `time_filter`."""
-    record = _ValueReader(spec, time_filter).record
+    read = _reader(spec, time_filter)
 
     def decode(message: Message, elements: bool) -> list[Record]:
         place = message.place
-        return [record(message.body.removeprefix(BOM), place, place + 1, place, elements, message)]
+        return [read(message.body, place, place + 1, place, elements, message)]
 
     return decode
 
 
-class _ValueReader:
-    """Reader of consecutive values. `greatest`: the greatest time so far, in µs since 1970."""
+def _reader(spec: InputFile, time_filter: TimeFilter) -> Callable[..., Record]:
+    """The reader of consecutive lines of a file, or messages (`ReadLine`)."""
+    assert spec.map is not None
+    is_wanted, make, encoding, unit = time_filter.test_for(spec), compile_map(spec, (VALUE,)), spec.map.codec, spec.unit
+    cells, of_file, clock = origin_cells(spec), origin_of(spec), spec.map.sent_time
+    numbered = NUMBER in cells
+    parse: ParseTime = time_parser(spec.map.time_format, spec.map.time_zone, fractions=True)
+    beside = None if spec.map.time == VALUE else RowTime(spec, (VALUE,), parse)
 
-    __slots__ = (
-        "_clock", "_distance", "_encoding", "_lowest", "_make", "_numbered", "_origins", "_parse", "_time", "_unit", "_until", "greatest",
-    )  # fmt: skip
+    def time_beside(value: str, origin: Message, read: RowTime) -> Micros:
+        if clock is not None:
+            return origin.time_by(clock)
+        read.message = origin
+        return read((value,), unit)
 
-    def __init__(self, spec: InputFile, time_filter: TimeFilter) -> None:
-        assert spec.map is not None
-        self.greatest, self._lowest, self._until = time_filter.greatest, time_filter.lowest(spec), time_filter.until
-        self._distance = time_filter.distance(spec)
-        self._make = compile_map(spec, (VALUE,))
-        self._origins = origin_cells(spec)
-        self._numbered = NUMBER in self._origins
-        self._clock = spec.map.sent_time
-        self._parse: ParseTime = time_parser(spec.map.time_format, spec.map.time_zone, fractions=True)
-        self._time = None if spec.map.time == VALUE else RowTime(spec, (VALUE,), self._parse)
-        self._encoding = spec.map.codec
-        self._unit = spec.unit
-
-    def record(self, raw: bytes, offset: int, end: int, line: int, elements: bool, origin: Message) -> Record:
-        """The record of the bytes [offset, end); `line` is its number."""
+    def record(raw: bytes, offset: int, end: int, line: int, elements: bool, message: Message | None = None) -> Record:
         time: Micros | None = None
         element: Element | None = None
+        if not offset or message is not None:
+            raw = raw.removeprefix(BOM)
         try:
-            value = raw.decode(self._encoding).rstrip("\r\n")
-            if self._numbered and not origin.body:
-                origin = origin._replace(place=line)
-            time = self._parse(value.strip(), self._unit) if self._time is None else self._time_beside(origin, value, self._time)
-            is_wanted = elements and self._lowest < time <= self._until
-            if time > self.greatest:
-                self.greatest = time
-                if time - self._distance > self._lowest:
-                    self._lowest = time - self._distance
-            if is_wanted:
-                row = [value, *[origin_value(origin, cell) for cell in self._origins]] if self._origins else (value,)
-                element = _new(Element, (time, self._make(row)[0]))
+            value = raw.decode(encoding).rstrip("\r\n")
+            stripped = value.strip()
+            if not stripped:
+                return Record(offset, end, line, None, None, raw, "it is blank", reason=Reason.EMPTY)
+            origin = message or (of_file._replace(place=line) if numbered else of_file)
+            time = parse(stripped, unit) if beside is None else time_beside(stripped, origin, beside)
+            if is_wanted(time) and elements:
+                row = [value, *[origin_value(origin, cell) for cell in cells]] if cells else (value,)
+                element = _new(Element, (time, make(row)[0]))
         except UnicodeDecodeError as error:
-            why = f"it is not {'UTF-8' if self._encoding == 'utf-8' else self._encoding} (byte {error.start})"
+            why = f"it is not {'UTF-8' if encoding == 'utf-8' else encoding} (byte {error.start})"
             return Record(offset, end, line, None, None, raw, why)
         except ValueError as error:
-            if time is None and not value.strip():
-                return Record(offset, end, line, None, None, raw, "it is blank", reason=Reason.EMPTY)
-            why = f"its time: {error}" if time is None and self._time is None else str(error)
+            why = f"its time: {error}" if time is None and beside is None else str(error)
             return Record(offset, end, line, None, None, raw, why, time)
-        return _new(Record, (offset, end, line, time, element, raw, *_READABLE))
+        return _new(Record, (offset, end, line, time, element, raw, *READABLE))
 
-    def _time_beside(self, origin: Message, value: str, read: RowTime) -> Micros:
-        """The time of a value by cells beside it, in µs since 1970; raises ValueError with the
-        reason, or where the value is blank."""
-        if not value.strip():
-            raise ValueError
-        if self._clock is not None:
-            return origin.time_by(self._clock)
-        read.message = origin
-        return read((value.strip(),), self._unit)
+    return record

@@ -15,75 +15,86 @@ from typing import Any, BinaryIO, Final
 from dotr.model.stream import Element, Reason
 from dotr.model.time import Micros, Unit
 from dotr.streams.formats.json.records import reason_text
-from dotr.streams.formats.lines import DAMAGED, LINE_END, bounded_lines, damage, damaged, skip_line
+from dotr.streams.formats.lines import READABLE, ReadLine, line_records
 from dotr.streams.lateness import EVERY_TIME, TimeFilter
-from dotr.streams.records import InputFile, Message, Position, Record, beginning, limit_reason
+from dotr.streams.records import InputFile, Message, Position, Record
 from dotr.streams.times import parse_date_time, parse_integer
 from dotr.syntax.turtle.graphs import PrefixHeader, read_turtle
 from dotr.syntax.turtle.nesting import OPENING, TextLimitExceeded, check_json_nesting, check_nesting
 
 _BOM: Final = "\ufeff"
 _BACKSLASH: Final = ord("\\")
+_new: Final = tuple.__new__  # takes a third of the time of a constructor; called twice a record
 
 
 def records(lines: BinaryIO, spec: InputFile, position: Position, elements: bool, time_filter: TimeFilter = EVERY_TIME) -> Iterator[Record]:
     """Records from a position on; `elements`: with the elements of those that pass
     `time_filter`."""
-    offset, line = position
-    before, unit, nesting, limit = PrefixHeader(dict(spec.prefixes)).prepend_to, spec.unit, spec.nesting, spec.record
-    decode = _decoder()
-    greatest, lowest, until, distance = time_filter.greatest, time_filter.lowest(spec), time_filter.until, time_filter.distance(spec)
-    line -= 1
-    end = offset
-    try:
-        for raw in bounded_lines(lines, limit):
-            offset, end = end, end + len(raw)
-            line += 1
-            time: Micros | None = None
-            if raw[-1] != LINE_END:
-                if len(raw) > limit:
-                    end += skip_line(lines)[0]
-                    yield Record(offset, end, line, None, None, beginning(raw, limit), limit_reason(limit), reason=Reason.LIMIT)
-                    continue
-                if broken := damage(lines):
-                    yield damaged(offset, line, broken, raw)
-                    return
-            try:
-                text = raw.decode()
-                # `translate` does not count escaped brackets, such as \u005b
-                deep = len(raw) > nesting and (
-                    (_BACKSLASH in raw and b"\\u00" in raw) or len(raw) - len(raw.translate(None, OPENING)) > nesting
-                )
-                if deep:
-                    check_json_nesting(text, nesting)
-                data = decode(text, offset)
+    own = time_filter.of_file()
+    yield from line_records(lines, position, spec.record, _reader(spec, own), elements)
+    time_filter.greatest = own.greatest
+
+
+def line_decoder(spec: InputFile, time_filter: TimeFilter = EVERY_TIME) -> Callable[[Message, bool], list[Record]]:
+    """Decoder of messages of one or several objects, a line each, with the elements of those that
+    pass `time_filter`.
+
+    Where elements have the transport's time, `time` in an object is ignored.
+    """
+    read = _reader(spec, time_filter)
+
+    def records(message: Message, elements: bool) -> list[Record]:
+        place = message.place
+        record = read(message.body, place, place + 1, place, elements, message)
+        assert record is not None
+        if record.why.startswith(_SEVERAL) and len(lines := message.body.split(b"\n")) > 1:
+            return [record for line in lines if line.strip() for record in records(message._replace(body=line), elements)]
+        return [record]
+
+    return records
+
+
+_SEVERAL: Final = "it is no JSON: extra data"
+"""The beginning of the reason why a message of several objects is no object."""
+
+
+def _reader(spec: InputFile, time_filter: TimeFilter) -> ReadLine:
+    """The reader of consecutive lines of a file, or messages."""
+    before, unit, nesting = PrefixHeader(dict(spec.prefixes)).prepend_to, spec.unit, spec.nesting
+    is_wanted, decode, clock = time_filter.test_for(spec), _decoder(), spec.graphs.sent_time
+
+    def record(raw: bytes, offset: int, end: int, line: int, elements: bool, message: Message | None = None) -> Record | None:
+        time: Micros | None = None
+        element: Element | None = None
+        try:
+            text = raw.decode()
+            # `translate` does not count escaped brackets, such as \u005b
+            deep = len(raw) > nesting and (
+                (_BACKSLASH in raw and b"\\u00" in raw) or len(raw) - len(raw.translate(None, OPENING)) > nesting
+            )
+            if deep:
+                check_json_nesting(text, nesting)
+            data = decode(text, offset if message is None else 0)
+            if message is None or clock is None:
                 time = _time(data, unit)
-                is_wanted = elements and lowest < time <= until
-                if time > greatest:
-                    greatest = time
-                    if time - distance > lowest:
-                        lowest = time - distance
-                if not is_wanted:
-                    yield Record(offset, end, line, time, None, raw)
-                    continue
+            else:
+                time = message.time_by(clock)
+                if not isinstance(data, dict):
+                    raise ValueError("it is no JSON object")
+            if is_wanted(time) and elements:
                 graph = data.get("graph")
                 if type(graph) is not str:
                     raise ValueError("it has no graph" if graph is None else "its graph is no text")
                 if deep:
                     check_nesting(graph, nesting)
-                element = Element(time, read_turtle(before(graph), graph))
-            except TextLimitExceeded as error:
-                yield Record(offset, end, line, None, None, raw, str(error), time, Reason.LIMIT)
-            except (ValueError, RecursionError) as error:
-                if raw.strip():
-                    yield Record(offset, end, line, None, None, raw, reason_text(error), time)
-            else:
-                yield Record(offset, end, line, time, element, raw)
-        time_filter.greatest = greatest
-        if broken := damage(lines):
-            raise broken
-    except DAMAGED as error:
-        yield damaged(end, line + 1, error)
+                element = _new(Element, (time, read_turtle(before(graph), graph)))
+        except TextLimitExceeded as error:
+            return Record(offset, end, line, None, None, raw, str(error), time, Reason.LIMIT)
+        except (ValueError, RecursionError) as error:
+            return Record(offset, end, line, None, None, raw, reason_text(error), time) if message or raw.strip() else None
+        return _new(Record, (offset, end, line, time, element, raw, *READABLE))
+
+    return record
 
 
 def recorded(lines: BinaryIO, spec: InputFile, position: Position, elements: bool) -> Iterator[Record]:
@@ -115,51 +126,6 @@ def _decoder() -> Callable[[str, int], Any]:
         return decode(text if offset else text.removeprefix(_BOM))
 
     return decode_line
-
-
-def line_decoder(spec: InputFile, time_filter: TimeFilter = EVERY_TIME) -> Callable[[Message, bool], list[Record]]:
-    """Decoder of messages of one or several objects, a line each, with the elements of those that
-    pass `time_filter`.
-
-    Where elements have the transport's time, `time` in an object is ignored.
-    """
-    is_wanted = time_filter.test_for(spec)
-    before, unit, nesting = PrefixHeader(dict(spec.prefixes)).prepend_to, spec.unit, spec.nesting
-    decode, clock = json.JSONDecoder().decode, spec.graphs.sent_time
-
-    def records(message: Message, elements: bool) -> list[Record]:
-        raw, place = message.body, message.place
-        time: Micros | None = None
-        try:
-            text = raw.decode()
-            deep = len(raw) - len(raw.translate(None, OPENING)) > nesting or b"\\u00" in raw
-            if deep:
-                check_json_nesting(text, nesting)
-            data = decode(text.removeprefix(_BOM))
-            if clock is None:
-                time = _time(data, unit)
-            else:
-                time = message.time_by(clock)
-                if not isinstance(data, dict):
-                    raise ValueError("it is no JSON object")
-            if not (is_wanted(time) and elements):
-                return [Record(place, place + 1, place, time, None, raw)]
-            graph = data.get("graph")
-            if type(graph) is not str:
-                raise ValueError("it has no graph" if graph is None else "its graph is no text")
-            if deep:
-                check_nesting(graph, nesting)
-            element = Element(time, read_turtle(before(graph), graph))
-        except TextLimitExceeded as error:
-            return [Record(place, place + 1, place, None, None, raw, str(error), time, Reason.LIMIT)]
-        except (ValueError, RecursionError) as error:
-            lines = raw.split(b"\n") if isinstance(error, json.JSONDecodeError) and error.msg == "Extra data" else []
-            if len(lines) > 1:
-                return [record for line in lines if line.strip() for record in records(message._replace(body=line), elements)]
-            return [Record(place, place + 1, place, None, None, raw, reason_text(error), time)]
-        return [Record(place, place + 1, place, time, element, raw)]
-
-    return records
 
 
 def _time(data: object, unit: Unit) -> Micros:

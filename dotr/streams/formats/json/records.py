@@ -12,7 +12,6 @@ Cost: less than twice that of `json.loads`, for an item as for an object on a li
 from __future__ import annotations
 
 import json
-import os
 import re
 import sys
 from bisect import bisect_right
@@ -29,7 +28,7 @@ from dotr.streams.formats.content import open_text
 from dotr.streams.formats.json.cuts import JsonCut, document_cuts, has_object_per_line, line_cuts
 from dotr.streams.formats.json.map import JsonConstant, compile_map_of
 from dotr.streams.formats.json.paths import ItemFinder, ItemGroup, JsonPath, Outer, parse_lists, parse_path, path_text
-from dotr.streams.formats.lines import DAMAGED, STANDARD_INPUT, damage, damaged, line_start
+from dotr.streams.formats.lines import DAMAGED, STANDARD_INPUT, damage, damaged, file_version, line_start
 from dotr.streams.formats.map_terms import JsonNumber, columns_of
 from dotr.streams.formats.maps import (
     ITEM,
@@ -143,46 +142,13 @@ def _found(
     cuts = partial(document_cuts, opening=opening) if is_document else partial(line_cuts, objects=not is_rooted)
     first = position.offset
     if spec.map.each and is_document:
-        starts = _message_starts(spec.path)
+        starts = _message_starts(spec.path, *file_version(spec.path))
         cuts = partial(_noted, cuts, starts)
         position = starts[bisect_right(starts, first, key=lambda each: each.offset) - 1]
     elif spec.map.each:
         position = Position(line_start(lines, first), position.line)
     if first and spec.map.each:  # the position may be inside a message
         lines.seek(position.offset)
-    yield from _records(lines, spec, position, first, cuts, elements, time_filter, numbers)
-
-
-def _message_starts(path: str) -> list[Position]:
-    """The starts of messages of a document that this process has found, about a megabyte apart."""
-    status = os.stat(path)
-    return _known_starts(path, status.st_ino, status.st_size, status.st_mtime_ns)
-
-
-@lru_cache(256)
-def _known_starts(path: str, *version: int) -> list[Position]:
-    return [START]
-
-
-def _noted(cuts: Callable[..., Iterator[JsonCut]], starts: list[Position], *arguments: Any) -> Iterator[JsonCut]:
-    """The cuts of a document, whose offsets are added to the `starts` of its messages."""
-    for cut in cuts(*arguments):
-        if cut.offset >= starts[-1].offset + _INDEX_BYTES:
-            starts.append(Position(cut.offset, cut.line))
-        yield cut
-
-
-def _records(
-    lines: BinaryIO,
-    spec: InputFile,
-    position: Position,
-    first: int,
-    cuts: Callable[..., Iterator[JsonCut]],
-    elements: bool,
-    time_filter: TimeFilter,
-    numbers: RecordNumbers | None,
-) -> Iterator[Record]:
-    """Records from a position on, without those before the offset `first`."""
     end, line = position
     objects = ObjectReader(spec, time_filter, numbers)
     try:
@@ -199,6 +165,20 @@ def _records(
             raise broken
     except DAMAGED as error:
         yield damaged(end, line, error)
+
+
+@lru_cache(256)
+def _message_starts(path: str, *version: int) -> list[Position]:
+    """The starts of messages of a document that this process has found, about a megabyte apart."""
+    return [START]
+
+
+def _noted(cuts: Callable[..., Iterator[JsonCut]], starts: list[Position], *arguments: Any) -> Iterator[JsonCut]:
+    """The cuts of a document, whose offsets are added to the `starts` of its messages."""
+    for cut in cuts(*arguments):
+        if cut.offset >= starts[-1].offset + _INDEX_BYTES:
+            starts.append(Position(cut.offset, cut.line))
+        yield cut
 
 
 def object_decoder(spec: InputFile, time_filter: TimeFilter = EVERY_TIME) -> Callable[[Message, bool], Iterator[Record]]:

@@ -11,7 +11,6 @@ Cost: that of the parser, and of the cuts.
 
 from __future__ import annotations
 
-import os
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping
 from contextlib import closing
@@ -20,7 +19,7 @@ from io import BufferedReader
 from typing import BinaryIO, Final, NamedTuple
 
 from dotr.model.stream import Reason
-from dotr.streams.formats.lines import DAMAGED, STANDARD_INPUT, damage, damage_reason, open_lines
+from dotr.streams.formats.lines import DAMAGED, STANDARD_INPUT, damage, damage_reason, file_version, open_lines
 from dotr.streams.formats.rdf import nquads, trig
 from dotr.streams.formats.rdf.cuts import message_cuts
 from dotr.streams.formats.rdf.documents import LINE_FORMATS, DocumentReader, is_message_log
@@ -116,8 +115,7 @@ def is_log(file: InputFile) -> bool:
 
 
 def _log_of(path: str) -> _Log:
-    status = os.stat(path)
-    return _known_log(path, status.st_ino, status.st_size, status.st_mtime_ns)
+    return _known_log(path, *file_version(path))
 
 
 @lru_cache(256)

@@ -32,7 +32,7 @@ from dotr.model.time import Clock, Micros
 from dotr.model.traverse import conjuncts, parameters_of
 from dotr.temporal.layout.retention import AnchorDelay
 from dotr.temporal.matching.event_store import EventCondition, EventTest
-from dotr.temporal.matching.events import DelayOf
+from dotr.temporal.matching.events import DelayOf, ReadTerms
 from dotr.temporal.matching.rule_search import MIRRORED, Comparison, ConstantTable, RowBound, RowFinder, TableCell, TableRow, comparison
 from dotr.temporal.matching.rule_templates import RESULT, ROW, PositionalRole, RuleGroup
 
@@ -274,6 +274,15 @@ def compile_delay(delay: AnchorDelay, attributes: Sequence[Variable], clock: Clo
     }
     delay_of: DelayOf = define(f"def delay(time, values):\n    return micros(value({arguments}), most)\n", "delay", "delay", space)
     return delay_of
+
+
+def terms_reader(expressions: Sequence[Expression], attributes: Sequence[Variable], clock: Clock) -> ReadTerms:
+    """Compiles the terms that expressions over an event read, in the order of their parameters."""
+    used = parameters_of(expressions)
+    terms = "".join([f"values[{attributes.index(p.name)}], " if isinstance(p, Var) else "time_of(time), " for p in used])
+    space = {"time_of": lambda micros: time_term(micros, clock)}
+    read: ReadTerms = define(f"def terms(time, values):\n    return ({terms})\n", "terms of an event", "terms", space)
+    return read
 
 
 def delay_micros(term: Term | None, most: Micros) -> Micros | None:
