@@ -19,7 +19,7 @@ from dotr.engine.replay import CachedReplay, ElementPlace, Replay
 from dotr.evaluation.expressions.values.times import format_time
 from dotr.evaluation.limits import LimitExceeded
 from dotr.explanations.evidence.background_origins import BackgroundOrigins, close_background_in_rounds
-from dotr.explanations.evidence.evaluations import truth_in
+from dotr.explanations.evidence.evaluations import has_terms
 from dotr.explanations.evidence.event_reasons import EventReasons, ProofsByTime
 from dotr.explanations.evidence.proofs import ProofBuilder, TripleProof
 from dotr.explanations.evidence.reasons import FactReason, FiringReason, SourceReason, UnitReason, proofs_of
@@ -30,7 +30,6 @@ from dotr.explanations.text.tree import WhyTree, counted
 from dotr.explanations.text.unit_event_writer import UnitEventWriter, WriterContext
 from dotr.explanations.unit import explained_unit
 from dotr.instant.datalog.background.knowledge import without_collection
-from dotr.model.algebra import Call, Const, Var
 from dotr.model.stream import Firing, output_order
 from dotr.model.terms import WELL_KNOWN, Term, Triple, Variable, is_blank
 from dotr.model.time import Micros
@@ -68,11 +67,7 @@ class EventQuestion:
             return False
         if (self.rule is not None and firing.unit_name != self.rule) or (self.at is not None and firing.time != self.at):
             return False
-
-        def value(part: object) -> Term | None:
-            return firing.attributes.get(part.name) if isinstance(part, Var) else None
-
-        return all(truth_in(Call("=", (Var(name), Const(term))), value) is True for name, term in self.where)
+        return has_terms(firing.attributes, self.where)
 
 
 @dataclass(frozen=True, slots=True)

@@ -292,7 +292,7 @@ class AnchorExplainer:
         if not isinstance(clause, Absent) and not self._shown(nearest, evaluation):
             nearest = self._with_the_nearest(evaluation, place, nearest)
         name = step_names([clause], has_condition=False)[0]
-        bound = self._referred(nearest, evaluation)
+        bound = self._referred(nearest)
         if isinstance(clause, Absent):
             return self._refused(evaluation, place, nearest, AnchorExplanation(event, due, bound, name))
         if nearest.chosen:  # more events than `limits: { matches }` permits
@@ -343,7 +343,7 @@ class AnchorExplainer:
         event, clock = f"{clause.clause.role.origin} at {self.writer.time(candidate.event.time)}", self.evaluator.clock
         return f"{event} is {distance_text(candidate.distance, clock)} before, {distance_text(candidate.outside, clock)} too far"
 
-    def _referred(self, clause: ClauseEvaluation, evaluation: AnchorEvaluation) -> tuple[EventText, ...]:
+    def _referred(self, clause: ClauseEvaluation) -> tuple[EventText, ...]:
         """Events of earlier clauses to which a clause refers, without the anchor."""
         rule = self.evaluator.rule
         labels = {part.label for part in parameters_of(clause.clause.role.constraints) if isinstance(part, Attribute | TimeOf)}

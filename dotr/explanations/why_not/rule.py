@@ -16,9 +16,10 @@ from typing import Final, TypeAlias
 
 from dotr.engine.replay import CachedReplay, ElementPlace, RejectedElement, Replay
 from dotr.evaluation.expressions.values.times import format_time
-from dotr.explanations.evidence.evaluations import ConsumedEvents
+from dotr.explanations.evidence.evaluations import ConsumedEvents, has_terms
 from dotr.explanations.evidence.rule_evaluation import RuleEvaluator
 from dotr.explanations.missing.fact import MissingFacts, explain_missing_facts
+from dotr.explanations.replay.firings import UnitFiring
 from dotr.explanations.replay.recording import Recorder
 from dotr.explanations.text.event_text import EventWriter, unit_name
 from dotr.explanations.text.narrative import Narrative, NarrativePart, WhyNot, sentences
@@ -53,6 +54,14 @@ class Question:
     where: tuple[tuple[Variable, Term], ...] = ()
     every: bool = False
     times: AnchorTimes = AnchorTimes.EITHER
+
+    def covers(self, time: Micros) -> bool:
+        """True for a requested time."""
+        return (self.first is None or self.first <= time) and (self.last is None or time <= self.last)
+
+    def includes(self, event: UnitFiring) -> bool:
+        """True for an event of a unit with a requested time and the requested attributes."""
+        return self.covers(event.time) and has_terms(event.attributes, self.where)
 
     @property
     def requested(self) -> RequestedAnchors:
@@ -263,12 +272,8 @@ class _Inquiry:
         found = replace(found, waiting=waiting, late=late.result(), unit=self._unit(survey))
         if self._recorder.failed:
             found = replace(found, remarks=self._failures())
-        units = units_by_label(self._replay.program.units)
-        if (
-            not instants.number
-            and not funnel.anchors
-            and not (isinstance(rule.anchor.source, EventSource) and rule.anchor.source.event in units)
-        ):
+        is_of_unit = _event_of(rule.anchor) in units_by_label(self._replay.program.units)  # also at times without an instant
+        if not instants.number and not funnel.anchors and not is_of_unit:
             return replace(found, remarks=(*found.remarks, *instants.remarks(self._replay.clock)))
         if not funnel.anchors and waiting is None:
             return self._without_anchor(found, survey)
@@ -276,13 +281,6 @@ class _Inquiry:
         if stopping is None:
             return found
         return replace(found, missing=self._missing_facts(stopping), remarks=self._missing_events(stopping))
-
-    def _is_of_unit(self, role: Role) -> bool:
-        """True if a unit other than a rule produces the events of a role, also at times without an
-        instant.
-        """
-        made = units_by_label(self._replay.program.units)
-        return isinstance(role.source, EventSource) and role.source.event in made
 
     def _failures(self) -> tuple[str, ...]:
         """A sentence on the anchors at which the rule failed or exceeded a limit."""

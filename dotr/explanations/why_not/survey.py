@@ -16,11 +16,10 @@ from enum import Enum
 from typing import Final, Generic, NamedTuple, TypeVar
 
 from dotr.engine.replay import RejectedElement
-from dotr.explanations.evidence.evaluations import AnchorEvaluation, AnchorOrder, truth_in
+from dotr.explanations.evidence.evaluations import AnchorEvaluation, AnchorOrder, has_terms
 from dotr.explanations.evidence.rule_evaluation import RuleEvaluator
 from dotr.explanations.replay.history import RecordedEvent
 from dotr.explanations.replay.recording import Recorder, Step
-from dotr.model.algebra import Call, Const, Var
 from dotr.model.rules import Absent, Aggregate
 from dotr.model.terms import Term, Variable
 from dotr.model.time import LAST_MICRO, Micros
@@ -82,14 +81,7 @@ class RequestedAnchors:
         is_own, is_due = self.first <= anchor.time <= self.last, self.first <= due <= self.last
         if not (is_own and self.times is not AnchorTimes.DUE) and not (is_due and self.times is not AnchorTimes.OWN):
             return False
-        if not self.where:
-            return True
-        attributes = anchor.attributes
-
-        def value(part: object) -> Term | None:
-            return attributes.get(part.name) if isinstance(part, Var) else None
-
-        return all(truth_in(Call("=", (Var(name), Const(term))), value) is True for name, term in self.where)
+        return not self.where or has_terms(anchor.attributes, self.where)
 
 
 class Progress(NamedTuple):

@@ -22,7 +22,6 @@ from dotr.engine.replay import CachedReplay, Replay, WindowElement
 from dotr.evaluation.expressions.values.times import format_time
 from dotr.evaluation.limits import LimitExceeded, Limits
 from dotr.evaluation.triples.index import TripleIndex
-from dotr.explanations.evidence.evaluations import truth_in
 from dotr.explanations.evidence.proofs import program_rules
 from dotr.explanations.missing.fact import RequestedTerms
 from dotr.explanations.missing.partial_joins import (
@@ -62,7 +61,7 @@ from dotr.languages.continuous.model import (
     StreamQuery,
 )
 from dotr.languages.continuous.windows.extents import closes_of
-from dotr.model.algebra import Call, Const, TriplePattern, Var, WindowBlock
+from dotr.model.algebra import TriplePattern, WindowBlock
 from dotr.model.stream import FedGraph
 from dotr.model.terms import Label, Term
 from dotr.model.time import LAST_MICRO, Micros
@@ -198,13 +197,11 @@ class _ReportInquiry:
         recorder = FiringRecorder.of(self._replay, [self._unit.name])
         events: list[UnitFiring] = []
         for firings in recorder.run():
-            events += [
-                each for each in firings if isinstance(each, UnitFiring) and each.label == self._unit.name and self._is_requested(each)
-            ]
+            events += [each for each in firings if isinstance(each, UnitFiring) and self._is_requested(each)]
         self._note_elements()
         record = recorder.record(self._unit.name, QueryRecord)
         assert record is not None
-        reports = [each for each in record.reports if self._covers(each.time)]
+        reports = [each for each in record.reports if self._question.covers(each.time)]
         empty = sum(all(seen.held.first >= seen.held.end for seen in each.contents) for each in reports)
         found = _ReportFindings(len(reports), empty, len(events))
         if not reports and record.reports:
@@ -217,16 +214,8 @@ class _ReportInquiry:
             return found
         return self._explained(found, record, silent[-_MOST_SEARCHED:] if self._requested.where else _sample(silent))
 
-    def _covers(self, time: Micros) -> bool:
-        first, last = self._question.first, self._question.last
-        return (first is None or first <= time) and (last is None or time <= last)
-
     def _is_requested(self, event: UnitFiring) -> bool:
-        def value(part: object) -> Term | None:
-            return event.attributes.get(part.name) if isinstance(part, Var) else None
-
-        conditions = (Call("=", (Var(name), Const(term))) for name, term in self._question.where)
-        return self._covers(event.time) and all(truth_in(each, value) is True for each in conditions)
+        return event.label == self._unit.name and self._question.includes(event)
 
     def _note_elements(self) -> None:
         """Count the elements of each stream, and collect their predicates and classes."""

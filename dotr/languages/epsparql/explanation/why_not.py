@@ -17,7 +17,7 @@ from typing import Final, NamedTuple, TypeAlias
 from dotr.engine.replay import CachedReplay, Replay
 from dotr.evaluation.expressions import term_in
 from dotr.evaluation.expressions.values.times import format_time, time_term
-from dotr.explanations.evidence.evaluations import truth_in
+from dotr.explanations.evidence.evaluations import has_terms, truth_in
 from dotr.explanations.missing.fact import explain_missing_rows
 from dotr.explanations.replay.firings import FiringRecorder, UnitFiring
 from dotr.explanations.text.narrative import Narrative, WhyNot, sentences
@@ -26,7 +26,7 @@ from dotr.explanations.text.tree import counted
 from dotr.explanations.why_not.rule import Question
 from dotr.languages.epsparql.explanation.interval_records import IntervalRecord, RecordedInterval
 from dotr.languages.epsparql.interval_keys import LinkedQuery, OperandInput
-from dotr.model.algebra import Call, Const, Expression, Var
+from dotr.model.algebra import Expression, Var
 from dotr.model.terms import Label, Term, Variable
 from dotr.model.time import LAST_MICRO, Micros
 from dotr.syntax.rendering import TermWriter, duration_text
@@ -127,20 +127,10 @@ class _IntervalInquiry:
     def _has_terms(self, solution: RecordedInterval) -> bool:
         """True unless a solution has another term for a requested variable."""
         found = solution.attributes
-        return all(
-            name not in found or truth_in(Call("=", (Var(name), Const(term))), lambda _, value=found[name]: value) is True  # type: ignore[misc]
-            for name, term in self._question.where
-        )
+        return has_terms(found, [(name, term) for name, term in self._question.where if name in found])
 
     def _is_requested(self, event: UnitFiring) -> bool:
-        first, last = self._question.first, self._question.last
-
-        def value(part: object) -> Term | None:
-            return event.attributes.get(part.name) if isinstance(part, Var) else None
-
-        conditions = (Call("=", (Var(name), Const(term))) for name, term in self._question.where)
-        is_covered = (first is None or first <= event.time) and (last is None or event.time <= last)
-        return event.label == self._label and is_covered and all(truth_in(each, value) is True for each in conditions)
+        return event.label == self._label and self._question.includes(event)
 
     # --- texts ---
 

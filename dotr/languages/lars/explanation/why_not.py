@@ -17,7 +17,7 @@ from typing import Final
 from dotr.engine.replay import CachedReplay, Replay
 from dotr.evaluation.expressions.values.times import format_time
 from dotr.evaluation.limits import LimitExceeded
-from dotr.explanations.evidence.evaluations import truth_in
+from dotr.explanations.evidence.evaluations import has_terms
 from dotr.explanations.replay.firings import FiringRecorder, UnitFiring
 from dotr.explanations.text.narrative import WhyNot, sentences
 from dotr.explanations.text.pattern_text import atom_text, slot_text
@@ -45,10 +45,10 @@ from dotr.languages.lars.model import (
     predicate_of,
     slots_of_atom,
 )
-from dotr.model.algebra import Call, Const, Expression, TriplePattern, Var
+from dotr.model.algebra import Const, Expression, TriplePattern, Var
 from dotr.model.datalog import Bind, FilterItem
 from dotr.model.terms import Label, Term, Variable
-from dotr.model.time import Interval, Micros
+from dotr.model.time import Interval
 from dotr.syntax.rendering import TermWriter, brief_text
 from dotr.syntax.scan import one_line
 from dotr.temporal.horizons.rules import FactRow, Point
@@ -140,20 +140,12 @@ class _PointInquiry:
 
     def _covers(self, point: Point) -> bool:
         """True for a point with a requested time."""
-        first, last, length = self._question.first, self._question.last, self._record_length
+        first, last, length = self._question.first, self._question.last, self._file.resolution
         return (first is None or first <= point * length) and (last is None or (point - 1) * length < last)
 
-    @property
-    def _record_length(self) -> Micros:
-        return self._file.resolution
-
     def _is_requested(self, event: UnitFiring) -> bool:
-        def value(part: object) -> Term | None:
-            return event.attributes.get(part.name) if isinstance(part, Var) else None
-
-        conditions = (Call("=", (Var(name), Const(term))) for name, term in self._question.where)
-        is_covered = self._covers(event.time // self._record_length)
-        return event.label == self._report.label and is_covered and all(truth_in(each, value) is True for each in conditions)
+        is_covered = self._covers(event.time // self._file.resolution)
+        return event.label == self._report.label and is_covered and has_terms(event.attributes, self._question.where)
 
     def _requested_terms(self, atom: LarsAtom) -> dict[int, Term]:
         """The requested terms, by their positions in the reported atom."""
@@ -318,7 +310,7 @@ class _PointInquiry:
 
     def _broken(self, rule: LarsRule, literal: LarsLiteral, reached: _RuleReached) -> str:
         """The point that lacks the atom of ALWAYS, or of SINCE after its second atom."""
-        reach, length, first = literal.reach, self._record_length, self._record.first
+        reach, length, first = literal.reach, self._file.resolution, self._record.first
         assert isinstance(reach, Since | Always)
         assert isinstance(reach.window, TimeWindow)
         assert first is not None
@@ -411,7 +403,7 @@ class _PointInquiry:
         return f" with {', '.join(given)}" if given else ""
 
     def _time(self, point: Point) -> str | int:
-        return format_time(point * self._record_length, self._replay.clock)
+        return format_time(point * self._file.resolution, self._replay.clock)
 
 
 def _bound_by_head(rule: LarsRule, atom: LarsAtom, terms: Mapping[int, Term]) -> dict[Variable, Term] | None:
