@@ -16,10 +16,10 @@ from typing import Final, assert_never
 from dotr.engine.driver import Engine
 from dotr.engine.program import CompiledProgram
 from dotr.engine.replay import CachedReplay, ElementPlace, Replay
+from dotr.evaluation.expressions import has_terms
 from dotr.evaluation.expressions.values.times import format_time
 from dotr.evaluation.limits import LimitExceeded
 from dotr.explanations.evidence.background_origins import BackgroundOrigins, close_background_in_rounds
-from dotr.explanations.evidence.evaluations import has_terms
 from dotr.explanations.evidence.event_reasons import EventReasons, ProofsByTime
 from dotr.explanations.evidence.proofs import ProofBuilder, TripleProof
 from dotr.explanations.evidence.reasons import FactReason, FiringReason, SourceReason, UnitReason, proofs_of

@@ -14,18 +14,18 @@ from pathlib import PurePath
 from typing import Final
 
 from dotr.engine.driver import close_instant
-from dotr.engine.replay import RejectedElement, Replay, ReplayedInstant
+from dotr.engine.replay import ElementPlace, RejectedElement, Replay, ReplayedInstant
 from dotr.errors.diagnostics import Refused
-from dotr.explanations.evidence.evaluations import truth_in
+from dotr.evaluation.expressions import has_terms
 from dotr.explanations.text.narrative import NarrativePart, WhyNot, sentences
 from dotr.explanations.why_not.rule import Question
-from dotr.model.algebra import Attribute, Call, Const, Var
-from dotr.model.rules import FactSource, Rule
+from dotr.model.algebra import Attribute
+from dotr.model.rules import FactSource
+from dotr.model.stream import DeadLetter
 from dotr.model.terms import Term, Triple, Variable
 from dotr.model.time import Micros
 from dotr.runtimes.pipeline.config import Config
-from dotr.runtimes.pipeline.written import WrittenDeadLetter, WrittenEvent, WrittenOutput, written_dead_letters, written_outputs
-from dotr.streams.times import parse_time
+from dotr.runtimes.pipeline.written import WrittenOutput, written_dead_letters, written_outputs
 
 _MOST_LETTERS: Final = 100_000
 """Maximum number of dead letters that are compared with the elements of the replay."""
@@ -50,34 +50,32 @@ class RunsAnswer:
         self._name = name
         self._question = question
         self._rule = next((rule for rule in replay.program.rules.rules if rule.name == name), None)
-        self._unread: list[str] = []
+        self._delay = 0 if self._rule is None else self._rule.anchor.delay
         self._outputs: Sequence[WrittenOutput] = ()
-        letters = None
+        self._letters: dict[tuple[str, int], DeadLetter] = {}
+        self._problem = "This is what a replay does: no outputs and no dead letters of a run are there."
+        self._concerned: dict[tuple[str, int], bool] = {}
         try:
             self._outputs, _ = written_outputs(config, replay.program, replay.clock)
-            letters = written_dead_letters(config)
+            letters = written_dead_letters(config, replay.clock)
             self._letters = {_place(each.file, each.line): each for each in islice(letters or (), _MOST_LETTERS)}
+            if self._outputs or letters is not None:
+                self._problem = ""
         except Refused as refused:
-            self._unread = [f"What a run wrote cannot be read: {refused.diagnostics[0].message}."]
-            self._letters = {}
-        self._is_alone = not self._outputs and letters is None and not self._unread
-        self._taken: dict[tuple[str, int], bool] = {}
+            self._problem = f"What a run wrote cannot be read: {refused.diagnostics[0].message}."
 
     def _read(self, on_reject: Callable[[RejectedElement], None]) -> Iterator[ReplayedInstant]:
         for instant in self._source.read(on_reject):
             if self._letters:
                 for graph, place in zip(instant.graphs, instant.places, strict=True):
                     key = _place(*place)
-                    if key in self._letters and key not in self._taken:
-                        self._taken[key] = self._covers(instant.time) and self._concerns(instant.time, graph)
+                    if key in self._letters and key not in self._concerned:
+                        self._concerned[key] = self._covers(instant.time) and self._concerns(instant.time, graph)
             yield instant
 
     def added_to(self, answer: WhyNot) -> WhyNot:
         """The answer of the replay, with what is told of the run."""
-        if self._is_alone:
-            told = ["This is what a replay does: no outputs and no dead letters of a run are there."]
-        else:
-            told = [*self._rejected(), *self._wrote(is_expected=answer.fired), *self._unread]
+        told = [*self._rejected(), *self._wrote(is_expected=answer.fired), *([self._problem] if self._problem else [])]
         run: dict[str, NarrativePart] = {"run": told}
         narrative = answer.told
         return replace(answer, told=replace(narrative, below=(*narrative.below, *sentences(told)), parts={**narrative.parts, **run}))
@@ -86,40 +84,32 @@ class RunsAnswer:
 
     def _rejected(self) -> Iterator[str]:
         question = self._question
-        has_times = question.first is not None or question.last is not None
+        of_times = not question.where and (question.first, question.last) != (None, None)
         found = [
             letter
             for key, letter in self._letters.items()
-            if self._taken.get(key, has_times and not question.where and self._is_in_time(letter))
+            if self._concerned.get(key, of_times and letter.time is not None and self._covers(letter.time))
         ]
-        if len(found) == 1:
-            yield f"The run rejected this element ({found[0]})."
-        elif found:
-            yield f"The run rejected {len(found):,} elements ({found[0]}; …)."
-
-    def _is_in_time(self, letter: WrittenDeadLetter) -> bool:
-        try:
-            return letter.time is not None and self._covers(parse_time(letter.time, self._source.clock.unit))
-        except ValueError:
-            return False
+        if found:
+            first = f"{found[0].reason.value}, {ElementPlace(found[0].file, found[0].line)}"
+            number = len(found)
+            yield f"The run rejected this element ({first})." if number == 1 else f"The run rejected {number:,} elements ({first}; …)."
 
     def _covers(self, time: Micros) -> bool:
         """True if an element of a time is at, or an anchor of it may stand at, a requested time."""
         first, last = self._question.first, self._question.last
-        delay = 0 if self._rule is None else self._rule.anchor.delay
-        return (first is None or first <= time + delay) and (last is None or time <= last)
+        return (first is None or first <= time + self._delay) and (last is None or time <= last)
 
     def _concerns(self, time: Micros, graph: tuple[Triple, ...]) -> bool:
         """True if an element has the requested terms, or is a fact that has them, alone."""
         where = self._question.where
         if all(any(term in triple for triple in graph) for _, term in where):
             return True
-        source = None if self._rule is None else self._rule.anchor.source
-        program = self._source.program
+        source, program = None if self._rule is None else self._rule.anchor.source, self._source.program
         if not isinstance(source, FactSource) or source not in program.layout.streams:
             return False
         facts = close_instant(program, time, [graph]).facts.facts.get(program.layout.streams.index(source), ())
-        return any(all(_equals(dict(zip(source.attributes, row, strict=True)).get(name), term) for name, term in where) for row in facts)
+        return any(has_terms(dict(zip(source.attributes, row, strict=True)), where) for row in facts)
 
     # --- events ---
 
@@ -127,27 +117,22 @@ class RunsAnswer:
         """A sentence on the requested events in the first output that can tell; without one, only
         if the replay has some."""
         where = self._event_terms()
-        if where is None:
+        event = self._name if self._rule is None else self._rule.event
+        outputs = (each for each in self._outputs if each.chosen is None or event in each.chosen.labels)
+        output = next((each for each in outputs if each.has_attributes or not where), None)
+        if where is None or output is None:
             return
-        for output in self._outputs:
-            chosen = output.chosen
-            event = self._name if self._rule is None else self._rule.event
-            if (where and not output.has_attributes) or (chosen is not None and event not in chosen.labels):
-                continue
-            found = [each for each in output.events(self._name) if self._is_requested(each, output, where)]
-            if len(found) == 1:
-                yield f"The run wrote this event: {found[0].place}."
-            elif found:
-                yield f"The run wrote {len(found):,} such events, the first {found[0].place}."
-            elif is_expected:
-                yield f"The run wrote no such event to {output.name}."
-            return
-
-    def _is_requested(self, event: WrittenEvent, output: WrittenOutput, where: Sequence[tuple[Variable, Term]]) -> bool:
-        first, last = self._question.first, self._question.last
-        delay = 0 if self._rule is None else self._rule.anchor.delay
-        covered = (first is None or first <= event.time) and (last is None or event.time - delay <= last)
-        return event.rule == self._name and covered and all(output.has(event, name, term) for name, term in where)
+        found = [
+            each.place
+            for each in output.events(self._name)
+            if each.rule == self._name and self._covers(each.time - self._delay) and output.has(each, where)
+        ]
+        if len(found) == 1:
+            yield f"The run wrote this event: {found[0]}."
+        elif found:
+            yield f"The run wrote {len(found):,} such events, the first {found[0]}."
+        elif is_expected:
+            yield f"The run wrote no such event to {output.name}."
 
     def _event_terms(self) -> Sequence[tuple[Variable, Term]] | None:
         """The requested terms as attributes of the rule's events; None if `with` does not copy
@@ -155,21 +140,13 @@ class RunsAnswer:
         rule, where = self._rule, self._question.where
         if rule is None:
             return where
-        names = [_copy_of(rule, name) for name, _ in where]
-        return None if None in names else [(name, term) for name, (_, term) in zip(names, where, strict=True) if name is not None]
+        copies = {each.expression: each.variable for each in reversed(rule.assignments)}
+        of_anchor = [(copies.get(Attribute(rule.anchor.label, name)), term) for name, term in where]
+        found = [(name, term) for name, term in of_anchor if name is not None]
+        return found if len(found) == len(where) else None
 
 
 def _place(file: str, line: int) -> tuple[str, int]:
     """A key of a place that does not depend on the folder from which a command is started."""
     path = PurePath(file)
     return (path.name if path.suffix else file), line
-
-
-def _equals(value: Term | None, term: Term) -> bool:
-    return value is not None and truth_in(Call("=", (Var("v"), Const(term))), lambda _: value) is True
-
-
-def _copy_of(rule: Rule, name: Variable) -> Variable | None:
-    """The attribute of a rule's events to which `with` copies an attribute of the anchor."""
-    copied = Attribute(rule.anchor.label, name)
-    return next((each.variable for each in rule.assignments if each.expression == copied), None)

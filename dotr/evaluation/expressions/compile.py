@@ -22,7 +22,7 @@ Cost: `?v > 60` about 0.1 µs, `?speed < 0.6 * Last.?speed` about 0.7 µs for ca
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from decimal import Decimal
 from functools import lru_cache
@@ -39,7 +39,7 @@ from dotr.evaluation.expressions.values.datetimes import Duration
 from dotr.evaluation.expressions.values.terms import EXACT_TYPES, NUMERIC, VALUES, read, write
 from dotr.evaluation.limits import counted, counted_above_short
 from dotr.model.algebra import Attribute, Call, Const, Exists, Expression, Select, TimeOf, Var, fold_balanced, is_chain
-from dotr.model.terms import FALSE, TRUE, XSD, Label, Term, is_literal, is_triple, literal
+from dotr.model.terms import FALSE, TRUE, XSD, Label, Term, Variable, is_literal, is_triple, literal
 from dotr.model.traverse import conjuncts, operands, parameters_of, transform, with_changed_expressions
 
 Parameter: TypeAlias = Var | Attribute | TimeOf | Exists
@@ -223,6 +223,16 @@ def term_in(expression: Expression, term_of: TermOf) -> Term | None:
     """The term of an expression in a binding; None: unbound, or an error."""
     parameters, evaluate = _compiled(expression)
     return evaluate(*map(term_of, parameters))
+
+
+def has_terms(attributes: Mapping[Variable, Term | None], where: Iterable[tuple[Variable, Term]]) -> bool:
+    """True if attributes equal requested terms, by SPARQL's `=`; one that is unbound equals none.
+
+    >>> has_terms({"v": '"5.0"^^<http://www.w3.org/2001/XMLSchema#decimal>'}, [("v", '"5"^^<http://www.w3.org/2001/XMLSchema#integer>')])
+    True
+    """
+    values: dict[Parameter, Term | None] = {Var(name): term for name, term in attributes.items()}
+    return all(term_in(Call("=", (Var(name), Const(term))), values.get) == TRUE for name, term in where)
 
 
 def first_error(expression: Expression, term_of: TermOf) -> Expression | None:

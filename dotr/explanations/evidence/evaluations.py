@@ -3,14 +3,14 @@ outcomes."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import NamedTuple, TypeAlias
 
 from dotr.evaluation.expressions import TermOf, evaluator
 from dotr.explanations.replay.history import RecordedEvent
-from dotr.model.algebra import Attribute, Call, Const, Exists, Expression, TimeOf, Var
+from dotr.model.algebra import Attribute, Call, Exists, Expression, TimeOf, Var
 from dotr.model.places import Span
 from dotr.model.rules import Clause
 from dotr.model.terms import FALSE, TRUE, Label, Term, Variable
@@ -53,6 +53,7 @@ def _truth(expression: Expression) -> tuple[tuple[Var | Attribute | TimeOf | Exi
 def truth_in(expression: Expression, term_of: TermOf) -> bool | None:
     """The truth of a condition in a binding; None: it errs.
 
+    >>> from dotr.model.algebra import Const, Var
     >>> bound = Call("BOUND", (Var("v"),))
     >>> truth_in(bound, {Var("v"): '"1"'}.get), truth_in(Call("<", (Var("v"), Const('"5"'))), {}.get)
     (True, None)
@@ -60,16 +61,6 @@ def truth_in(expression: Expression, term_of: TermOf) -> bool | None:
     parameters, evaluate = _truth(expression)
     term = evaluate(*map(term_of, parameters))
     return True if term == TRUE else False if term == FALSE else None
-
-
-def has_terms(attributes: Mapping[Variable, Term], where: Iterable[tuple[Variable, Term]]) -> bool:
-    """True if attributes equal requested terms, by SPARQL's `=`; one that is unbound equals none.
-
-    >>> has_terms({"v": '"5.0"^^<http://www.w3.org/2001/XMLSchema#decimal>'}, [("v", '"5"^^<http://www.w3.org/2001/XMLSchema#integer>')])
-    True
-    """
-    values: dict[Expression, Term | None] = {Var(name): term for name, term in attributes.items()}
-    return all(truth_in(Call("=", (Var(name), Const(term))), values.get) is True for name, term in where)
 
 
 def outcome_of(expression: Expression, term_of: TermOf, places: Mapping[Expression, Span]) -> ConditionOutcome:

@@ -15,8 +15,9 @@ from itertools import islice
 from typing import Final, TypeAlias
 
 from dotr.engine.replay import CachedReplay, ElementPlace, RejectedElement, Replay
+from dotr.evaluation.expressions import has_terms
 from dotr.evaluation.expressions.values.times import format_time
-from dotr.explanations.evidence.evaluations import ConsumedEvents, has_terms
+from dotr.explanations.evidence.evaluations import ConsumedEvents
 from dotr.explanations.evidence.rule_evaluation import RuleEvaluator
 from dotr.explanations.missing.fact import MissingFacts, explain_missing_facts
 from dotr.explanations.replay.firings import UnitFiring

@@ -16,7 +16,8 @@ from enum import Enum
 from typing import Final, Generic, NamedTuple, TypeVar
 
 from dotr.engine.replay import RejectedElement
-from dotr.explanations.evidence.evaluations import AnchorEvaluation, AnchorOrder, has_terms
+from dotr.evaluation.expressions import has_terms
+from dotr.explanations.evidence.evaluations import AnchorEvaluation, AnchorOrder
 from dotr.explanations.evidence.rule_evaluation import RuleEvaluator
 from dotr.explanations.replay.history import RecordedEvent
 from dotr.explanations.replay.recording import Recorder, Step

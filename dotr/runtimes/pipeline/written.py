@@ -13,35 +13,43 @@ import gzip
 import io
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
+from datetime import datetime
+from functools import cached_property, partial
+from itertools import groupby
 from pathlib import Path
-from typing import Any, BinaryIO, Final, NamedTuple
+from typing import Any, BinaryIO, Final, NamedTuple, TypeAlias
 from urllib.parse import unquote
 
 from pyoxigraph import DefaultGraph, Quad, RdfFormat, parse
 
 from dotr.engine.program import CompiledProgram
 from dotr.errors.diagnostics import Diagnostic, Refused
-from dotr.evaluation.expressions import term_in
-from dotr.model.algebra import Call, Const, Var
-from dotr.model.stream import Firing
-from dotr.model.terms import PROV, TRUE, Term, Variable
+from dotr.evaluation.expressions import has_terms
+from dotr.model.stream import DeadLetter, Firing, Reason
+from dotr.model.terms import PROV, Term, Variable
 from dotr.model.time import Clock, Micros
 from dotr.runtimes.pipeline.config import Config
-from dotr.runtimes.pipeline.outputs import chosen_events
-from dotr.streams.connectors.opening import ChosenEvents
+from dotr.runtimes.pipeline.outputs import chosen_events, read_outputs
+from dotr.streams.connectors.kafka.topics import KafkaDestination, KafkaInput
+from dotr.streams.connectors.opening import ChosenEvents, Destination
 from dotr.streams.formats.writing import StreamFormat, ntriples, plain_text
 from dotr.streams.records import Format, InputFile
-from dotr.streams.sinks.events import OutputFormat, TableFormat, output_format
-from dotr.streams.sinks.files import stores_no_data
+from dotr.streams.sinks.events import OutputFormat, TableFormat
+from dotr.streams.sinks.files import PathDestination, stores_no_data
 from dotr.streams.sinks.parquet import column_names
 from dotr.streams.times import parse_time
 
 _RDF: Final = {StreamFormat.TRIG: RdfFormat.TRIG, StreamFormat.NQUADS: RdfFormat.N_QUADS}
 _FIXED: Final = ("time", "rule", "event", "graph")
-_RULE: Final = "urn:dotr:rule:"
+_TIME: Final = f"{PROV}generatedAtTime"
+_RULE: Final = f"{PROV}wasGeneratedBy"
 UNREADABLE: Final = "(no event)"
 """The name of the rule of a text that is no event."""
+
+_Files: TypeAlias = Callable[[], Iterator[tuple[str, BinaryIO]]]
+"""A function that opens files or messages, each with its name."""
 
 
 class WrittenEvent(NamedTuple):
@@ -60,21 +68,6 @@ class WrittenEvent(NamedTuple):
     place: str = ""
 
 
-class WrittenDeadLetter(NamedTuple):
-    """A dead letter of a run: its reason, and the input, file, line and time of its element."""
-
-    reason: str
-    input: str
-    file: str
-    line: int
-    time: str | int | None
-    error: str
-
-    def __str__(self) -> str:
-        """Return the reason and the place: `idle, readings/1:353`."""
-        return f"{self.reason}, {self.file}:{self.line}" if self.line else f"{self.reason}, {self.file}"
-
-
 @dataclass(frozen=True)
 class WrittenOutput:
     """An output that can be read.
@@ -85,7 +78,7 @@ class WrittenOutput:
         clock: the form of its times.
         chosen: the events that it has; None: all.
         attributes: the attributes of these events, sorted.
-        texts: yields its files or messages, each with its name.
+        files: opens its files or messages.
     """
 
     name: str
@@ -93,33 +86,41 @@ class WrittenOutput:
     clock: Clock
     chosen: ChosenEvents | None
     attributes: tuple[Variable, ...]
-    texts: Callable[[], Iterator[tuple[str, BinaryIO]]] = field(compare=False)
+    files: _Files = field(compare=False)
 
     @property
     def has_attributes(self) -> bool:
         """True if its events have attributes."""
         return self.form not in _RDF
 
-    def has(self, event: WrittenEvent, name: Variable, term: Term) -> bool:
-        """True if an attribute of an event equals a term: by SPARQL's `=`, in a table as text."""
-        value = (event.attributes or {}).get(name)
-        if self.form is not StreamFormat.NDJSON or value is None:
-            return value == plain_text(term)
-        return term_in(Call("=", (Var(name), Const(term))), lambda _: value) == TRUE
+    def has(self, event: WrittenEvent, where: Iterable[tuple[Variable, Term]]) -> bool:
+        """True if an event has attributes that equal terms: by SPARQL's `=`, in a table as text."""
+        values = event.attributes or {}
+        if self.form is StreamFormat.NDJSON:
+            return has_terms(values, where)
+        return all(values.get(name) == plain_text(term) for name, term in where)
 
     def events(self, rule: str = "") -> Iterator[WrittenEvent]:
         """The events in the order in which they are written; `rule`: others than those of this rule
         may be left out."""
-        for name, file in self.texts():
-            match self.form:
-                case StreamFormat.NDJSON:
-                    yield from self._lines(name, file, json.dumps(rule, ensure_ascii=False).encode() if rule else b"")
-                case StreamFormat.CSV:
-                    yield from self._rows(name, file)
-                case TableFormat.PARQUET:
-                    yield from self._table(name, file)
-                case form:
-                    yield from self._graphs(name, file, _RDF[form])
+        required = json.dumps(rule, ensure_ascii=False).encode() if rule and self.form is StreamFormat.NDJSON else b""
+        between = ", row " if self.form is TableFormat.PARQUET else ":"
+        for name, file in self.files():
+            if isinstance(self.form, StreamFormat) and self.form in _RDF:
+                yield from self._graphs(name, file, _RDF[self.form])
+                continue
+            passed = 0
+            for number, row in self._rows(file):
+                if isinstance(row, bytes) and required not in row:
+                    continue
+                try:
+                    event = self._event(row, f"{name}{between}{number}")
+                except (ValueError, LookupError, TypeError, AttributeError):
+                    cells = row.values() if isinstance(row, dict) else row
+                    text = row.decode(errors="replace").rstrip("\n") if isinstance(row, bytes) else ",".join(map(str, cells))
+                    event = WrittenEvent(passed, UNREADABLE, text, None, f"{name}{between}{number}")
+                passed = event.time
+                yield event
 
     def expected(self, firing: Firing) -> WrittenEvent | None:
         """A firing as the output has it; None if the output leaves it out."""
@@ -127,85 +128,63 @@ class WrittenOutput:
             return None
         if firing.graph is None and self.form is not StreamFormat.NDJSON:
             return None
-        if self.form is StreamFormat.NDJSON:
-            content = _content(firing.event, dict(firing.attributes), ntriples(firing.graph))
-        elif isinstance(self.form, TableFormat) or self.form is StreamFormat.CSV:
-            cells = {name: plain_text(value) for name, value in firing.attributes}
-            content = _content(firing.event, cells, ntriples(firing.graph) if isinstance(self.form, TableFormat) else "")
-        else:
-            triples = parse(ntriples(firing.graph).encode(), RdfFormat.N_TRIPLES)
-            content = _graph_content(triples)
-        return WrittenEvent(firing.time, firing.rule, content)
+        graph = ntriples(firing.graph)
+        if self.form in _RDF:
+            return WrittenEvent(firing.time, firing.rule, _graph_content(parse(graph.encode(), RdfFormat.N_TRIPLES)))
+        text = str if self.form is StreamFormat.NDJSON else plain_text
+        attributes = {name: text(term) for name, term in firing.attributes}
+        return WrittenEvent(firing.time, firing.rule, _content(firing.event, attributes, "" if self.form is StreamFormat.CSV else graph))
 
     # --- formats ---
 
-    def _time(self, value: Any) -> Micros:
-        return parse_time(value, self.clock.unit)
+    @cached_property
+    def _columns(self) -> Mapping[str, Variable]:
+        """The attributes by their columns in a table."""
+        return dict(zip(column_names(self.attributes), self.attributes, strict=True))
 
-    def _lines(self, name: str, file: BinaryIO, required: bytes) -> Iterator[WrittenEvent]:
-        passed = 0
-        for number, line in enumerate(_whole_lines(file), 1):
-            if required not in line:
-                continue
-            place = f"{name}:{number}"
-            try:
-                found = json.loads(line)
-                passed = self._time(found["time"])
-                attributes = {str(key): str(value) for key, value in found["attributes"].items()}
-                yield WrittenEvent(passed, found["rule"], _content(found["event"], attributes, found["graph"]), attributes, place)
-            except (ValueError, KeyError, TypeError, AttributeError):
-                yield WrittenEvent(passed, UNREADABLE, line.decode(errors="replace").rstrip("\n"), None, place)
+    def _rows(self, file: BinaryIO) -> Iterator[tuple[int, Any]]:
+        """The rows of a file with their numbers: lines of NDJSON, the cells of tables by column."""
+        match self.form:
+            case StreamFormat.NDJSON:
+                yield from enumerate(_whole_lines(file), 1)
+            case StreamFormat.CSV:
+                rows = csv.reader(line.decode() for line in _whole_lines(file))
+                header = next(rows, [])
+                columns = [*header[:3], *column_names(header[3:])]
+                for row in rows:
+                    yield rows.line_num, dict(zip(columns, row, strict=True)) if len(row) == len(columns) else row
+            case _:
+                from pyarrow import parquet
 
-    def _rows(self, name: str, file: BinaryIO) -> Iterator[WrittenEvent]:
-        rows = csv.reader(line.decode() for line in _whole_lines(file))
-        header = next(rows, [])
-        passed = 0
-        for row in rows:
-            place = f"{name}:{rows.line_num}"
-            try:
-                passed = self._time(row[0])
-                cells = {key: cell for key, cell in zip(header[3:], row[3:], strict=True) if cell}
-                yield WrittenEvent(passed, row[1], _content(row[2], cells, ""), cells, place)
-            except (ValueError, IndexError):
-                yield WrittenEvent(passed, UNREADABLE, ",".join(row), None, place)
+                batches = parquet.ParquetFile(file).iter_batches()
+                yield from enumerate((row for batch in batches for row in batch.to_pylist()), 1)
 
-    def _table(self, name: str, file: BinaryIO) -> Iterator[WrittenEvent]:
-        from pyarrow import parquet
-
-        names = dict(zip(column_names(self.attributes), self.attributes, strict=True))
-        number = 0
-        for batch in parquet.ParquetFile(file).iter_batches():
-            for row in batch.to_pylist():
-                number += 1
-                time = row["time"] if isinstance(row["time"], int) else row["time"].isoformat()
-                cells = {names.get(key, key): cell for key, cell in row.items() if key not in _FIXED and cell}
-                content = _content(row["event"], cells, row["graph"])
-                yield WrittenEvent(self._time(time), row["rule"], content, cells, f"{name}, row {number}")
+    def _event(self, row: Any, place: str) -> WrittenEvent:
+        """The event of a row; raises an error of Python where a text is none."""
+        if isinstance(row, bytes):
+            found = json.loads(row)
+            attributes = {str(name): str(term) for name, term in found["attributes"].items()}
+        else:
+            found = row
+            attributes = {self._columns.get(column, column): cell for column, cell in row.items() if column not in _FIXED and cell}
+        time = found["time"].isoformat() if isinstance(found["time"], datetime) else found["time"]
+        content = _content(found["event"], attributes, "" if self.form is StreamFormat.CSV else found["graph"])
+        return WrittenEvent(parse_time(time, self.clock.unit), found["rule"], content, attributes, place)
 
     def _graphs(self, name: str, file: BinaryIO, form: RdfFormat) -> Iterator[WrittenEvent]:
-        """The named graphs, each after its time and its rule; a text that is cut off ends them."""
-        time: Micros | None = None
-        rule, graph, triples = "", None, list[Quad]()
+        """The named graphs, each after its time and its rule; one that is cut off is left out."""
+        with suppress(SyntaxError):
+            for graph, quads in groupby(parse(file, form), _named_graph):
+                both = list(quads)
+                told = {quad.predicate.value: quad.object.value for quad in both if isinstance(quad.graph_name, DefaultGraph)}
+                if _TIME in told:
+                    rule = unquote(told.get(_RULE, "").removeprefix("urn:dotr:rule:"))
+                    content = _graph_content(quad for quad in both if not isinstance(quad.graph_name, DefaultGraph))
+                    yield WrittenEvent(parse_time(told[_TIME], self.clock.unit), rule, content, None, f"{name}, {graph}")
 
-        def event() -> Iterator[WrittenEvent]:
-            if time is not None:
-                yield WrittenEvent(time, rule, _graph_content(triples), None, f"{name}, {graph}")
 
-        try:
-            for quad in parse(file, form):
-                if not isinstance(quad.graph_name, DefaultGraph):
-                    triples.append(quad)
-                    continue
-                if quad.subject != graph:
-                    yield from event()
-                    graph, time, triples = quad.subject, None, []
-                if quad.predicate.value == f"{PROV}generatedAtTime":
-                    time = self._time(quad.object.value)
-                elif quad.object.value.startswith(_RULE):
-                    rule = unquote(quad.object.value.removeprefix(_RULE))
-        except SyntaxError:
-            return
-        yield from event()
+def _named_graph(quad: Quad) -> Any:
+    return quad.subject if isinstance(quad.graph_name, DefaultGraph) else quad.graph_name
 
 
 def _content(event: str, attributes: Mapping[Variable, str], graph: str) -> str:
@@ -229,95 +208,78 @@ def written_outputs(config: Config, program: CompiledProgram, clock: Clock) -> t
     """The outputs that can be read, and the names of the others, with the reason.
 
     Raises:
-        Refused: an output names an event that the program does not have, or a broker does not
-            answer.
+        Refused: an output has a problem, or a broker does not answer.
     """
     problems: list[Diagnostic] = []
-    outputs: list[WrittenOutput] = []
-    others: list[str] = []
-    for number, chosen in enumerate(chosen_events(config, program, problems)):
-        section = config.settings.output[number]
-        form = output_format(section.format)
-        attributes = tuple(sorted({name for names in program.attributes.values() for name in names}))
-        if section.kafka is not None and (form is StreamFormat.NDJSON or form in _RDF):
-            name, texts = f"topic {section.kafka.topic}", _messages(config, number)
-        elif config.transport("output", number) == "path":
-            name = config.files.path(section.path, ("output", number, "path"))
-            if stores_no_data(name) or not Path(name).exists():
-                others.append(f"{name}, {'which keeps no data' if stores_no_data(name) else 'which is not there'}")
-                continue
-            texts = _files(name, form.value)
-        else:
-            others.append(f"output {number + 1}, which is sent")
-            continue
-        outputs.append(WrittenOutput(name, form, clock, chosen, attributes if chosen is None else chosen.attributes, texts))
+    sections = read_outputs(config, problems, on_spark=True).events
+    events = chosen_events(config, program, problems)
     if problems:
         raise Refused(problems)
+    outputs: list[WrittenOutput] = []
+    others: list[str] = []
+    for number, (output, chosen) in enumerate(zip(sections, events, strict=True), 1):
+        name, files = _files_of(output.destination, output.format)
+        if files is None:
+            others.append(name or f"output {number}, which is sent")
+            continue
+        names = {name for names in program.attributes.values() for name in names} if chosen is None else chosen.attributes
+        outputs.append(WrittenOutput(name, output.format, clock, chosen, tuple(sorted(names)), files))
     return outputs, others
 
 
-def _files(path: str, suffix: str) -> Callable[[], Iterator[tuple[str, BinaryIO]]]:
+def written_dead_letters(config: Config, clock: Clock) -> Iterator[DeadLetter] | None:
+    """The dead letters of a run, without the texts of their elements; None: there is no place where
+    they can be read."""
+    problems: list[Diagnostic] = []
+    destination = read_outputs(config, problems, on_spark=True).dead_letters
+    if problems:
+        raise Refused(problems)
+    files = None if destination is None else _files_of(destination, StreamFormat.NDJSON)[1]
+    return None if files is None else _dead_letters(files, clock)
+
+
+def _dead_letters(files: _Files, clock: Clock) -> Iterator[DeadLetter]:
+    for _, file in files():
+        for line in _whole_lines(file):
+            try:
+                found = json.loads(line)
+                time = None if found["time"] is None else parse_time(found["time"], clock.unit)
+                letter = DeadLetter(Reason(found["reason"]), found["input"], found["file"], found["line"], time, "", found["error"])
+            except (ValueError, LookupError, TypeError):
+                continue
+            yield letter
+
+
+def _files_of(destination: Destination, form: OutputFormat) -> tuple[str, _Files | None]:
+    """The name of a destination, and its files or messages; None with the reason after the name."""
+    match destination:
+        case PathDestination(path):
+            if stores_no_data(path) or not Path(path).exists():
+                return f"{path}, which {'keeps no data' if stores_no_data(path) else 'is not there'}", None
+            return path, partial(_files, Path(path), form.value)
+        case KafkaDestination(topic) if form is StreamFormat.NDJSON or form in _RDF:
+            return f"topic {topic}", partial(_messages, destination)
+        case _:
+            return "", None
+
+
+def _files(path: Path, suffix: str) -> Iterator[tuple[str, BinaryIO]]:
     """The files of an output: one, or one for each batch, in their order."""
-
-    def texts() -> Iterator[tuple[str, BinaryIO]]:
-        root = Path(path)
-        for each in sorted(root.glob(f"*.{suffix}")) if root.is_dir() else [root]:
-            with gzip.open(each) if each.suffix == ".gz" else each.open("rb") as file:
-                yield str(each), file  # type: ignore[misc]
-
-    return texts
+    for each in sorted(path.glob(f"*.{suffix}")) if path.is_dir() else [path]:
+        with gzip.open(each) if each.suffix == ".gz" else each.open("rb") as file:
+            yield str(each), file  # type: ignore[misc]
 
 
-def _messages(config: Config, number: int | None) -> Callable[[], Iterator[tuple[str, BinaryIO]]]:
-    """The messages of an output's topic, or of the topic of dead letters, up to its present end."""
+def _messages(destination: KafkaDestination) -> Iterator[tuple[str, BinaryIO]]:
+    """The messages of a topic, up to its present end."""
+    from dotr.streams.connectors.kafka.channels import BoundedTopics
 
-    def texts() -> Iterator[tuple[str, BinaryIO]]:
-        from dotr.streams.connectors.kafka.channels import BoundedTopics
-        from dotr.streams.connectors.kafka.section import kafka_destination
-        from dotr.streams.connectors.kafka.topics import KafkaInput
-
-        settings = config.settings
-        section = settings.dead_letter if number is None else settings.output[number]
-        assert section is not None
-        assert not isinstance(section, str)
-        assert section.kafka is not None
-        at = ("dead_letter",) if number is None else ("output", number)
-        destination = kafka_destination(
-            section.kafka.model_copy(update={"delivery": None}), config.files.place(*at, "kafka"), on_spark=False
-        )
-        reading = tuple((key, value) for key, value in destination.properties if key.startswith(_CONNECTING))
-        topics = BoundedTopics(KafkaInput(InputFile("", "", Format.NDJSON), reading, (destination.topic,)))
-        for file in topics.files:
-            for offset, value in topics.values(file):
-                yield f"{file.path}:{offset}", io.BytesIO(value + b"\n")
-
-    return texts
+    reading = tuple((key, value) for key, value in destination.properties if key.startswith(_CONNECTING))
+    topics = BoundedTopics(KafkaInput(InputFile("", "", Format.NDJSON), reading, (destination.topic,)))
+    for file in topics.files:
+        for offset, value in topics.values(file):
+            yield f"{file.path}:{offset}", io.BytesIO(value + b"\n")
 
 
 _CONNECTING: Final = ("bootstrap.", "security.", "sasl.", "ssl.", "enable.ssl", "client.", "socket.", "broker.")
 """Properties of a client that writes that one that reads needs, too."""
-
-
-def written_dead_letters(config: Config) -> Iterator[WrittenDeadLetter] | None:
-    """The dead letters of a run; None: there is no place where they can be read."""
-    section = config.settings.dead_letter
-    if section is None:
-        return None
-    if isinstance(section, str):
-        path = config.files.path(section, ("dead_letter",))
-        if stores_no_data(path) or not Path(path).exists():
-            return None
-        return _dead_letters(_files(path, "ndjson"))
-    return _dead_letters(_messages(config, None))
-
-
-def _dead_letters(texts: Callable[[], Iterator[tuple[str, BinaryIO]]]) -> Iterator[WrittenDeadLetter]:
-    for _, file in texts():
-        for line in _whole_lines(file):
-            try:
-                found = json.loads(line)
-                reason, input, file, number = (found[key] for key in ("reason", "input", "file", "line"))
-                letter = WrittenDeadLetter(reason, input, file, number, found["time"], found.get("error", ""))
-            except (ValueError, KeyError, TypeError):
-                continue
-            yield letter

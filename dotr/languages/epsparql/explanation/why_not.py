@@ -15,9 +15,9 @@ from dataclasses import replace
 from typing import Final, NamedTuple, TypeAlias
 
 from dotr.engine.replay import CachedReplay, Replay
-from dotr.evaluation.expressions import term_in
+from dotr.evaluation.expressions import has_terms, term_in
 from dotr.evaluation.expressions.values.times import format_time, time_term
-from dotr.explanations.evidence.evaluations import has_terms, truth_in
+from dotr.explanations.evidence.evaluations import truth_in
 from dotr.explanations.missing.fact import explain_missing_rows
 from dotr.explanations.replay.firings import FiringRecorder, UnitFiring
 from dotr.explanations.text.narrative import Narrative, WhyNot, sentences

@@ -15,9 +15,9 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from dotr.engine.replay import CachedReplay, Replay
+from dotr.evaluation.expressions import has_terms
 from dotr.evaluation.expressions.values.times import format_time
 from dotr.evaluation.limits import LimitExceeded
-from dotr.explanations.evidence.evaluations import has_terms
 from dotr.explanations.replay.firings import FiringRecorder, UnitFiring
 from dotr.explanations.text.narrative import WhyNot, sentences
 from dotr.explanations.text.pattern_text import atom_text, slot_text
