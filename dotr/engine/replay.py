@@ -122,6 +122,7 @@ class Replay:
             stream has ended.
         case: the name of the case of a rule test; empty otherwise.
         time_forms: the formats of the inputs' times, each with the zone of those without one.
+        recorded: the stream is a recording of a run.
     """
 
     name: str
@@ -132,6 +133,7 @@ class Replay:
     progress: Callable[[], Sequence[InputProgress]] = tuple
     case: str = ""
     time_forms: Sequence[tuple[str | None, str | None]] = ()
+    recorded: bool = False
 
     def instants(self, on_reject: Callable[[RejectedElement], None] | None = None) -> Iterator[ReplayedInstant]:
         """The instants of the stream in the order of time, from the first one."""

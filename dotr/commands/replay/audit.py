@@ -16,7 +16,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Final
 
-from dotr.commands.common import Commands, add_config
+from dotr.commands.common import Commands, add_config, add_recording
 from dotr.errors.diagnostics import refuse
 from dotr.errors.terminal import print_stderr, print_stdout
 
@@ -33,6 +33,7 @@ def add_parser(commands: Commands) -> None:
     """Add the command to those of the command line."""
     parser = commands.add_parser("audit", help="compare what a run has written with what a replay gives")
     add_config(parser)
+    add_recording(parser)
     parser.add_argument("--to", metavar="T", help="compare the events up to this time, itself included")
     parser.add_argument("--show", metavar="N", type=int, default=5, help="list so many missing events, and so many more (default: 5)")
     parser.add_argument("--format", choices=("text", "json"), default="text", help="text (default) or JSON")
@@ -129,9 +130,9 @@ def _compare(config: Config, replay: Replay, outputs: list[WrittenOutput], given
                 found = [each for firing in firings if (each := output.expected(firing)) is not None]
                 if found:
                     expected.add(found, len(found))
-        bound = given or _bound(config, last, replay.ended)
+        bound = given or (Bound(None) if replay.recorded else _bound(config, last, replay.ended))
         if not replay.ended and passed is not None and (bound.time is None or bound.time > passed):
-            bound = Bound(passed, "where the replay ends")
+            bound = Bound(passed, "the recording's last line" if replay.recorded else "where the replay ends")
         audits = []
         for output, both in zip(outputs, sides, strict=True):
             theirs, ours = (merge_runs(form, side.buffered, [path for path, _ in side.runs]) for side in both)

@@ -104,7 +104,7 @@ def _replay_of_recording(program: CompiledProgram, file: InputFile, name: str) -
     def progress() -> list[InputProgress]:
         return [InputProgress(file.input, reader.passed, reader.has_ended)]
 
-    return Replay(name, program, clock_of([file], program.spec.unit), program.rules.prefixes, read, progress)
+    return Replay(name, program, clock_of([file], program.spec.unit), program.rules.prefixes, read, progress, recorded=True)
 
 
 def _copied_input(config: Config, like: InputFile, spool: Path) -> tuple[InputFile, ...]:

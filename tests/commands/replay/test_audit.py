@@ -163,3 +163,21 @@ def test_comparison_of_more_events_than_memory_holds(project: Project, monkeypat
         Path(folder, f"{number:05}.ndjson").write_text(line)
     answer = project.dotr("audit", "tanks.yaml", "--set", f"output.0.path={folder}")
     assert (answer.code, answer.out.splitlines()[1]) == (0, "  Full   4 the same, 0 missing, 0 more")
+
+
+def test_a_recording_in_place_of_the_inputs(project: Project) -> None:
+    """The recording of a run that was stopped bounds the comparison by its last line."""
+    project.write("r.dotr", "rule R define E = [ [] :is ?v ] from A = [ SELECT ?v WHERE { ?s :v ?v } ] with E.?v = A.?v")
+    project.write(
+        "c.yaml",
+        'name: c\nprefixes: { "": "http://e/" }\nrules: [r.dotr]\nclock: 1 s\nrecord: run.ndjson\n'
+        'input: [{ name: in, format: ndjson, path: "-" }]\noutput: [{ format: ndjson, path: out.ndjson }]\n',
+    )
+    lines = [f'{{"time": {at}, "input": "in", "stream": "in", "graph": "<http://e/s> <http://e/v> \\"{at}\\" ."}}\n' for at in (1, 2, 3)]
+    project.write("run.ndjson", "".join(lines))
+    assert project.dotr("run", "c.yaml", "--engine", "local", "--recording", "run.ndjson").code == 0
+    project.write("run.ndjson", "".join(lines[:2]))
+    answer = project.dotr("audit", "c.yaml", "--recording", "run.ndjson")
+    assert (answer.code, answer.err) == (0, "")
+    assert answer.out.startswith("out.ndjson: up to 2 (the recording's last line)\n  R  2 the same, 0 missing, 0 more")
+    assert "1 written" in answer.out or "beyond" in answer.out
