@@ -9,10 +9,14 @@ Memory: the state of both programs, the events of an instant, and the few events
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Hashable, Iterator, Sequence
+import json
+from collections import Counter, defaultdict
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Final, TypeAlias
+from itertools import groupby
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Final, NamedTuple, TypeAlias
 
 from dotr.commands.test.difference import comparable, comparable_attributes
 from dotr.engine.driver import Engine
@@ -23,10 +27,12 @@ from dotr.errors.diagnostics import Diagnostic, Refused, refuse
 from dotr.languages.programs import compile_program
 from dotr.model.stream import Firing
 from dotr.model.time import LAST_MICRO, Micros
+from dotr.runtimes.external_sort import SortedRuns, SpillFormat, merge_runs
 from dotr.runtimes.pipeline.config import RECORDED, Config, read_config
 from dotr.runtimes.pipeline.inputs import Inputs, read_inputs
 from dotr.runtimes.pipeline.outputs import targets_of
 from dotr.runtimes.pipeline.replay import replay_of_inputs
+from dotr.runtimes.pipeline.written import WrittenEvent, WrittenOutput
 from dotr.temporal.layout.units import units_by_label
 
 
@@ -315,3 +321,103 @@ def _without(
         else:
             rest.append(each)
     return rest
+
+
+# Events that a run has written, beside those of a replay.
+#
+# Idea: both are sorted by time, rule and content, outside of memory; equal ones are counted, the
+# others are missing in the output, or more than the replay has.
+# Cost: a replay, and a sort of the events of each output.
+
+
+class Bound(NamedTuple):
+    """The time up to which events are compared, in µs since 1970, and whose it is; None: all."""
+
+    time: Micros | None = None
+    origin: str = ""
+
+
+@dataclass
+class Audit:
+    """The events of one output beside those of the replay.
+
+    Attributes:
+        output: its name.
+        rules: for each rule the numbers of events that are the `same`, `missing`, and `more`.
+        first: the first events that are missing, and that are more.
+        beyond: the numbers of `written` and of `replayed` events beyond the bound.
+    """
+
+    output: str
+    rules: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
+    first: dict[str, list[WrittenEvent]] = field(default_factory=lambda: {"missing": [], "more": []})
+    beyond: Counter[str] = field(default_factory=Counter)
+
+    @property
+    def differs(self) -> bool:
+        """True if an event is missing, or more than the replay has."""
+        return any(counts["missing"] or counts["more"] for counts in self.rules.values())
+
+    def add(self, events: Iterable[WrittenEvent], bound: Bound, most: int) -> None:
+        """Add sorted events; those with a place are written. `most`: the number of either kind that
+        is kept."""
+        for (time, rule, _), equal in groupby(events, _EVENTS.order):
+            both = list(equal)
+            found = {"missing": [each for each in both if not each.place], "more": [each for each in both if each.place]}
+            missing, more = map(len, found.values())
+            if bound.time is not None and time > bound.time:
+                self.beyond.update(written=more, replayed=missing)
+                continue
+            same = min(missing, more)
+            self.rules[rule].update(same=same, missing=missing - same, more=more - same)
+            for kind, first in self.first.items():
+                first += found[kind][same : same + most - len(first)]
+
+
+_EVENTS: Final[SpillFormat[WrittenEvent]] = SpillFormat(
+    lambda event: event[:3],
+    lambda events: json.dumps([*events]).encode(),
+    lambda line: [WrittenEvent(*each) for each in json.loads(line)],
+    200,
+)
+
+
+def audited(config: Config, replay: Replay, outputs: Sequence[WrittenOutput], given: Bound | None, most: int) -> tuple[Bound, list[Audit]]:
+    """The bound (`given`, or that of the run), and the comparison of each output with the replay."""
+    with TemporaryDirectory(prefix="dotr-audit-") as folder:
+        sides = [(output, SortedRuns(_EVENTS, lambda: Path(folder))) for output in outputs]
+        last = passed = -LAST_MICRO
+        for output, events in sides:
+            for event in output.events():
+                last = max(last, event.time)
+                events.add([event._replace(attributes=None)], 1)
+        for time, firings in replayed(replay):
+            passed = time
+            for output, events in sides:
+                found = [each for firing in firings if (each := output.expected(firing)) is not None]
+                events.add(found, len(found))
+        bound = given or (Bound() if replay.recorded else _bound_of_run(config, last, replay.ended))
+        if not replay.ended and passed > -LAST_MICRO and (bound.time is None or bound.time > passed):
+            bound = Bound(passed, "the recording's last line" if replay.recorded else "where the replay ends")
+        audits = [Audit(output.name) for output in outputs]
+        for audit, (_, events) in zip(audits, sides, strict=True):
+            audit.add(merge_runs(_EVENTS, events.buffered, [path for path, _ in events.runs]), bound, most)
+    return bound, audits
+
+
+def _bound_of_run(config: Config, last: Micros, ended: bool) -> Bound:
+    """The bound that follows from the checkpoint, else from the last event written."""
+    *paths, checkpoint = targets_of(config)
+    on_spark = not any(Path(each.path).is_file() for each in paths if each.purpose == "output")
+    if on_spark and Path(checkpoint.path, "dotr.json").exists():
+        from dotr.runtimes.spark.start.installation import pyspark_problem
+
+        if pyspark_problem() is None:
+            from dotr.runtimes.spark.figures.status import status_of
+
+            closed = status_of(checkpoint.path).closed
+            if closed is not None:
+                return Bound() if closed >= LAST_MICRO else Bound(closed, "closed in the checkpoint")
+    if last == -LAST_MICRO:
+        return Bound(None if ended else last)
+    return Bound(last, "the last event written")

@@ -5,11 +5,12 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Final
 
-from dotr.commands.replay.comparison import ProgramPair, RuleDifference
+from dotr.commands.replay.comparison import Audit, ProgramPair, RuleDifference
 from dotr.engine.replay import RejectedElement, Replay, ReplayedInstant
 from dotr.evaluation.expressions.values.times import format_time
 from dotr.explanations.text.narrative import WhyNot
@@ -22,6 +23,7 @@ from dotr.model.rules import Rule
 from dotr.model.stream import Firing
 from dotr.model.terms import Variable
 from dotr.model.time import Micros
+from dotr.runtimes.pipeline.written import WrittenEvent
 from dotr.streams.formats.writing import ntriples
 from dotr.syntax.rendering import TermWriter
 
@@ -221,3 +223,51 @@ def comparison_json(found: Sequence[RuleDifference], explainer: DifferenceExplai
         for each in found
     ]
     return {"differs": any(each.differs for each in found), "rules": rules}
+
+
+# --- events that a run has written ---
+
+
+def audit_lines(audit: Audit, replay: Replay, path: str) -> Iterator[str]:
+    """The comparison of one output with the replay of the configuration at a path."""
+    width, program = max(map(len, audit.rules), default=0), replay.program
+    names = {*(each.name for each in program.rules.rules), *program.attributes}
+    for rule, counts in sorted(audit.rules.items()):
+        yield f"  {rule:{width}}  {counts['same']:,} the same, {counts['missing']:,} missing, {counts['more']:,} more"
+    if not audit.rules:
+        yield "  no event, neither written nor in the replay"
+    for kind, events in audit.first.items():
+        for event in events:
+            at = format_time(event.time, replay.clock)
+            yield f"  {kind}: {event.rule} at {at}{event.place and ' '}{event.place}: {_written_text(event, replay)}"
+            if event.rule in names:
+                yield f"    dotr {'why' if kind == 'missing' else 'why-not'} {path} --rule {event.rule} --at {at}"
+    if any(audit.beyond.values()):
+        yield f"  beyond that time: {audit.beyond['written']:,} written, {audit.beyond['replayed']:,} in the replay"
+
+
+def audit_json(audit: Audit, replay: Replay) -> dict[str, object]:
+    """The same as a JSON object."""
+
+    def shown(event: WrittenEvent) -> dict[str, object]:
+        at, text = format_time(event.time, replay.clock), _written_text(event, replay)
+        return {"time": at, "rule": event.rule, "text": text, "place": event.place or None}
+
+    return {
+        "output": audit.output,
+        "differs": audit.differs,
+        "rules": [{"rule": rule, **counts} for rule, counts in sorted(audit.rules.items())],
+        **{kind: [*map(shown, events)] for kind, events in audit.first.items()},
+        "beyond": {kind: audit.beyond[kind] for kind in ("written", "replayed")},
+    }
+
+
+def _written_text(event: WrittenEvent, replay: Replay) -> str:
+    """The attributes of an event, or its graph where the output has no others."""
+    try:
+        _, attributes, _ = json.loads(event.content)
+    except ValueError:
+        return event.content.replace("\n", " ")
+    terms = TermWriter(replay.prefixes)
+    texts = {name: terms.text(value) if value.startswith(("<", '"')) else value for name, value in attributes.items()}
+    return ", ".join(f"{name} {text}" for name, text in texts.items())
