@@ -369,7 +369,7 @@ class Session:
         R: 1 anchor, 0 after HighTemp
         """
         from dotr.explanations.unit import question_attributes, why_no_event
-        from dotr.explanations.why_not.rule import Question
+        from dotr.explanations.why_not.survey import Question
 
         replay = self.replay()
         names = self._program.unit_names

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from dotr.explanations.replay.firings import AnyFiring, FiringRecorder
     from dotr.explanations.text.narrative import WhyNot
     from dotr.explanations.text.unit_event_writer import UnitEventWriter, WriterContext
-    from dotr.explanations.why_not.rule import Question
+    from dotr.explanations.why_not.survey import Question
 
 
 class ExplainedUnit(RecordedUnit):
@@ -81,7 +81,8 @@ def why_no_event(replay: Replay, name: str, question: Question | None = None) ->
     Raises:
         KeyError: there is no such rule or label.
     """
-    from dotr.explanations.why_not.rule import Question, why_not
+    from dotr.explanations.why_not.rule import why_not
+    from dotr.explanations.why_not.survey import Question
 
     unit = units_by_label(replay.program.units).get(name)
     return why_not(replay, name, question) if unit is None else explained_unit(unit).why_not(replay, name, question or Question())

@@ -13,7 +13,8 @@ from dotr.engine.replay import ElementPlace, RejectedElement, Replay, ReplayedIn
 from dotr.explanations.evidence.evaluations import ConsumedEvents
 from dotr.explanations.evidence.rule_evaluation import RuleEvaluator
 from dotr.explanations.replay.recording import Recorder
-from dotr.explanations.why_not.rule import Question, why_not
+from dotr.explanations.why_not.rule import why_not
+from dotr.explanations.why_not.survey import Question
 from dotr.model.stream import Element
 from tests.oracle.temporal import Output
 from tests.support.properties import compiled, examples, oracle, shown

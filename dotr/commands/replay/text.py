@@ -16,12 +16,10 @@ from dotr.evaluation.expressions.values.times import format_time
 from dotr.explanations.text.narrative import WhyNot
 from dotr.explanations.unit import is_answered, why_no_event
 from dotr.explanations.why import EventQuestion, WhyExplainer
-from dotr.explanations.why_not.rule import Question, why_not
-from dotr.explanations.why_not.survey import AnchorTimes
-from dotr.model.algebra import Attribute
+from dotr.explanations.why_not.rule import copied_terms, why_not
+from dotr.explanations.why_not.survey import AnchorTimes, Question
 from dotr.model.rules import Rule
 from dotr.model.stream import Firing
-from dotr.model.terms import Variable
 from dotr.model.time import Micros
 from dotr.runtimes.pipeline.written import WrittenEvent
 from dotr.streams.formats.writing import ntriples
@@ -140,10 +138,9 @@ class DifferenceExplainer:
         first = firing.time if is_due else firing.time - older.anchor.delay
         last = first if of_data is None else firing.time
         where = tuple(
-            (copied.name, term)
-            for name, term in firing.attributes
-            for copied in _copied(older, name)
-            if copied.label == older.anchor.label and copied.name in rule.anchor.source.attributes and not term.startswith("_:")
+            (name, term)
+            for name, term in copied_terms(older, firing.attributes).get(older.anchor.label, ())
+            if name in rule.anchor.source.attributes and not term.startswith("_:")
         )
         times = AnchorTimes.DUE if is_due else AnchorTimes.OWN
         return why_not(_until(self._pair.after, last + rule.anchor.delay), rule.name, Question(first, last, where, times=times))
@@ -185,13 +182,6 @@ def _until(replay: Replay, time: Micros) -> Replay:
                 return
 
     return replace(replay, read=read)
-
-
-def _copied(rule: Rule, name: Variable) -> Iterator[Attribute]:
-    """The attribute that `with` copies to an attribute of the event, if it copies one."""
-    for assignment in rule.assignments:
-        if assignment.variable == name and isinstance(assignment.expression, Attribute):
-            yield assignment.expression
 
 
 def _event_json(firing: Firing, replay: Replay) -> dict[str, object]:

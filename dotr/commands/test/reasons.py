@@ -14,7 +14,8 @@ from dotr.engine.program import CompiledProgram
 from dotr.evaluation.expressions.values.times import format_time
 from dotr.explanations.unit import why_no_event
 from dotr.explanations.why import EventQuestion, WhyExplainer
-from dotr.explanations.why_not.rule import Question, why_not
+from dotr.explanations.why_not.rule import why_not
+from dotr.explanations.why_not.survey import Question
 from dotr.instant.instants import merge
 from dotr.model.algebra import Const, Link, Negated
 from dotr.model.rules import EventSource, FactSource, Rule

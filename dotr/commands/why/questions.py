@@ -14,7 +14,7 @@ from dotr.engine.replay import Replay
 from dotr.errors.diagnostics import Diagnostic, Refused, did_you_mean, refuse
 from dotr.evaluation.expressions.values.times import iso
 from dotr.explanations.unit import question_attributes
-from dotr.explanations.why_not.rule import Question
+from dotr.explanations.why_not.survey import Question
 from dotr.model.algebra import Attribute, Select
 from dotr.model.places import Document, Span
 from dotr.model.rules import Rule

@@ -18,7 +18,7 @@ from dotr.engine.replay import ElementPlace, RejectedElement, Replay, ReplayedIn
 from dotr.errors.diagnostics import Refused
 from dotr.evaluation.expressions import has_terms
 from dotr.explanations.text.narrative import NarrativePart, WhyNot, sentences
-from dotr.explanations.why_not.rule import Question
+from dotr.explanations.why_not.survey import Question
 from dotr.model.algebra import Attribute
 from dotr.model.rules import FactSource
 from dotr.model.stream import DeadLetter

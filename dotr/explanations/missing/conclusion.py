@@ -20,6 +20,7 @@ from dotr.explanations.missing.partial_joins import ClosedGraph, PatternSolver, 
 from dotr.explanations.missing.vocabulary import StreamVocabulary
 from dotr.explanations.text.narrative import Narrative, NarrativePart
 from dotr.explanations.text.pattern_text import atom_text, body_item_text, failed_condition_text, name_bound_blanks
+from dotr.explanations.text.tree import first_of
 from dotr.instant.queries.evaluate import AlgebraCompiler
 from dotr.instant.queries.matching import Solution, matches
 from dotr.instant.queries.operators import EMPTY, are_compatible
@@ -265,11 +266,10 @@ class UnfulfilledRules:
         return f"{name} is known of {self._listed(subjects)}" if subjects else ""
 
     def _listed(self, terms: Sequence[Term]) -> str:
-        shown = [self._writer.text(term) for term in terms[:_MAX_NAMES]]
-        return ", ".join([*shown, "…"] if len(terms) > _MAX_NAMES else shown)
+        return first_of([*map(self._writer.text, terms)], _MAX_NAMES)
 
     def _objects(self, subject: Term, predicate: Term) -> list[Term]:
-        return list(dict.fromkeys(o for _, _, o in islice(self._closed.graph().match(subject, predicate, None), _MAX_NAMES + 1)))
+        return _few(triple[2] for triple in self._closed.graph().match(subject, predicate, None))
 
     def _subjects(self, predicate: Term, value: Term | None) -> list[Term]:
         if self._writer.terms:

@@ -21,10 +21,10 @@ from typing import Final
 
 from dotr.engine.program import CompiledProgram
 from dotr.engine.replay import Replay, ReplayedInstant
+from dotr.evaluation.expressions import has_terms
 from dotr.evaluation.expressions.values.times import format_time
 from dotr.evaluation.limits import BOUNDS, LimitExceeded
 from dotr.evaluation.triples.index import TripleIndex
-from dotr.explanations.evidence.evaluations import truth_in
 from dotr.explanations.missing.conclusion import UnfulfilledRule
 from dotr.explanations.missing.partial_joins import ClosedGraph, PatternSolver, QueryStop, at_most_reached, find_stop, most_reached, reached
 from dotr.explanations.missing.stop_text import StopText, datalog_rules
@@ -34,7 +34,7 @@ from dotr.instant.datalog.closure.closed_instant import Closure
 from dotr.instant.instants import merge
 from dotr.instant.queries import QueryPlan, plan
 from dotr.instant.queries.matching import Solution
-from dotr.model.algebra import Call, Const, Expression, Pattern, Select, TriplePattern, Var, slots_of
+from dotr.model.algebra import Const, Expression, Pattern, Select, TriplePattern, Var, slots_of
 from dotr.model.places import Span
 from dotr.model.rules import FactSource, Role, Rule
 from dotr.model.terms import Label, Term, Triple, Variable, is_iri, is_literal
@@ -228,30 +228,20 @@ class RequestedTerms:
         self._equal: dict[Variable, dict[Term, None]] = {name: {term: None} for name, term in where}
         self._compared = {name: term for name, term in where if is_literal(term)}
         self._known: set[Term] = set()
-        for name in self._compared:
-            for node in patterns:
-                if node.object == Var(name) and isinstance(node.predicate, Const):
-                    objects = background.match(None, node.predicate.term, None)
-                    self._compare(triple[2] for triple in islice(objects, _MAX_COMPARED))
+        for node in patterns:
+            if isinstance(node.object, Var) and node.object.name in self._compared and isinstance(node.predicate, Const):
+                self.note(islice(background.match(None, node.predicate.term, None), _MAX_COMPARED))
 
     def note(self, triples: Iterable[Triple]) -> None:
         """Compare the literals of an element."""
-        if self._compared:
-            self._compare(triple[2] for triple in triples if is_literal(triple[2]))
-
-    def _compare(self, literals: Iterable[Term]) -> None:
-        for literal in literals:
-            if literal in self._known or len(self._known) > _MAX_COMPARED:
-                continue
-            self._known.add(literal)
-            for name, term in self._compared.items():
-                if truth_in(Call("=", (Var(name), Const(term))), lambda _, value=literal: value) is True:  # type: ignore[misc]
-                    self._equal[name][literal] = None
-
-    @property
-    def first(self) -> Solution:
-        """The terms as they are written."""
-        return dict(self.where)
+        if not self._compared:
+            return
+        for _, _, value in triples:
+            if is_literal(value) and value not in self._known and len(self._known) <= _MAX_COMPARED:
+                self._known.add(value)
+                for name, term in self._compared.items():
+                    if has_terms({name: value}, [(name, term)]):
+                        self._equal[name][value] = None
 
     def alternatives(self) -> Iterator[Solution]:
         """The terms to try, by variable."""
@@ -295,14 +285,12 @@ class _Search:
             self._vocabulary.add(triples, at)
             self._terms.note(triples)
 
-    def _unknown(self, terms: Solution) -> str:
-        """A sentence on a requested term that occurs nowhere; empty: there is none."""
-        return self._vocabulary.unknown(terms.values(), self._program.knowledge.background, TermWriter(self._program.rules.prefixes))
-
     def visit_latest(self, instants: Sequence[ReplayedInstant]) -> bool:
         """Compare instants, the latest first; True if the query has a requested fact at one."""
-        most = most_reached(self._query, self._terms.first)
-        if any(map(self._unknown, self._terms.alternatives())):  # no instant differs from another in what has such a term
+        most = most_reached(self._query, dict(self._terms.where))
+        background, writer = self._program.knowledge.background, TermWriter({})
+        if any(self._vocabulary.unknown(terms.values(), background, writer) for terms in self._terms.alternatives()):
+            # no instant differs from another in what has such a term
             self._instants += len(instants[:-1])
             instants = instants[-1:]
         for number, instant in enumerate(reversed(instants)):
@@ -319,41 +307,32 @@ class _Search:
         if closure is None:
             return False
         self._instants += time is not None
-        if self._terms.where:
-            return any(self._visit_with(terms, time, triples, closure) for terms in self._terms.alternatives())
-        try:
-            if self._plan.answers_at(closure):
-                return True
-            if at_most_reached(self._query, closure) < self._best_reached + (len(self._best) == _MAX_TIED):
-                return False
-            closed = ClosedGraph(closure, self._program.spec.limits)
-            stop = find_stop(self._query, closed, self._solver)
-            found, exceeded = -1 if stop is None else reached(stop), ""
-        except LimitExceeded as error:
-            closed, stop, found, exceeded = ClosedGraph(closure, self._program.spec.limits), None, -1, str(error)
-        if found > self._best_reached:
-            self._best, self._best_reached = [], found
-        if found == self._best_reached and len(self._best) < _MAX_TIED:
-            self._best.append(_Furthest(time, triples, closed, stop, exceeded))
-        return False
+        return any(self._visit_with(terms, time, triples, closure) for terms in self._terms.alternatives())
 
     def _visit_with(self, terms: Solution, time: Micros | None, triples: Sequence[Triple], closure: Closure) -> bool:
-        """Compare an instant with the best one, of the solutions with requested terms; True if the
-        query has one."""
-        later = not self._best or time is None or (before := self._best[0].time) is None or time > before
-        if at_most_reached(self._query, closure, terms) < self._best_reached + (not later):
-            return False
-        closed = ClosedGraph(closure, self._program.spec.limits)
+        """The same for some of the terms that are equal to the requested ones. Of equally good stops
+        the first five are kept; of those with requested terms the latest one."""
+        of_terms, best = bool(self._terms.where), self._best
+        is_kept = len(best) < _MAX_TIED
+        if of_terms and best and time is not None and best[0].time is not None:
+            is_kept = time > best[0].time
+        closed, stop, exceeded = ClosedGraph(closure, self._program.spec.limits), None, ""
         try:
-            stop = find_stop(self._query, closed, self._solver, terms)
-        except LimitExceeded as error:
-            found, furthest = -1, _Furthest(time, triples, closed, None, str(error), terms)
-        else:
-            if stop is None:
+            if not of_terms and self._plan.answers_at(closure):
                 return True
-            found, furthest = reached(stop), _Furthest(time, triples, closed, stop, "", terms)
-        if found > self._best_reached or (found == self._best_reached and later):
-            self._best, self._best_reached = [furthest], found
+            if at_most_reached(self._query, closure, terms) < self._best_reached + (not is_kept):
+                return False
+            stop = find_stop(self._query, closed, self._solver, terms)
+            if of_terms and stop is None:
+                return True
+        except LimitExceeded as error:
+            exceeded = str(error)
+        found = -1 if stop is None else reached(stop)
+        if found > self._best_reached or (of_terms and is_kept and found == self._best_reached):
+            best.clear()
+        if found > self._best_reached or (is_kept and found == self._best_reached):
+            best.append(_Furthest(time, triples, closed, stop, exceeded, terms))
+            self._best_reached = found
         return False
 
     def explanation(self, replay: Replay, writer: TermWriter, places: Mapping[Expression, Span] = _NO_PLACES) -> MissingFacts:
@@ -375,10 +354,8 @@ class _Search:
             return replace(explained, stops=(why,))
         text = StopText(self._program, self._rules, self._vocabulary, best.closed, best.given, writer, replay.clock, places)
         stops = tuple(text.sentences(best.stop))
-        unknown = self._unknown(best.terms)
-        text.remarks += [unknown] if unknown else []
         rank = (text.has_entailment, max((len(rule.premises) for rule in text.rules), default=0))
-        return replace(explained, stops=stops, rules=tuple(text.rules), remarks=tuple(dict.fromkeys(text.remarks)), rank=rank)
+        return replace(explained, stops=stops, rules=tuple(text.rules), remarks=text.noted(), rank=rank)
 
 
 def time_value(text: str) -> int | str:

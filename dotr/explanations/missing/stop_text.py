@@ -38,6 +38,7 @@ from dotr.explanations.text.pattern_text import (
     pattern_text,
     slot_text,
 )
+from dotr.explanations.text.tree import first_of
 from dotr.instant.queries.matching import matches
 from dotr.instant.queries.operators import EMPTY
 from dotr.model.algebra import (
@@ -133,7 +134,7 @@ class StopText:
             case TermStop(pattern, rows, names):
                 holds = self._holds(pattern_text(pattern, self._writer), len(rows))
                 found = ", ".join(self._values(name, rows) or f"?{name} is unbound" for name in names)
-                self._note_unknown(Const(self._writer.terms[name]) for name in names)
+                self._note_unknown(map(Var, names))
                 wanted = ", ".join(f"?{name} = {self._writer.text(self._writer.terms[name])}" for name in names)
                 yield f"{holds}, never with {wanted}: {found}"
             case _:
@@ -162,9 +163,15 @@ class StopText:
 
     def _note_unknown(self, slots: Iterable[Slot]) -> None:
         """Add a remark on the first term that occurs nowhere, if terms are asked about."""
-        remark = self._vocabulary.unknown([slot.term for slot in slots if isinstance(slot, Const)], self._closed.background, self._writer)
+        terms = [slot.term if isinstance(slot, Const) else self._writer.terms.get(slot.name) for slot in slots]
+        remark = self._vocabulary.unknown(filter(None, terms), self._closed.background, self._writer)
         if remark:
             self.remarks.append(remark)
+
+    def noted(self) -> tuple[str, ...]:
+        """The remarks on the sentences so far, and on a term asked about that occurs nowhere."""
+        self._note_unknown(map(Var, self._writer.terms))
+        return tuple(dict.fromkeys(self.remarks))
 
     def _failed(self, stop: FilterStop, rows: Sequence[Mapping[Variable, Term]], first: FailedCondition) -> str:
         """The text of the condition that fails for some rows."""
@@ -215,7 +222,8 @@ class StopText:
         for part in stop.missing[1:] if entailment else stop.missing:
             self._remark(part)
             if terms:
-                self._note_unknown(substituted_slots(part, terms))
+                nodes = (node for node in walk(part) if isinstance(node, TriplePattern | PathPattern))
+                self._note_unknown(slot for node in nodes for slot in slots_of(node))
             else:
                 self._note_other_instants(part)
         if of:
@@ -245,8 +253,7 @@ class StopText:
             term = subject.term if isinstance(subject, Const) else {**self._writer.terms, **row}.get(subject.name)
             if term is not None:
                 found |= dict.fromkeys(islice(graph.match(term, predicate, None), _MAX_TERMS + 1))
-        shown = [*map(self._writer.triple, list(found)[:_MAX_TERMS]), *["…"] * (len(found) > _MAX_TERMS)]
-        return f": {', '.join(shown)} is there instead" if found else ""
+        return f": {first_of([*map(self._writer.triple, islice(found, _MAX_TERMS + 1))], _MAX_TERMS)} is there instead" if found else ""
 
     def _there_instead(self, stop: JoinStop) -> str:
         """The terms of the variables of a missing pattern, and the known terms of its predicate."""
@@ -269,7 +276,7 @@ class StopText:
 
     def _values(self, name: Variable, rows: Sequence[Mapping[Variable, Term]]) -> str:
         terms = list(dict.fromkeys(self._writer.text(row[name]) for row in rows if name in row))
-        return f"?{name} is {', '.join(terms[:_MAX_TERMS] + ['…'] * (len(terms) > _MAX_TERMS))}" if terms else ""
+        return f"?{name} is {first_of(terms, _MAX_TERMS)}" if terms else ""
 
     def _classless(self, first: Part, stop: JoinStop) -> str:
         """`?s a :Sensor does not hold of :t1, a :Thermometer`; empty for a pattern of another
@@ -284,7 +291,7 @@ class StopText:
 
     def _with_types(self, term: Term) -> str:
         types = list(dict.fromkeys(value for _, _, value in self._closed.graph().match(term, RDF_TYPE, None)))
-        names = ", ".join([self._writer.text(each) for each in types[:_MAX_TERMS]] + ["…"] * (len(types) > _MAX_TERMS))
+        names = first_of([*map(self._writer.text, types[: _MAX_TERMS + 1])], _MAX_TERMS)
         return f"{self._writer.text(term)}, a {names}" if names else f"{self._writer.text(term)}, which has no class"
 
     def _note_other_instants(self, part: Part) -> None:
@@ -318,14 +325,6 @@ class StopText:
         for node in walk(part):
             if isinstance(node, TriplePattern | PathPattern | TermPattern):
                 name_bound_blanks(slots_of(node), row, self._writer)
-
-
-def substituted_slots(part: Part, terms: Mapping[Variable, Term]) -> Iterator[Slot]:
-    """The slots of the patterns in a part, with the terms of variables."""
-    for node in walk(part):
-        if isinstance(node, TriplePattern | PathPattern):
-            for slot in slots_of(node):
-                yield Const(terms[slot.name]) if isinstance(slot, Var) and slot.name in terms else slot
 
 
 def entailment_text(program: CompiledProgram, needed: MissingEntailment, writer: TermWriter) -> str:

@@ -26,7 +26,7 @@ from dotr.explanations.missing.stop_text import datalog_rules, entailment_text
 from dotr.explanations.missing.vocabulary import StreamVocabulary
 from dotr.explanations.text.narrative import Narrative, NarrativePart, WhyNot, sentences
 from dotr.explanations.text.pattern_text import atom_text, body_item_text, item_text
-from dotr.explanations.text.tree import counted
+from dotr.explanations.text.tree import counted, first_of
 from dotr.instant.datalog.entailment import rule_set
 from dotr.instant.instants import merge
 from dotr.instant.queries.matching import Solution, matches
@@ -150,8 +150,7 @@ def _answer(
     count = counted(instants, "instant")
     below: tuple[Narrative, ...] = ()
     if holds:
-        shown = ", ".join([*holds[:_MAX_TIMES], *["…"] * (len(holds) > _MAX_TIMES)])
-        text = f"{triple} holds at {len(holds):,} of {count}: {shown}"
+        text = f"{triple} holds at {len(holds):,} of {count}: {first_of(holds, _MAX_TIMES)}"
     else:
         text = f"{triple} does not hold at {count}" + (f"; it holds at {', '.join(elsewhere)}" if elsewhere else "")
         below = (*(rules or sentences(["no Datalog rule gives it"])), *sentences(remarks))

@@ -8,6 +8,7 @@ from itertools import islice
 from typing import Final
 
 from dotr.evaluation.triples.index import TripleIndex
+from dotr.explanations.text.tree import first_of
 from dotr.model.algebra import Const, Link, Slot, TriplePattern, slots_of
 from dotr.model.datalog import DatalogRule
 from dotr.model.terms import RDF_TYPE, Term, Triple
@@ -101,7 +102,7 @@ class StreamVocabulary:
         if not self._elements:
             return f"{before}{'the' if before else 'The'} background has no {missed}.{meant}"
         kind = "triples" if class_ is None else "classes"
-        listed = f"{'' if class_ is None else 'classes '}{_listed(_with_first(names, close))}" if names else f"no {kind}"
+        listed = f"{'' if class_ is None else 'classes '}{first_of(_with_first(names, close), _MAX_NAMES)}" if names else f"no {kind}"
         there = f"the elements bring {listed}"
         return f"{before}{'no' if before else 'No'} element brings {missed}; {there}.{meant}"
 
@@ -142,7 +143,3 @@ def _with_first(names: Sequence[str], close: Sequence[str]) -> Sequence[str]:
     if len(names) <= _MAX_NAMES or not close or close[0] in names[:_MAX_NAMES]:
         return names
     return [close[0], *(name for name in names if name != close[0])]
-
-
-def _listed(names: Sequence[str]) -> str:
-    return ", ".join([*names[:_MAX_NAMES], "…"] if len(names) > _MAX_NAMES else names)

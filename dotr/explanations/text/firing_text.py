@@ -14,7 +14,7 @@ from dotr.explanations.replay.firings import NamedFiring
 from dotr.explanations.replay.history import RecordedEvent
 from dotr.explanations.text.event_text import distance_text
 from dotr.explanations.text.reason_text import ReasonWriter, outcome_text
-from dotr.explanations.text.tree import JsonValue, ReasonKind, WhyTree
+from dotr.explanations.text.tree import JsonValue, ReasonKind, WhyTree, first_of
 from dotr.model.rules import Absent, Aggregate, Between, Choose, FactSource, Mode, Rule, Window
 from dotr.model.terms import Label, Term, Variable
 from dotr.model.time import EVER, Micros
@@ -135,7 +135,7 @@ class FiringWriter:
         if not inside:
             return WhyTree(ReasonKind.NEGATION, f"{head}: no {clause.role.origin} in the window")
         reasons = list(dict.fromkeys(reason for each in inside for reason in self._failures(each)[:1]))
-        listed = ", ".join([*reasons[:_MOST_REASONS], *(["…"] if len(reasons) > _MOST_REASONS else [])])
+        listed = first_of(reasons, _MOST_REASONS)
         details = tuple(self._listed(rule, place, each, self._failures(each)) for each in inside[:_MOST_LISTED])
         text = f"{head}: none of {len(inside):,} {clause.role.origin} in the window ({listed})"
         return WhyTree(ReasonKind.NEGATION, text, details=details)

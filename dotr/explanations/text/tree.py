@@ -16,6 +16,15 @@ MOST_LEVELS: Final = 200
 JsonValue: TypeAlias = "str | int | float | bool | Sequence[JsonValue] | Mapping[str, JsonValue] | None"
 
 
+def first_of(texts: Sequence[str], most: int) -> str:
+    """A list of texts, of which the first ones are shown.
+
+    >>> first_of(["a", "b"], 2), first_of(["a", "b", "c"], 2)
+    ('a, b', 'a, b, …')
+    """
+    return ", ".join([*texts[:most], *["…"] * (len(texts) > most)])
+
+
 def counted(number: int, noun: str) -> str:
     """A number with its noun.
 

@@ -8,8 +8,7 @@ change of the rule that suffices for the best-ranked candidate that has one.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from itertools import zip_longest
+from dataclasses import dataclass, replace
 from typing import Final
 
 from dotr.engine.replay import ElementPlace, ReplayedInstant
@@ -46,6 +45,7 @@ class ErringValue:
     - `label`, `name`: those of the event's attribute.
     - `term`: the value; None: unbound.
     - `text`: a clause on it, such as `Now.?v is "n/a" at 60`.
+    - `place`: the place of its element, where it has been looked for.
     """
 
     label: Label
@@ -53,16 +53,17 @@ class ErringValue:
     term: Term | None
     event: RecordedEvent
     text: str
+    place: ElementPlace | None = None
 
-    def told(self, place: ElementPlace | None) -> Narrative:
+    @property
+    def told(self) -> Narrative:
         """The value with the place of its element."""
-        where = f" ({place})" if place is not None else ""
-        parts: dict[str, NarrativePart] = {"label": self.label, "name": self.name, "place": None if place is None else str(place)}
-        return Narrative(f"{self.text}{where}.", parts=parts)
+        place = None if self.place is None else str(self.place)
+        return Narrative(f"{self.text}{f' ({place})' if place else ''}.", parts={"label": self.label, "name": self.name, "place": place})
 
 
-def places_of_values(values: Sequence[ErringValue], instants: Iterable[ReplayedInstant]) -> list[ElementPlace | None]:
-    """The place of each value: of the elements with the time of its event the one with most of the
+def with_places(values: Sequence[ErringValue], instants: Iterable[ReplayedInstant]) -> list[ErringValue]:
+    """The values, each with its place: of the elements with the time of its event the one with most of the
     event's terms; of a value that none of them has, the last element before with that text."""
     found: list[tuple[tuple[bool, bool, int], ElementPlace] | None] = [None] * len(values)
     last = max((each.event.time for each in values), default=-LAST_MICRO)
@@ -78,7 +79,7 @@ def places_of_values(values: Sequence[ErringValue], instants: Iterable[ReplayedI
                 rank = has_term or each.term is None, is_now, len(terms.intersection(each.event.values)) if is_now else 0
                 if best is None or (rank > best[0] if is_now else rank >= best[0]):
                     found[number] = rank, place
-    return [None if each is None else each[1] for each in found]
+    return [value if each is None else replace(value, place=each[1]) for value, each in zip(values, found, strict=True)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +116,6 @@ class AnchorExplanation:
     changes: tuple[Proposal, ...] = ()
     remarks: tuple[str, ...] = ()
     erring: tuple[ErringValue, ...] = ()
-    places: tuple[ElementPlace | None, ...] = ()
 
     def told(self, *, with_change: bool = True) -> tuple[Narrative, ...]:
         """The explanation: its first sentence, with the candidates below it, then remarks.
@@ -143,7 +143,7 @@ class AnchorExplanation:
             **({"or_with": self.changes[1].text} if len(self.changes) > 1 else {}),
             "remarks": self.remarks,
         }
-        values = tuple([each.told(found) for each, found in zip_longest(self.erring, self.places)])
+        values = tuple([each.told for each in self.erring])
         if values:
             parts["erring"] = values
         return Narrative(text, below, parts, place), *sentences(self.remarks), *values, *sentences([change] if change else [])
@@ -231,10 +231,8 @@ class AnchorExplainer:
             reason += f" It would hold with that at {other.time}" + (f" ({values})." if values else ".")
             placement = self._placement(moved.clause, moved.moved)
             return AnchorExplanation(event, due, (), "if", reason, conditions, remarks=(*remarks, placement))
-        change = changes.of_final(evaluation.anchor, failing[0]) if len(failing) == 1 else ""
-        return AnchorExplanation(
-            event, due, (), "if", f"{reason}.", conditions, changes=(Proposal(change),) if change else (), remarks=remarks
-        )
+        proposals = tuple(changes.of_final(evaluation.anchor, failing[0]) if len(failing) == 1 else ())
+        return AnchorExplanation(event, due, (), "if", f"{reason}.", conditions, changes=proposals, remarks=remarks)
 
     def _erring(
         self, outcomes: Sequence[ConditionOutcome], own: tuple[RecordedEvent, int] | None, binding: Binding | None = None
@@ -257,11 +255,9 @@ class AnchorExplainer:
                         wrong = [(event, value) for event, value in taken if value is not None and not is_number(value)]
                         for event, value in wrong[-1:]:
                             found[each.role.label, each.attribute, event] = value
-        values = []
-        for (label, name, event), term in found.items():
-            text = f"{label}.?{name} is {self.writer.term(term)} at {self.writer.time(event.time)}"
-            values.append(ErringValue(label, name, term, event, text))
-        return tuple(values)
+        term_text, time = self.writer.term, self.writer.time
+        texts = [f"{label}.?{name} is {term_text(term)} at {time(event.time)}" for (label, name, event), term in found.items()]
+        return tuple([ErringValue(*key[:2], term, key[2], text) for (key, term), text in zip(found.items(), texts, strict=True)])
 
     def _placement(self, clause: Choose, moved: Expression) -> str:
         role = clause.role
@@ -362,14 +358,12 @@ class AnchorExplainer:
         if len(refusing) == 1 and self._is_anchor(refusing[0], evaluation, clause):
             distance = distance_text(refusing[0].distance, self.evaluator.clock)
             reason = f"refused by itself, {distance} before." if refusing[0].distance else "refused by itself."
-            return AnchorExplanation(start.event, start.due, start.bound, start.stopped_by, reason, changes=changes)
+            return replace(start, reason=reason, changes=changes)
         shown = refusing[:_MOST_CANDIDATES]
         number = len(clause.inside)
         reason = f"refused by {len(refusing):,}{f' among {number:,}' if number > len(refusing) else ''} {self._range(clause)}"
         candidates = tuple([self._candidate(each, place, clause) for each in shown])
-        return AnchorExplanation(
-            start.event, start.due, start.bound, start.stopped_by, reason, (), candidates, len(refusing) - len(shown), "", changes
-        )
+        return replace(start, reason=reason, candidates=candidates, others=len(refusing) - len(shown), changes=changes)
 
     def _is_anchor(self, candidate: CandidateEvaluation, evaluation: AnchorEvaluation, clause: ClauseEvaluation) -> bool:
         return candidate.event == evaluation.anchor and clause.clause.role.origin == self.evaluator.rule.anchor.origin

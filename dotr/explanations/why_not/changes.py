@@ -174,14 +174,15 @@ class Changes:
         if self._fires(replace(self._rule, anchor=role), anchor):
             yield Proposal(self.writer.expression(looser), halves_bound(failing.expression, looser))
 
-    def of_final(self, anchor: RecordedEvent, failing: ConditionOutcome) -> str:
-        """The text of a bound in `if` with which the rule fires; empty if none suffices."""
+    def of_final(self, anchor: RecordedEvent, failing: ConditionOutcome) -> Iterator[Proposal]:
+        """The bound in `if` with which the rule fires, if one suffices."""
         looser = looser_bound(failing)
         if looser is None or self._rule.condition is None:
-            return ""
+            return
         parts = [looser if each == failing.expression else each for each in conjuncts(self._rule.condition)]
         changed = replace(self._rule, condition=_conjunction(parts))
-        return self.writer.expression(looser) if self._fires(changed, anchor) else ""
+        if self._fires(changed, anchor):
+            yield Proposal(self.writer.expression(looser))
 
     def moved(self, evaluation: AnchorEvaluation, final: FinalCondition) -> MovedCondition | None:
         """A condition of `if` with which the rule fires once it is a constraint of a `last` or

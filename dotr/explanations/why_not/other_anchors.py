@@ -18,7 +18,7 @@ from dotr.explanations.evidence.rule_evaluation import RuleEvaluator
 from dotr.explanations.replay.history import RecordedEvent
 from dotr.explanations.replay.recording import Recorder
 from dotr.explanations.text.narrative import Narrative
-from dotr.explanations.why_not.survey import MOST_BINDINGS, RequestedAnchors
+from dotr.explanations.why_not.survey import MOST_BINDINGS, Question
 from dotr.model.rules import FactSource
 from dotr.model.stream import Reason
 from dotr.model.time import LAST_MICRO, Clock
@@ -62,10 +62,10 @@ class LateElements:
 class LateSearch:
     """Collector of the late elements of a replay."""
 
-    def __init__(self, evaluator: RuleEvaluator, recorder: Recorder, requested: RequestedAnchors) -> None:
+    def __init__(self, evaluator: RuleEvaluator, recorder: Recorder, question: Question) -> None:
         self._evaluator = evaluator
         self._recorder = recorder
-        self._requested = requested
+        self._question = question
         self._number = 0
         self._late: list[RejectedElement] = []
 
@@ -96,7 +96,7 @@ class LateSearch:
         assert isinstance(stream, int)
         facts = close_instant(self._recorder.program, time, [rejected.triples]).facts.facts.get(stream, ())
         events = [RecordedEvent(stream, time, _AFTER_ALL + number, anchor.source.attributes, values) for number, values in enumerate(facts)]
-        found = [each for each in events if self._requested.includes(each, self._evaluator.stands_at(each))]
+        found = [each for each in events if self._question.selects(each, self._evaluator.stands_at(each))]
         return [each for each in found if all(outcome.holds is True for outcome in self._evaluator.own_conditions(each))]
 
 
@@ -130,13 +130,13 @@ class WaitingAnchors:
         return Narrative(f"{waits}. {self.closed}", parts={"anchors": self.anchors, "until": self.until, "closed": self.closed})
 
 
-def waiting_anchors(replay: Replay, evaluator: RuleEvaluator, requested: RequestedAnchors) -> WaitingAnchors | None:
+def waiting_anchors(replay: Replay, evaluator: RuleEvaluator, question: Question) -> WaitingAnchors | None:
     """The delayed anchors that are not yet due at the end of a replay; None: there is none.
 
     Args:
         replay: the replay, after its last instant.
         evaluator: the evaluator of the rule, with the history up to the last instant.
-        requested: the requested anchors.
+        question: the requested anchors.
     """
     delay, last = evaluator.rule.anchor.delay, evaluator.history.passed
     if not delay or last is None or replay.ended:
@@ -145,7 +145,7 @@ def waiting_anchors(replay: Replay, evaluator: RuleEvaluator, requested: Request
         due
         for each in evaluator.anchors(last - delay + 1, LAST_MICRO)
         for due in [evaluator.stands_at(each)]
-        if due > last and requested.includes(each, due) and not failing(evaluator.own_conditions(each))
+        if due > last and question.selects(each, due) and not failing(evaluator.own_conditions(each))
     ]
     if not waiting:
         return None

@@ -15,20 +15,18 @@ from itertools import islice
 from typing import Final, TypeAlias
 
 from dotr.engine.replay import CachedReplay, ElementPlace, RejectedElement, Replay
-from dotr.evaluation.expressions import has_terms
 from dotr.evaluation.expressions.values.times import format_time
 from dotr.explanations.evidence.evaluations import ConsumedEvents
 from dotr.explanations.evidence.rule_evaluation import RuleEvaluator
 from dotr.explanations.missing.fact import MissingFacts, explain_missing_facts
-from dotr.explanations.replay.firings import UnitFiring
 from dotr.explanations.replay.recording import Recorder
 from dotr.explanations.text.event_text import EventWriter, unit_name
 from dotr.explanations.text.narrative import Narrative, NarrativePart, WhyNot, sentences
 from dotr.explanations.text.tree import counted
-from dotr.explanations.why_not.anchor_explanation import AnchorExplainer, AnchorExplanation, changes_text, places_of_values
+from dotr.explanations.why_not.anchor_explanation import AnchorExplainer, AnchorExplanation, changes_text, with_places
 from dotr.explanations.why_not.changes import in_order
 from dotr.explanations.why_not.other_anchors import LateElements, LateSearch, WaitingAnchors, waiting_anchors
-from dotr.explanations.why_not.survey import REACH, AnchorTimes, RequestedAnchors, Survey
+from dotr.explanations.why_not.survey import REACH, Question, Survey
 from dotr.model.algebra import Attribute
 from dotr.model.rules import EventSource, FactSource, Role, Rule
 from dotr.model.stream import DeadLetter, Reason
@@ -37,38 +35,6 @@ from dotr.model.time import LAST_MICRO, Clock, Micros, Unit
 from dotr.syntax.rendering import TermWriter, step_names
 from dotr.temporal.layout.retention import roles
 from dotr.temporal.layout.units import units_by_label
-
-
-@dataclass(frozen=True, slots=True)
-class Question:
-    """A question about the anchors of a rule; without values about all of them.
-
-    Attributes:
-        first, last: times in µs since 1970, both included; None: no bound.
-        where: attributes of the anchor that equal a term, by SPARQL's `=`.
-        every: explain every anchor that did not fire, not only the one with the most progress.
-        times: the times of an anchor that count.
-    """
-
-    first: Micros | None = None
-    last: Micros | None = None
-    where: tuple[tuple[Variable, Term], ...] = ()
-    every: bool = False
-    times: AnchorTimes = AnchorTimes.EITHER
-
-    def covers(self, time: Micros) -> bool:
-        """True for a requested time."""
-        return (self.first is None or self.first <= time) and (self.last is None or time <= self.last)
-
-    def includes(self, event: UnitFiring) -> bool:
-        """True for an event of a unit with a requested time and the requested attributes."""
-        return self.covers(event.time) and has_terms(event.attributes, self.where)
-
-    @property
-    def requested(self) -> RequestedAnchors:
-        """The requested anchors."""
-        first = -LAST_MICRO if self.first is None else self.first
-        return RequestedAnchors(first, LAST_MICRO if self.last is None else self.last, self.where, self.times)
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,14 +216,14 @@ class _Inquiry:
         values = [value for each in found.anchors for value in each.erring]
         if not values:
             return found
-        places = iter(places_of_values(values, self._replay.instants()))
-        return replace(found, anchors=tuple([replace(each, places=tuple(islice(places, len(each.erring)))) for each in found.anchors]))
+        located = iter(with_places(values, self._replay.instants()))
+        return replace(found, anchors=tuple([replace(each, erring=tuple(islice(located, len(each.erring)))) for each in found.anchors]))
 
     def _found(self) -> _RuleFindings:
         question, rule = self._question, self._rule
-        survey = Survey(self._recorder, self._evaluator, question.requested, self._explainer.explain, question.every)
-        late = LateSearch(self._evaluator, self._recorder, question.requested)
-        instants = RequestedInstants(question.requested, rule.anchor.least_delay, rule.anchor.delay)
+        survey = Survey(self._recorder, self._evaluator, question, self._explainer.explain)
+        late = LateSearch(self._evaluator, self._recorder, question)
+        instants = RequestedInstants(question, rule.anchor.least_delay, rule.anchor.delay)
 
         def reject(rejected: RejectedElement) -> None:
             late.note(rejected)
@@ -269,7 +235,7 @@ class _Inquiry:
         held_back = complete - survey.events if rule.once is not None and not self._recorder.failed else 0
         funnel = Funnel(rule.name, survey.anchors, tuple(zip(names, survey.after, strict=True)), survey.errors, survey.events, held_back)
         found = _RuleFindings(funnel, tuple(survey.explained), survey.facts, rule.anchor.origin)
-        waiting = waiting_anchors(self._replay, self._evaluator, question.requested)
+        waiting = waiting_anchors(self._replay, self._evaluator, question)
         found = replace(found, waiting=waiting, late=late.result(), unit=self._unit(survey))
         if self._recorder.failed:
             found = replace(found, remarks=self._failures())
@@ -309,13 +275,11 @@ class _Inquiry:
         return f"Are times beyond the year 3000 {_FINER[finer]}? time: {{ unit: {unit_name(finer)} }}"
 
     def _without_anchor(self, found: _RuleFindings, survey: Survey[AnchorExplanation]) -> _RuleFindings:
-        requested = self._question.requested
         non_anchors = [self._evaluator.evaluate(each, REACH) for each in survey.non_anchors]
         facts = survey.facts
         if not non_anchors:
-            filtered_out = [
-                each for each in self._evaluator.filtered_out(-LAST_MICRO, LAST_MICRO) if requested.includes(each.anchor, each.order.due)
-            ]
+            every = self._evaluator.filtered_out(-LAST_MICRO, LAST_MICRO)
+            filtered_out = [each for each in every if self._question.selects(each.anchor, each.order.due)]
             non_anchors, facts = filtered_out[-_MOST_LATEST:], len(filtered_out)
         if non_anchors:
             found = replace(found, facts=facts)
@@ -380,7 +344,7 @@ class _Inquiry:
         other = _Inquiry(self._replay, rule.name, replace(self._question, where=tuple(terms)))
         for _ in other._recorder.steps():
             pass
-        waiting = waiting_anchors(self._replay, other._evaluator, other._question.requested)
+        waiting = waiting_anchors(self._replay, other._evaluator, other._question)
         return "" if waiting is None else f"{rule.name}: {waiting.told.text}"
 
 
@@ -421,21 +385,22 @@ class RequestedInstants:
     """Counter of the requested instants, with the nearest other instants and the rejected elements.
 
     Args:
-        requested: the requested anchors.
+        question: the requested times.
         least, delay: the least and the greatest delay of the anchor in µs.
 
     Attributes:
         number: the number of requested instants so far.
 
-    >>> instants = RequestedInstants(RequestedAnchors(61_000_000, 61_000_000), 0, 0)
+    >>> instants = RequestedInstants(Question(61_000_000, 61_000_000), 0, 0)
     >>> instants.note(60_000_000)
     >>> instants.note(120_000_000)
     >>> instants.remarks(Clock())
     ('There is no instant at 61: the nearest are 60 and 120.',)
     """
 
-    def __init__(self, requested: RequestedAnchors, least: Micros, delay: Micros) -> None:
-        self._requested = requested
+    def __init__(self, question: Question, least: Micros, delay: Micros) -> None:
+        self._first = -LAST_MICRO if question.first is None else question.first
+        self._last = LAST_MICRO if question.last is None else question.last
         self._least = least
         self._delay = delay
         self._before: Micros | None = None
@@ -446,11 +411,10 @@ class RequestedInstants:
 
     def note(self, time: Micros) -> None:
         """Record an instant, by its time in µs since 1970."""
-        requested = self._requested
-        delayed = requested.first <= time + self._delay and time + self._least <= requested.last
-        if requested.first <= time <= requested.last or delayed:
+        delayed = self._first <= time + self._delay and time + self._least <= self._last
+        if self._first <= time <= self._last or delayed:
             self.number += 1
-        elif time < requested.first:
+        elif time < self._first:
             self._before = time
         elif self._after is None:
             self._after = time
@@ -467,7 +431,7 @@ class RequestedInstants:
             return ()
         nearest = [str(format_time(time, clock)) for time in (self._before, self._after) if time is not None]
         if nearest:
-            first, last = format_time(self._requested.first, clock), format_time(self._requested.last, clock)
+            first, last = format_time(self._first, clock), format_time(self._last, clock)
             where = f"at {first}" if first == last else "between the times asked about"
             return (f"There is no instant {where}: the nearest {'is' if len(nearest) == 1 else 'are'} {' and '.join(nearest)}.",)
         if self._first_rejected is None:

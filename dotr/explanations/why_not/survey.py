@@ -10,7 +10,7 @@ with the most progress so far is explained.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Final, Generic, NamedTuple, TypeVar
@@ -23,7 +23,7 @@ from dotr.explanations.replay.history import RecordedEvent
 from dotr.explanations.replay.recording import Recorder, Step
 from dotr.model.rules import Absent, Aggregate
 from dotr.model.terms import Term, Variable
-from dotr.model.time import LAST_MICRO, Micros
+from dotr.model.time import Micros
 from dotr.temporal.layout.retention import lookbacks
 
 REACH: Final = 10
@@ -52,37 +52,40 @@ class AnchorTimes(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class RequestedAnchors:
-    """Selection of anchors by a question.
+class Question:
+    """A question about the anchors of a rule, or the events of a unit; without values about all.
 
     Attributes:
-        first, last: times in µs since 1970, both included. An anchor is selected if its own time,
-            or the time at which it is due after its delay, is among them.
+        first, last: times in µs since 1970, both included; None: no bound.
         where: attributes that equal a term, by SPARQL's `=`.
+        every: explain every anchor that did not fire, not only the one with the most progress.
         times: the times of an anchor that count.
     """
 
-    first: Micros = -LAST_MICRO
-    last: Micros = LAST_MICRO
+    first: Micros | None = None
+    last: Micros | None = None
     where: tuple[tuple[Variable, Term], ...] = ()
+    every: bool = False
     times: AnchorTimes = AnchorTimes.EITHER
 
-    @property
-    def all(self) -> bool:
-        """True if all anchors are selected."""
-        return self == RequestedAnchors()
+    def covers(self, time: Micros) -> bool:
+        """True for a requested time."""
+        return (self.first is None or self.first <= time) and (self.last is None or time <= self.last)
 
-    def includes(self, anchor: RecordedEvent, due: Micros) -> bool:
-        """True if an anchor, due at a time in µs since 1970, is selected.
+    def includes(self, time: Micros, attributes: Mapping[Variable, Term]) -> bool:
+        """True for an event with a requested time and the requested attributes."""
+        return self.covers(time) and (not self.where or has_terms(attributes, self.where))
+
+    def selects(self, anchor: RecordedEvent, due: Micros) -> bool:
+        """True for a requested anchor, which is due at a time in µs since 1970.
 
         >>> lab = RecordedEvent(0, 60, 0, ("room",), ("<http://e/lab>",))
-        >>> RequestedAnchors(60, 60).includes(lab, 60), RequestedAnchors(where=(("room", "<http://e/attic>"),)).includes(lab, 60)
+        >>> Question(60, 60).selects(lab, 60), Question(where=(("room", "<http://e/attic>"),)).selects(lab, 60)
         (True, False)
         """
-        is_own, is_due = self.first <= anchor.time <= self.last, self.first <= due <= self.last
-        if not (is_own and self.times is not AnchorTimes.DUE) and not (is_due and self.times is not AnchorTimes.OWN):
-            return False
-        return not self.where or has_terms(anchor.attributes, self.where)
+        is_own = self.times is not AnchorTimes.DUE and self.covers(anchor.time)
+        is_due = self.times is not AnchorTimes.OWN and self.covers(due)
+        return (is_own or is_due) and (not self.where or has_terms(anchor.attributes, self.where))
 
 
 class Progress(NamedTuple):
@@ -105,9 +108,8 @@ class Survey(Generic[_Explained]):
     Attributes:
         recorder: the replay and the history.
         evaluator: the evaluator over this history.
-        requested: the requested anchors.
+        question: the requested anchors.
         explain: explains an anchor that did not fire; called while the history has its events.
-        every: explain every anchor that did not fire, not only the one with the most progress.
         facts: the number of requested events of the anchor's stream.
         anchors: the number of those whose own constraints hold.
         after: the number of bindings after each clause, and after `if` if there is one.
@@ -118,9 +120,8 @@ class Survey(Generic[_Explained]):
 
     recorder: Recorder
     evaluator: RuleEvaluator
-    requested: RequestedAnchors
+    question: Question
     explain: Callable[[AnchorEvaluation], _Explained]
-    every: bool = False
     facts: int = 0
     anchors: int = 0
     after: list[int] = field(default_factory=list)
@@ -147,7 +148,7 @@ class Survey(Generic[_Explained]):
             self._note(step)
             if self.recorder.history.count() > self._threshold:
                 self._discard(step.time)
-        if not self.every:
+        if not self.question.every:
             self._explain_furthest()
             if self._furthest is not None:
                 self.explained.append(self._furthest[1])
@@ -162,8 +163,9 @@ class Survey(Generic[_Explained]):
     # --- one time ---
 
     def _note(self, step: Step) -> None:
-        requested = self.requested
-        events = step.events if requested.all else [each for each in step.events if requested.includes(each, step.time)]
+        question = self.question
+        is_of_all = not question.where and question.first is None and question.last is None
+        events = step.events if is_of_all else [each for each in step.events if question.selects(each, step.time)]
         if not events:
             return
         self.facts += len(events)
@@ -183,7 +185,7 @@ class Survey(Generic[_Explained]):
         if anchors == fired_here:
             return
         unfired = [each for each in events if each not in fired] if fired else events
-        if self.every:
+        if self.question.every:
             evaluations = [self.evaluator.evaluate(each, REACH, MOST_BINDINGS) for each in unfired]
             self.explained += [self.explain(each) for each in evaluations if each.is_anchor and not each.fired]
         else:
@@ -245,7 +247,7 @@ class Survey(Generic[_Explained]):
         """Discard the older half of the history, except events within the reach of later
         anchors."""
         history, rule = self.recorder.history, self.evaluator.rule
-        if not self.every:
+        if not self.question.every:
             self._explain_furthest()
         reach = max(each.far for each in lookbacks(rule)) + rule.anchor.delay
         if rule.once is not None:

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from dotr.explanations.replay.records import UnitRecord
     from dotr.explanations.text.narrative import WhyNot
     from dotr.explanations.text.unit_event_writer import UnitEventWriter, WriterContext
-    from dotr.explanations.why_not.rule import Question
+    from dotr.explanations.why_not.survey import Question
     from dotr.temporal.layout.layers import Layer
 
 

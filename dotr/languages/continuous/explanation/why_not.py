@@ -42,7 +42,7 @@ from dotr.explanations.replay.firings import FiringRecorder, UnitFiring
 from dotr.explanations.text.narrative import Narrative, NarrativePart, WhyNot, sentences
 from dotr.explanations.text.pattern_text import part_text, pattern_text
 from dotr.explanations.text.tree import counted
-from dotr.explanations.why_not.rule import Question
+from dotr.explanations.why_not.survey import Question
 from dotr.instant.queries.evaluate import AlgebraCompiler
 from dotr.instant.queries.graph import Graph
 from dotr.instant.queries.matching import Solution
@@ -215,7 +215,7 @@ class _ReportInquiry:
         return self._explained(found, record, silent[-_MOST_SEARCHED:] if self._requested.where else _sample(silent))
 
     def _is_requested(self, event: UnitFiring) -> bool:
-        return event.label == self._unit.name and self._question.includes(event)
+        return event.label == self._unit.name and self._question.includes(event.time, event.attributes)
 
     def _note_elements(self) -> None:
         """Count the elements of each stream, and collect their predicates and classes."""
@@ -287,7 +287,7 @@ class _ReportInquiry:
         solver = PatternSolver()
         best: list[tuple[int, ReportDataset, QueryStop | None, str, Solution]] = []
         query, where = self._unit.query.query, self._requested.where
-        most = most_reached(query, self._requested.first) if where else LAST_MICRO
+        most = most_reached(query, dict(where)) if where else LAST_MICRO
         for report in reversed(silent):
             dataset = self._dataset(record, report)
             for content in dataset.contents:
@@ -355,8 +355,7 @@ class _ReportInquiry:
         text.scope_noun = "window"
         stops = ["MATCH has no mapping" if _is_of_match(stop) else sentence for sentence in text.sentences(stop)]
         further = [line for each in text.rules for line in each.told.lines()]
-        unknown = self._vocabulary.unknown(self._terms.terms.values(), closed.background, self._terms)
-        further += list(dict.fromkeys([*text.remarks, *([unknown] if unknown else [])]))
+        further += text.noted()
         outside = self._only_in_background(dataset, stop, closed)
         if outside:
             further = [] if change else [outside]

@@ -23,7 +23,7 @@ from dotr.explanations.replay.firings import FiringRecorder, UnitFiring
 from dotr.explanations.text.narrative import Narrative, WhyNot, sentences
 from dotr.explanations.text.reason_text import with_values
 from dotr.explanations.text.tree import counted
-from dotr.explanations.why_not.rule import Question
+from dotr.explanations.why_not.survey import Question
 from dotr.languages.epsparql.explanation.interval_records import IntervalRecord, RecordedInterval
 from dotr.languages.epsparql.interval_keys import LinkedQuery, OperandInput
 from dotr.model.algebra import Expression, Var
@@ -130,7 +130,7 @@ class _IntervalInquiry:
         return has_terms(found, [(name, term) for name, term in self._question.where if name in found])
 
     def _is_requested(self, event: UnitFiring) -> bool:
-        return event.label == self._label and self._question.includes(event)
+        return event.label == self._label and self._question.includes(event.time, event.attributes)
 
     # --- texts ---
 

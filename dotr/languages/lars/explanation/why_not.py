@@ -22,8 +22,8 @@ from dotr.explanations.replay.firings import FiringRecorder, UnitFiring
 from dotr.explanations.text.narrative import WhyNot, sentences
 from dotr.explanations.text.pattern_text import atom_text, slot_text
 from dotr.explanations.text.reason_text import with_values
-from dotr.explanations.text.tree import counted
-from dotr.explanations.why_not.rule import Question
+from dotr.explanations.text.tree import counted, first_of
+from dotr.explanations.why_not.survey import Question
 from dotr.languages.lars.closure.rows import fits, rows_of_atom
 from dotr.languages.lars.explanation.probes import BodyPart, with_parts, with_times
 from dotr.languages.lars.explanation.records import LarsRecord
@@ -121,7 +121,7 @@ class _PointInquiry:
         if events or record.first is None or not record.points:
             return self._answer(len(points), len(events), () if events else ("no instant came",))
         try:
-            stops = tuple(self._stops(self._report.atom, self._requested_terms(self._report.atom), 0))
+            stops = tuple(self._stops(self._report.atom, _terms_of(self._report.atom, dict(self._question.where)), 0))
         except LimitExceeded as error:
             stops = (f"a point goes over a limit: {error}",)
         return self._answer(len(points), 0, stops)
@@ -146,16 +146,6 @@ class _PointInquiry:
     def _is_requested(self, event: UnitFiring) -> bool:
         is_covered = self._covers(event.time // self._file.resolution)
         return event.label == self._report.label and is_covered and has_terms(event.attributes, self._question.where)
-
-    def _requested_terms(self, atom: LarsAtom) -> dict[int, Term]:
-        """The requested terms, by their positions in the reported atom."""
-        where = dict(self._question.where)
-        slots = enumerate(slots_of_atom(atom))
-        return {
-            place: slot.term if isinstance(slot, Const) else where[slot.name]
-            for place, slot in slots
-            if isinstance(slot, Const) or slot.name in where
-        }
 
     # --- rules ---
 
@@ -216,8 +206,7 @@ class _PointInquiry:
         if at is None:
             return f"it holds at {self._time(reached.point)}"
         times = sorted({self._terms.text(row[at]) for row in reached.whole if at in row})
-        shown = ", ".join([*times[:_MOST_RULES], *(["…"] if len(times) > _MOST_RULES else [])])
-        return f"at {self._time(reached.point)}, it holds for ?{at} = {shown}"
+        return f"at {self._time(reached.point)}, it holds for ?{at} = {first_of(times, _MOST_RULES)}"
 
     # --- texts ---
 
@@ -263,12 +252,7 @@ class _PointInquiry:
         if file.may_be_streamed(atom):
             yield self._last(atom, reached)
         if file.may_be_derived(atom) and depth < _DEEPEST:
-            terms = {
-                place: slot.term if isinstance(slot, Const) else reached.row[slot.name]
-                for place, slot in enumerate(slots_of_atom(atom))
-                if isinstance(slot, Const) or slot.name in reached.row
-            }
-            yield from self._stops(atom, terms, depth + 1)
+            yield from self._stops(atom, _terms_of(atom, reached.row), depth + 1)
 
     # --- times of atoms ---
 
@@ -404,6 +388,12 @@ class _PointInquiry:
 
     def _time(self, point: Point) -> str | int:
         return format_time(point * self._file.resolution, self._replay.clock)
+
+
+def _terms_of(atom: LarsAtom, row: Mapping[Variable, Term]) -> dict[int, Term]:
+    """The terms of an atom under bindings of its variables, by position."""
+    terms = [slot.term if isinstance(slot, Const) else row.get(slot.name) for slot in slots_of_atom(atom)]
+    return {place: term for place, term in enumerate(terms) if term is not None}
 
 
 def _bound_by_head(rule: LarsRule, atom: LarsAtom, terms: Mapping[int, Term]) -> dict[Variable, Term] | None:
