@@ -5,7 +5,8 @@ object a line, in the order of time.
 heartbeat; `{"time", "end": true}` the end of all inputs, which a run that was stopped lacks;
 `{"time", "reload"}` a change of the program while it ran.
 Invariant: lines are passed to the operating system before the events that follow from them, so a
-killed run has lost none of its instants, though its last line may be cut.
+killed run has lost none of its instants, though its last line may be cut; an instant of which a
+line is cut has made no event, and is left out.
 """
 
 from __future__ import annotations
@@ -109,6 +110,7 @@ class RecordingReader:
         open_instant: list[Element] = []
         with Reader(self.file) as reader:
             wrong: Record | None = None
+            last = b""
             for record in reader.records():
                 if wrong is not None:
                     raise self._refused(wrong)
@@ -125,16 +127,19 @@ class RecordingReader:
                     open_instant.append(self._element(record, data, files))
                 elif record.time != self.passed:
                     yield record.time, []
-                self.passed = record.time
+                self.passed, last = record.time, record.raw
                 self.has_ended = data.get("end") is True
                 if "reload" in data:
                     self._tell_once(record, self._reload(record, data["reload"]))
-            if open_instant:
+            is_cut = wrong is not None and not wrong.raw.endswith(b"\n")
+            # '{"time": 5, "inp' below '{"time": 5, "input": …' is a further element of that instant, which has made no event
+            is_part = is_cut and wrong is not None and b"," in wrong.raw and wrong.raw.partition(b",")[0] == last.partition(b",")[0]
+            if open_instant and not is_part:
                 yield open_instant[0].time, open_instant
             if wrong is not None:
-                if wrong.raw.endswith(b"\n"):
+                if not is_cut:
                     raise self._refused(wrong)
-                self._tell_once(wrong, self._cut(wrong))
+                self._tell_once(wrong, self._cut(wrong, len(open_instant), is_part=is_part))
 
     def _element(self, record: Record, data: dict[str, Any], files: dict[str, InputFile]) -> SourcedElement:
         """The element of a line, with the input that it names as its own."""
@@ -152,9 +157,14 @@ class RecordingReader:
     def _refused(self, record: Record, why: str = "") -> Refused:
         return refuse("I139", f"{self.file.path}:{record.line}: this is no line of a recording: {why or record.why}", None, _HINT)
 
-    def _cut(self, record: Record) -> Diagnostic:
+    def _cut(self, record: Record, elements: int, *, is_part: bool) -> Diagnostic:
+        """The warning of a cut line below so many elements of the instant before, or of its own."""
         message = f"{self.file.path}:{record.line}: the recording ends amid a line, so the run was killed there"
         hint = "It is read up to the line before; what the run took after that is lost."
+        if is_part:
+            hint = f"It is read up to the instant before: the lines of this one ({elements}) are left out, since they are not all."
+        elif elements and b"," not in record.raw:
+            hint += " If the line was of the same instant, that instant is not whole."
         return Diagnostic("I138", message, None, hint, Severity.WARNING)
 
     def _reload(self, record: Record, what: object) -> Diagnostic:
