@@ -64,7 +64,7 @@ class RunsAnswer:
             self._unread = [f"What a run wrote cannot be read: {refused.diagnostics[0].message}."]
             self._letters = {}
         inputs = read_inputs(replace(config, recording=""), [])
-        specs = [*inputs.files, *(each.like for each in (*inputs.growing, *inputs.topics))]
+        specs = [*inputs.files, *(each.like for each in inputs.growing), *(each.like for each in inputs.topics)]
         self._decoders = {each.input: message_decoder(each) for each in specs if each.format not in (Format.PARQUET, Format.RECORDING)}
         self._is_alone = not self._outputs and letters is None and not self._unread
         self._taken: dict[tuple[str, int], bool] = {}
