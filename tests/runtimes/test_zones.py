@@ -126,6 +126,16 @@ def test_at_in_a_gap_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     assert "2024-03-01T08:00:00+01:00" in error
 
 
+@pytest.mark.parametrize(
+    ("at", "told"), [("31.02.2026 03:00", "31.02.2026 is no date (%d.%m.%Y)"), ("2026-02-31 03:00", "there is no 2026-02-31")]
+)
+def test_a_day_that_does_not_exist_is_told_in_the_form_in_which_it_was_written(
+    at: str, told: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["facts", config(tmp_path), "--at", at]) == 2
+    assert f"C219 --at: {told}" in capsys.readouterr().err
+
+
 def test_why_and_its_messages_show_the_zone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = config(tmp_path)
     assert main(["why", path, "--rule", "Daily", "--at", "2026-03-30T00:00:00+02:00"]) == 0
