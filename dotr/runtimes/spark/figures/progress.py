@@ -110,12 +110,19 @@ class SparkProgress:
             return
         closed, inputs = progress_of(checkpoint.folder, checkpoint.layout, offset, self._connections())
         labels = [[port.label for port in layer] for layer in totals.ports]
-        beat = read_clock(checkpoint.folder).heartbeat
+        beat = last_heartbeat(checkpoint.folder, offset)
         self._on_progress(RunProgress(closed, inputs, stored_events(labels, totals.event_counts), totals.bytes, self._batch, beat))
 
 
 def _frozen(ports: Sequence[Sequence[PortTotals]]) -> tuple[tuple[PortTotals, ...], ...]:
     return tuple(map(tuple, ports))
+
+
+def last_heartbeat(folder: Path, offset: Offset | None) -> Micros | None:
+    """The last heartbeat (µs) of the planner, which it writes once a second, or that of an offset
+    where it is later; None without a clock."""
+    told = read_clock(folder).heartbeat
+    return max(offset.time, offset.time if told is None else told) if offset is not None and offset.is_heartbeat else told
 
 
 def progress_of(

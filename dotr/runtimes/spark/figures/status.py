@@ -19,13 +19,13 @@ from dotr.engine.state.units import UnitsValue
 from dotr.errors.diagnostics import Refused, refuse
 from dotr.model.time import Clock, Micros, Unit
 from dotr.runtimes.monitoring.progress import InputProgress
-from dotr.runtimes.spark.checkpoint.figures import StoredTotals, read_clock, read_totals
+from dotr.runtimes.spark.checkpoint.figures import StoredTotals, read_totals
 from dotr.runtimes.spark.checkpoint.folder import Checkpoint, CheckpointLayout
 from dotr.runtimes.spark.checkpoint.standard_input_spool import copied_lines
 from dotr.runtimes.spark.checkpoint.state_moves import moved_states
 from dotr.runtimes.spark.exchange.names import bucket_keys
 from dotr.runtimes.spark.exchange.positions import END, InputPosition
-from dotr.runtimes.spark.figures.progress import progress_of
+from dotr.runtimes.spark.figures.progress import last_heartbeat, progress_of
 from dotr.streams.connectors.kafka.topics import PartitionJournal
 from dotr.streams.formats.segments import RECEIVED, last_place, spool_folder
 from dotr.temporal.matching.events import StoredEvent
@@ -136,7 +136,7 @@ def status_of(folder: str) -> CheckpointStatus:
     last = batch if batch >= 0 else None
     copied = copied_lines(checkpoint.folder)
     received = {name: last_place(spool_folder(checkpoint.folder, name)) for name, _, pattern in layout.growing if pattern == RECEIVED}
-    beat = read_clock(checkpoint.folder).heartbeat
+    beat = last_heartbeat(checkpoint.folder, offset)
     return CheckpointStatus(
         checkpoint.folder, layout, clock, last, at, under_way, closed, ended, inputs, positions, totals, copied, received, beat
     )
