@@ -12,7 +12,7 @@ from threading import Condition, Thread
 from typing import Final
 
 from dotr.model.time import Micros
-from dotr.runtimes.spark.checkpoint.figures import EVERY_SECONDS, ClockFigures, read_due, write_watermarks
+from dotr.runtimes.spark.checkpoint.figures import EVERY_SECONDS, InputFigures, read_due, write_inputs
 from dotr.runtimes.spark.exchange.job import Job
 from dotr.runtimes.spark.exchange.positions import BEGINNING, Cut, Offset
 from dotr.runtimes.spark.exchange.task import PathsOfInput
@@ -219,8 +219,8 @@ class Scanner:
             channels = [each.channel for each in self._plan.inputs]
             watermarks = [(channel.name, channel.lateness.passed, channel.feed.ended) for channel in channels]
             beats = self._plan.heartbeats
-            figures = None if beats is None else ClockFigures(beats.last if beats.last > BEGINNING else None, self.inputs.ahead)
-            write_watermarks(self._folder, watermarks, self.inputs.topics.connections(), figures)
+            heartbeat = beats.last if beats is not None and beats.last > BEGINNING else None
+            write_inputs(self._folder, InputFigures(watermarks, self.inputs.topics.connections(), heartbeat, self.inputs.ahead))
 
     def batch(self) -> list[Cut]:
         """The cuts of the next batch; empty where no instant closes within 0.1 s."""
