@@ -25,7 +25,10 @@ from dotr.model.stream import DeadLetter
 from dotr.model.terms import Term, Triple, Variable
 from dotr.model.time import Micros
 from dotr.runtimes.pipeline.config import Config
+from dotr.runtimes.pipeline.inputs import read_inputs
 from dotr.runtimes.pipeline.written import WrittenOutput, written_dead_letters, written_outputs
+from dotr.streams.formats.messages import message_decoder
+from dotr.streams.records import Format, Message
 
 _MOST_LETTERS: Final = 100_000
 """Maximum number of dead letters that are compared with the elements of the replay."""
@@ -63,6 +66,9 @@ class RunsAnswer:
                 self._problem = ""
         except Refused as refused:
             self._problem = f"What a run wrote cannot be read: {refused.diagnostics[0].message}."
+        inputs = read_inputs(replace(config, recording=""), [])
+        specs = [*inputs.files, *(each.like for each in inputs.growing), *(each.like for each in inputs.topics)]
+        self._decoders = {each.input: message_decoder(each) for each in specs if each.format not in (Format.PARQUET, Format.RECORDING)}
 
     def _read(self, on_reject: Callable[[RejectedElement], None]) -> Iterator[ReplayedInstant]:
         for instant in self._source.read(on_reject):
@@ -83,17 +89,27 @@ class RunsAnswer:
     # --- elements ---
 
     def _rejected(self) -> Iterator[str]:
-        question = self._question
-        of_times = not question.where and (question.first, question.last) != (None, None)
         found = [
             letter
             for key, letter in self._letters.items()
-            if self._concerned.get(key, of_times and letter.time is not None and self._covers(letter.time))
+            if (self._concerned[key] if key in self._concerned else self._is_requested_letter(letter))
         ]
         if found:
             first = f"{found[0].reason.value}, {ElementPlace(found[0].file, found[0].line)}"
             number = len(found)
             yield f"The run rejected this element ({first})." if number == 1 else f"The run rejected {number:,} elements ({first}; …)."
+
+    def _is_requested_letter(self, letter: DeadLetter) -> bool:
+        """True if the element of a letter, which the replay does not have, is of the question: one
+        that a recording lacks, since the run never took it."""
+        question, time = self._question, letter.time
+        if time is None or not self._covers(time):
+            return False
+        if not question.where:
+            return question.first is not None or question.last is not None
+        decode = self._decoders.get(letter.input)
+        records = () if decode is None else decode(Message(letter.text.encode(), letter.line), True)
+        return any(self._concerns(time, each.element.triples) for each in records if each.element is not None)
 
     def _covers(self, time: Micros) -> bool:
         """True if an element of a time is at, or an anchor of it may stand at, a requested time."""

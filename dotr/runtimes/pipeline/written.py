@@ -228,8 +228,7 @@ def written_outputs(config: Config, program: CompiledProgram, clock: Clock) -> t
 
 
 def written_dead_letters(config: Config, clock: Clock) -> Iterator[DeadLetter] | None:
-    """The dead letters of a run, without the texts of their elements; None: there is no place where
-    they can be read."""
+    """The dead letters of a run; None: there is no place where they can be read."""
     problems: list[Diagnostic] = []
     destination = read_outputs(config, problems, on_spark=True).dead_letters
     if problems:
@@ -244,7 +243,9 @@ def _dead_letters(files: _Files, clock: Clock) -> Iterator[DeadLetter]:
             try:
                 found = json.loads(line)
                 time = None if found["time"] is None else parse_time(found["time"], clock.unit)
-                letter = DeadLetter(Reason(found["reason"]), found["input"], found["file"], found["line"], time, "", found["error"])
+                letter = DeadLetter(
+                    Reason(found["reason"]), found["input"], found["file"], found["line"], time, found.get("text", ""), found["error"]
+                )
             except (ValueError, LookupError, TypeError):
                 continue
             yield letter
