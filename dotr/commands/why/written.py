@@ -114,7 +114,7 @@ class RunsAnswer:
         if not self._question.where:
             return has_times
         decode = self._decoders.get(letter.input)
-        records = () if decode is None else decode(Message(letter.text.encode(), letter.line), True)
+        records = () if decode is None else decode(Message(letter.text.encode(errors="replace"), letter.line), True)
         return any(self._concerns(time, each.element.triples) for each in records if each.element is not None)
 
     def _covers(self, time: Micros) -> bool:
