@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import shlex
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -81,7 +82,7 @@ def execute(options: argparse.Namespace) -> int:
     """Print the comparison; returns the exit code: 0 if nothing differs, else 1."""
     from dotr.commands.why.questions import open_replays, time_of
     from dotr.evaluation.expressions.values.times import format_time
-    from dotr.runtimes.pipeline.config import read_config
+    from dotr.runtimes.pipeline.config import RECORDED, read_config
     from dotr.runtimes.pipeline.written import written_outputs
 
     if options.show < 0:
@@ -96,6 +97,7 @@ def execute(options: argparse.Namespace) -> int:
         raise refuse("C224", f"there is nothing to compare the replay with{reasons}", None, hint)
     for other in others:
         print_stderr(f"Not compared: {other}.")
+    changes = [word for each in options.options for word in ([each] if each.startswith(RECORDED) else ["--set", each])]
     bound, audits = _compare(config, replay, outputs, given, options.show)
     at = None if bound.time is None else format_time(bound.time, replay.clock)
     if options.format == "json":
@@ -106,7 +108,7 @@ def execute(options: argparse.Namespace) -> int:
     else:
         for each in audits:
             until = "to the end" if at is None else f"up to {at} ({bound.origin})"
-            print_stdout("\n".join([f"{each.output}: {until}", *_lines(each, replay, options.config)]))
+            print_stdout("\n".join([f"{each.output}: {until}", *_lines(each, replay, shlex.join([options.config, *changes]))]))
     return 1 if any(each.differs for each in audits) else 0
 
 
@@ -212,6 +214,7 @@ _TERMS: Final = ("<", '"')
 
 
 def _lines(audit: Audit, replay: Replay, path: str) -> Iterator[str]:
+    """The lines of an output; `path`: the configuration and its options, for the commands."""
     from dotr.evaluation.expressions.values.times import format_time
     from dotr.syntax.rendering import TermWriter
 
@@ -226,7 +229,8 @@ def _lines(audit: Audit, replay: Replay, path: str) -> Iterator[str]:
             known = event.rule in {each.name for each in replay.program.rules.rules} | replay.program.attributes.keys()
             command = f"dotr {'why' if kind == 'missing' else 'why-not'} {path} --rule {event.rule} --at {at}" if known else ""
             where = " " + event.place if event.place else ""
-            yield f"  {kind}: {event.rule} at {at}{where}: {_text(event, terms)}" + (f"\n    {command}" if command else "")
+            text = _text(event, terms)
+            yield f"  {kind}: {event.rule} at {at}{where}{text and f': {text}'}" + (f"\n    {command}" if command else "")
     if any(audit.beyond):
         written, replayed = audit.beyond
         yield f"  beyond that time: {written:,} written, {replayed:,} in the replay"
