@@ -24,11 +24,9 @@ def add_config(parser: argparse.ArgumentParser) -> None:
     add_set(parser)
 
 
-def add_set(parser: argparse.ArgumentParser) -> None:
-    """Add the argument --set."""
-    parser.add_argument(
-        "--set", action="append", default=[], dest="options", metavar="KEY.PATH=VALUE", help="change a value of the configuration"
-    )
+def add_set(parser: argparse.ArgumentParser, told: str = "change a value of the configuration") -> None:
+    """Add the argument --set, with a help text."""
+    parser.add_argument("--set", action="append", default=[], dest="options", metavar="KEY.PATH=VALUE", help=told)
 
 
 def add_recording(parser: argparse.ArgumentParser) -> None:

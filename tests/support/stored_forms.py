@@ -108,7 +108,7 @@ def _figures() -> dict[str, str]:
     kept = tally.StoredTotals(4, TOTALS, Totals(), {(0, 1): size}, ((tally.PortTotals("Reading", 1), tally.PortTotals("E", None)),))
     with tempfile.TemporaryDirectory() as folder:
         tally.write_totals(Path(folder), kept)
-        watermarks.write_watermarks(Path(folder), [("in", 5, False), ("out", LAST_MICRO, True)])
+        watermarks.write_inputs(Path(folder), watermarks.InputFigures([("in", 5, False), ("out", LAST_MICRO, True)]))
         assert tally.read_totals(Path(folder)) == kept
         return {path.name: path.read_text() for path in sorted(Path(folder).iterdir())}
 

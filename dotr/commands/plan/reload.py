@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from dotr.commands.common import Commands
+from dotr.commands.common import Commands, add_set
 from dotr.errors.terminal import print_stderr, print_stdout
 
 
@@ -14,14 +14,7 @@ def add_parser(commands: Commands) -> None:
         "reload", help="let a run on this machine go on with rules, background, prefixes, limits and report as they are now"
     )
     reload.add_argument("run", metavar="CONFIG|CHECKPOINT", help="the configuration of the run, or the folder of its checkpoint")
-    reload.add_argument(
-        "--set",
-        action="append",
-        default=[],
-        dest="options",
-        metavar="KEY.PATH=VALUE",
-        help="the options of the run, where they name its outputs",
-    )
+    add_set(reload, "the options of the run, where they name its outputs")
 
 
 def execute(options: argparse.Namespace) -> int:

@@ -15,7 +15,7 @@ of that time.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
 from hashlib import blake2b
@@ -50,9 +50,9 @@ NOTHING_KEPT: Final = -3
 """In the place of the key of a port at which bindings arrive: none of them is stored."""
 
 
-@dataclass(frozen=True, slots=True)
-class ClauseState:
-    """What the stored events of a clause, or the waiting events of a delayed anchor, depend on.
+class ClauseState(NamedTuple):
+    """What the stored events of a clause, or the waiting events of a delayed anchor, depend on, in
+    the order in which it is stored.
 
     - `query`: the digest of the query without its filter; `event LABEL` where events are read.
     - `filter`: that of the conditions on an event alone, `window` that of the window (of an anchor:
@@ -69,16 +69,6 @@ class ClauseState:
     newest: str
     attributes: tuple[Variable, ...]
     consumed: bool
-
-    def to_list(self) -> list[object]:
-        """The fields as JSON."""
-        return [self.label, self.query, self.filter, self.window, self.newest, self.attributes, self.consumed]
-
-    @staticmethod
-    def of_list(data: Sequence[Any]) -> ClauseState:
-        """The inverse of `to_list`. Raises TypeError or ValueError."""
-        label, query, own, window, newest, attributes, consumed = data
-        return ClauseState(label, query, own, window, newest, tuple(attributes), consumed)
 
     @property
     def reads_events(self) -> bool:
@@ -124,7 +114,7 @@ class RuleState:
             "queue": self.queue,
             "since": self.since[0] if len(set(self.since)) == 1 else self.since,
             **({} if self.once is None else {"once": self.once}),
-            **({"clauses": [each.to_list() for each in self.clauses]} if self.clauses else {}),
+            **({"clauses": self.clauses} if self.clauses else {}),
         }
 
     @staticmethod
@@ -143,7 +133,9 @@ class RuleState:
             queue=data["queue"],
             since=tuple(since) if isinstance(since := data["since"], list) else (since,) * len(ports),
             once=None if data.get("once") is None else tuple(data["once"]),
-            clauses=tuple(map(ClauseState.of_list, data.get("clauses", ()))),
+            clauses=tuple(
+                ClauseState._make((*rest, tuple(attributes), consumed)) for *rest, attributes, consumed in data.get("clauses", ())
+            ),
         )
 
 

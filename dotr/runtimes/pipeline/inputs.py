@@ -369,7 +369,6 @@ def _setting_conflicts(config: Config, section: InputSection, number: int, delay
 
     watches = section.is_given("watch") or section.tail  # also true for `watch: false`, set for one run
     receives = section.http is not None or section.mqtt is not None
-    grows = watches or section.path == STANDARD_INPUT or receives or (section.kafka is not None and section.kafka.endingOffsets is None)
     if section.one_per_instant and delay:
         yield problem(
             "one_per_instant",
@@ -380,7 +379,7 @@ def _setting_conflicts(config: Config, section: InputSection, number: int, delay
         )
     if section.settle is not None and not watches:
         yield problem("settle", "settle says when a file of a watched folder is complete", "Write watch: true, or leave it out.")
-    if section.idle is not None and not grows:
+    if section.idle is not None and not watches and not grows(section):
         yield problem("idle", "an input that is there in full is never idle", "Leave it out, or write watch: true.")
     if section.watch and not section.path:
         yield problem("watch", "watch is of files", "Leave watch out.")

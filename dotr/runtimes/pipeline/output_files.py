@@ -152,6 +152,7 @@ def _remove(path: Path) -> None:
 _LOCKED_ERRNOS: Final = {errno.EWOULDBLOCK, errno.EAGAIN, errno.EACCES}
 _TRIES: Final = 100
 _HOLDER_SIZE: Final = 4_096
+_UNKNOWN: Final = "its process is unknown"
 _OURS: Final = b'{"pipeline": '
 """The beginning of each lock file that is not empty."""
 
@@ -240,7 +241,7 @@ class OutputLocks:
                 number, is_new = open_fixed(file)
                 try:
                     if not try_lock(number):
-                        return _holder(number)
+                        return str(_read_holder(number) or _UNKNOWN)
                 except OSError:
                     if is_new:
                         file.unlink()
@@ -249,10 +250,8 @@ class OutputLocks:
                     _check_ours(number)
                     self._locks.append((number, file))
                     os.ftruncate(number, 0)
-                    os.write(
-                        number,
-                        json.dumps({"pipeline": pipeline, "process": os.getpid(), "host": socket.gethostname(), "reloads": True}).encode(),
-                    )
+                    holder = {"pipeline": pipeline, "process": os.getpid(), "host": socket.gethostname(), "reloads": True}
+                    os.write(number, json.dumps(holder).encode())
                     return None
                 os.close(number)
         except OSError:
@@ -261,7 +260,7 @@ class OutputLocks:
             number = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
             if not try_lock(number):
                 os.close(number)
-                return "its process is unknown"
+                return _UNKNOWN
             self._locks.append((number, None))
         return None
 
@@ -319,11 +318,6 @@ def holder_of(target: Target) -> Holder | None:
             return _read_holder(number)
         os.close(number)
     return None
-
-
-def _holder(number: int) -> str:
-    found = _read_holder(number)
-    return "its process is unknown" if found is None else str(found)
 
 
 def _read_holder(number: int) -> Holder | None:

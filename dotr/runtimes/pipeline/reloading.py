@@ -110,18 +110,18 @@ class Reloads:
                 yield Diagnostic("C204", message, config.span(key), hint)
         if self._on_spark:
             return
-        read = {name: before.prefixes[name] for name in before.prefixes if now.prefixes.get(name) != before.prefixes[name]}
-        for name in read:
-            hint = "Stop the run and start it again; or take another name for the new prefix."
-            yield Diagnostic(
-                "C204", f"inputs that are open are read with the prefix {name}:, which has changed", config.span("prefixes"), hint
-            )
-        for key in ("record", "nesting"):
-            if getattr(before.limits, key) != getattr(now.limits, key):
-                hint = f"Stop the run and start it again; or put limits.{key} back, and reload the rest."
-                yield Diagnostic(
-                    "C204", f"inputs that are open are read with limits.{key}, which has changed", config.span("limits", key), hint
-                )
+        opened = [
+            (f"the prefix {name}:", ("prefixes",), "take another name for the new prefix")
+            for name in before.prefixes
+            if now.prefixes.get(name) != before.prefixes[name]
+        ] + [
+            (f"limits.{key}", ("limits", key), f"put limits.{key} back, and reload the rest")
+            for key in ("record", "nesting")
+            if getattr(before.limits, key) != getattr(now.limits, key)
+        ]
+        for what, place, instead in opened:
+            message = f"inputs that are open are read with {what}, which has changed"
+            yield Diagnostic("C204", message, config.span(*place), f"Stop the run and start it again; or {instead}.")
 
     def refuse(self, refused: Refused) -> None:
         """Tell that a reload is refused."""

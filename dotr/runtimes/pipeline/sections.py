@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Annotated, Final, Literal, TypeVar
+from typing import Annotated, Any, Final, Literal, TypeVar
 
 from pydantic import AfterValidator, BaseModel, Discriminator, Field, Tag, ValidationError, ValidationInfo, field_validator
 
@@ -107,53 +107,37 @@ def path_of_graph(graph: str | GraphSection) -> str:
     return graph if isinstance(graph, str) else graph.path
 
 
-def _known_zone(name: str) -> str:
-    check_time_zone(name)
-    return name
+def _checked_by(check: Callable[[Any], object]) -> AfterValidator:
+    """The validator of values for which a function raises no ValueError."""
+
+    def checked(value: Any) -> Any:
+        check(value)
+        return value
+
+    return AfterValidator(checked)
 
 
-ZoneName = Annotated[str, AfterValidator(_known_zone)]
+def _check_comment(value: str) -> None:
+    if not value.strip():
+        raise ValueError("blanks begin no comment")
+
+
+def _check_delimiter(value: str) -> None:
+    if value in '"\r\n':
+        raise ValueError("a quote or a line end separates no columns")
+
+
+ZoneName = Annotated[str, _checked_by(check_time_zone)]
 """The name of a time zone."""
 
-
-class RowsSection(Section):
-    """Base of what is read by a map: checks of keys that inputs and tables have."""
-
-    @field_validator("max_bytes", check_fields=False)
-    @classmethod
-    def _check_max_bytes(cls, value: str | int | None) -> str | int | None:
-        if value is not None:
-            parse_size(value)
-        return value
-
-    @field_validator("time_format", check_fields=False)
-    @classmethod
-    def _check_time_format(cls, value: str | None) -> str | None:
-        if value is not None:
-            check_time_format(value)
-        return value
-
-    @field_validator("encoding", check_fields=False)
-    @classmethod
-    def _check_encoding(cls, value: str) -> str:
-        return encoding_name(value)
-
-    @field_validator("comment", check_fields=False)
-    @classmethod
-    def _check_comment(cls, value: str | None) -> str | None:
-        if value is not None and not value.strip():
-            raise ValueError("blanks begin no comment")
-        return value
-
-    @field_validator("delimiter", check_fields=False)
-    @classmethod
-    def _check_delimiter(cls, value: str) -> str:
-        if value in '"\r\n':
-            raise ValueError("a quote or a line end separates no columns")
-        return value
+TimeFormat = Annotated[str, Field(min_length=1), _checked_by(check_time_format)]
+Encoding = Annotated[str, AfterValidator(encoding_name)]
+Comment = Annotated[str, Field(min_length=1), _checked_by(_check_comment)]
+Delimiter = Annotated[str, _checked_by(_check_delimiter)]
+Size = Annotated[str | int, _checked_by(parse_size)]
 
 
-class TableSection(RowsSection):
+class TableSection(Section):
     """Tables whose rows are triples of the background, at every instant."""
 
     path: str = Field(min_length=1, description="a file or a glob; .gz too")
@@ -164,15 +148,17 @@ class TableSection(RowsSection):
         min_length=1,
         description="json: the path of a list, each item of which is a row; csv: `columns`, each of which is one",
     )
-    time_format: str | None = Field(default=None, min_length=1, description="the form of dates and date-times of typed cells")
+    time_format: TimeFormat | None = Field(default=None, description="the form of dates and date-times of typed cells")
     time_zone: ZoneName | None = Field(default=None, min_length=1, description="the zone of date-times without one; the pipeline's if none")
-    delimiter: str = Field(default=",", min_length=1, max_length=1, description="csv: the separator of columns, one character")
+    delimiter: Delimiter = Field(default=",", min_length=1, max_length=1, description="csv: the separator of columns, one character")
     decimal: Literal[".", ","] = Field(default=".", description="csv: the mark of decimals")
-    encoding: str = Field(default="utf-8", min_length=1, description="the encoding of the text, such as latin-1; json: utf-8 or utf-16")
+    encoding: Encoding = Field(
+        default="utf-8", min_length=1, description="the encoding of the text, such as latin-1; json: utf-8 or utf-16"
+    )
     columns: list[str] | None = Field(default=None, min_length=1, description="csv: the columns of rows without a header")
     skip: int = Field(default=0, ge=0, description="csv: lines before the header, or with `columns` before the first row")
-    comment: str | None = Field(default=None, min_length=1, description="csv: what a line begins with that is no row, such as #")
-    max_bytes: str | int | None = Field(default=None, description="bytes of a row at most, such as 64 KiB; `limits.record` if none")
+    comment: Comment | None = Field(default=None, description="csv: what a line begins with that is no row, such as #")
+    max_bytes: Size | None = Field(default=None, description="bytes of a row at most, such as 64 KiB; `limits.record` if none")
 
 
 class KnowledgeSection(Section):
@@ -239,7 +225,7 @@ Time = Annotated[
 ]
 
 
-class InputSection(RowsSection):
+class InputSection(Section):
     """Input stream of elements, from one or several files, a broker, or a server of its own."""
 
     name: str = Field(min_length=1, description="the name in dead letters and messages")
@@ -271,7 +257,7 @@ class InputSection(RowsSection):
         description="watch, standard input, brokers, http: after this long without an element, instants close without waiting for this "
         "input; never, or none: not without it (never: which is no warning); an integer is in seconds",
     )
-    spool: str | int = Field(
+    spool: Size = Field(
         default="10 GiB",
         description="http, mqtt, on Spark: the size, at most, of the copy of what has been received and is not yet part of a batch",
     )
@@ -291,7 +277,7 @@ class InputSection(RowsSection):
         description="kafka, mqtt, http: how long, at most, an element's time may be after the timestamp of its message (the broker's, or "
         "that of arrival), such as 1 d; beyond it, a dead letter (ahead); no bound if none; an integer is in the unit of `time`",
     )
-    max_bytes: str | int | None = Field(
+    max_bytes: Size | None = Field(
         default=None, description="bytes of a record or message of this input at most, such as 64 KiB; `limits.record` if none"
     )
     pace: float | int | None = Field(
@@ -316,9 +302,8 @@ class InputSection(RowsSection):
         description="json: the path of a list, each item of which is an element, or the paths of lists side by side; the object if none; "
         "csv, parquet: `columns`, each of which, but those that time and map name, is an element; the row if none",
     )
-    time_format: str | None = Field(
+    time_format: TimeFormat | None = Field(
         default=None,
-        min_length=1,
         description='csv, json, text, parquet: the form of times, such as "%d.%m.%Y %H:%M:%S"; unix, unix_ms, unix_us, unix_ns: numbers '
         "since 1970; ISO 8601 or integers if none",
     )
@@ -327,9 +312,9 @@ class InputSection(RowsSection):
         min_length=1,
         description="csv, json, text, parquet: the zone of date-times without one, such as Europe/Berlin; the pipeline's if none",
     )
-    delimiter: str = Field(default=",", min_length=1, max_length=1, description="csv: the separator of columns, one character")
+    delimiter: Delimiter = Field(default=",", min_length=1, max_length=1, description="csv: the separator of columns, one character")
     decimal: Literal[".", ","] = Field(default=".", description="csv: the mark of decimals; with a comma, 20,5 is the decimal 20.5")
-    encoding: str = Field(
+    encoding: Encoding = Field(
         default="utf-8",
         min_length=1,
         description="csv, text: the encoding of the text, such as latin-1; csv, json, text: utf-16 is read from its start",
@@ -338,7 +323,7 @@ class InputSection(RowsSection):
         default=None, min_length=1, description="csv: the columns of rows without a header; the first line names them if none"
     )
     skip: int = Field(default=0, ge=0, description="csv: lines of each file before its header, or with `columns` before its first row")
-    comment: str | None = Field(default=None, min_length=1, description="csv: what a line begins with that is no row, such as #")
+    comment: Comment | None = Field(default=None, description="csv: what a line begins with that is no row, such as #")
     contexts: dict[str, str] | None = Field(
         default=None, description="jsonld: the file that stands for each remote context; no other is used, and nothing is fetched"
     )
@@ -353,12 +338,6 @@ class InputSection(RowsSection):
     def goes_on(self) -> bool:
         """True if files are read on until the run is stopped."""
         return self.tail and (self.watch or not self.is_given("watch"))
-
-    @field_validator("spool")
-    @classmethod
-    def _check_spool(cls, value: str | int) -> str | int:
-        parse_size(value)
-        return value
 
 
 SHOW_ATTRIBUTES: Final = frozenset(("ndjson", "csv", "parquet"))
@@ -410,7 +389,7 @@ class SparkSection(Section):
     master: str | None = Field(default=None, description="local[*] where spark-submit names none")
     checkpoint: str | None = Field(default=None, description="a folder; beside the first output where none is named")
     batch: int = Field(default=200_000, gt=0, description="the approximate number of elements of a batch; a long one counts as several")
-    trigger: str | int = Field(
+    trigger: Annotated[str | int, _checked_by(parse_delay)] = Field(
         default="0 s",
         description="inputs that grow: the least time from the start of a batch to that of the next; an integer is in seconds",
     )
@@ -432,12 +411,6 @@ class SparkSection(Section):
         "group that reads it",
     )
     conf: dict[str, str | int | bool] = Field(default={}, description="Spark's own configuration")
-
-    @field_validator("trigger")
-    @classmethod
-    def _check_trigger(cls, value: str | int) -> str | int:
-        parse_delay(value)
-        return value
 
 
 class MetricsSection(Section):

@@ -31,7 +31,7 @@ from dotr.runtimes.pipeline.build import Pipeline, with_clock
 from dotr.runtimes.pipeline.reloading import Reloads
 from dotr.runtimes.spark.checkpoint.bucket_count import Cores, buckets_at_start, move_line
 from dotr.runtimes.spark.checkpoint.damage import failure_in
-from dotr.runtimes.spark.checkpoint.figures import read_clock, write_due
+from dotr.runtimes.spark.checkpoint.figures import read_inputs, write_due
 from dotr.runtimes.spark.checkpoint.folder import Checkpoint, CheckpointLayout, required_layout
 from dotr.runtimes.spark.checkpoint.message_spool import Reception, receiving
 from dotr.runtimes.spark.checkpoint.state_moves import OldQuery, move_state
@@ -262,7 +262,7 @@ def _run_on_spark(
 
         def poll() -> None:
             nonlocal told
-            if not told and (ahead := read_clock(checkpoint.folder).ahead) is not None:
+            if not told and (ahead := read_inputs(checkpoint.folder).ahead) is not None:
                 told = True
                 sink.report_ahead(ahead)
             spark_progress.report()

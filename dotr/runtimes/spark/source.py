@@ -20,7 +20,7 @@ from pyspark.sql.streaming.datasource import ReadLimit, SupportsTriggerAvailable
 from pyspark.sql.types import StructType
 
 from dotr.model.time import LAST_MICRO, Micros
-from dotr.runtimes.spark.checkpoint.figures import write_watermarks
+from dotr.runtimes.spark.checkpoint.figures import InputFigures, write_inputs
 from dotr.runtimes.spark.exchange.errors import carrying_diagnostics
 from dotr.runtimes.spark.exchange.job import Job
 from dotr.runtimes.spark.exchange.names import SOURCE
@@ -146,7 +146,7 @@ class InstantsReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             cuts.append(self._ahead.next())
         if self._watched is not None:
             self._watched.check_failures()
-            write_watermarks(Path(self._job.run).parent, [], self._watched.connections())
+            write_inputs(Path(self._job.run).parent, InputFigures(connections=self._watched.connections()))
         self._planned = offset, cuts
         return self._ahead.offset.to_json()
 

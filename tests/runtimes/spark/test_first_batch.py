@@ -10,7 +10,7 @@ import pytest
 
 pytest.importorskip("pyspark")
 
-from dotr.runtimes.spark.checkpoint.figures import write_watermarks
+from dotr.runtimes.spark.checkpoint.figures import InputFigures, write_inputs
 from dotr.runtimes.spark.figures.progress import FirstBatchProgress
 
 pytestmark = pytest.mark.core
@@ -23,7 +23,7 @@ def test_run_waits_for_records_while_no_watermark_moves(tmp_path: Path) -> None:
     first = FirstBatchProgress(session, checkpoint, shown.append)
     for passed in (None, 7, 8, 8, 9):  # None: the planner has not scanned yet, or the inputs are files
         if passed is not None:
-            write_watermarks(tmp_path, [("a", passed, False)])
+            write_inputs(tmp_path, InputFigures([("a", passed, False)]))
         first.report(batch_written=False)
     reading = "reading ahead, to plan the first batch"
     assert shown == [reading, reading, reading, "waiting for records", reading]

@@ -24,7 +24,7 @@ from dotr.model.places import Document
 from dotr.model.stream import DeadLetter, Element, FedGraph, Firing
 from dotr.model.terms import Triple
 from dotr.model.time import LAST_MICRO, Clock, Micros, Unit
-from dotr.runtimes.spark.checkpoint.figures import read_clock, read_connections, read_due, read_watermarks, write_due
+from dotr.runtimes.spark.checkpoint.figures import read_due, read_inputs, write_due
 from dotr.runtimes.spark.exchange.job import Job
 from dotr.runtimes.spark.exchange.positions import BEGINNING, START, Cut, Offset
 from dotr.runtimes.spark.planning.live_planner import Scanner
@@ -308,14 +308,14 @@ def test_planner_reads_what_is_due_after_each_batch(tmp_path: Path) -> None:
         far = due + 2 * 86_400 * SECOND
         (tmp_path / "in/a.ndjson").write_text(f'{{"time": {far}, "graph": ""}}\n')
         deadline = clock.monotonic() + PATIENCE
-        while (found := read_clock(tmp_path)).ahead is None:
+        while (found := read_inputs(tmp_path)).ahead is None:
             assert clock.monotonic() < deadline
     finally:
         scanner.stop()
     assert found.ahead == ("in", str(tmp_path / "in/a.ndjson"), 1, far)
     assert found.heartbeat is not None
     assert found.heartbeat >= due
-    assert read_connections(tmp_path) == {}
-    assert [name for name, _, _ in read_watermarks(tmp_path)] == ["in"]
+    assert found.connections == {}
+    assert [name for name, _, _ in found.watermarks] == ["in"]
     (tmp_path / "due.json").write_text("no number")
     assert read_due(tmp_path) == BEGINNING

@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from dotr.errors.fallbacks import FallbackKind, record_fallback, reraise_in_tests
@@ -157,53 +158,34 @@ INPUTS: Final = "inputs.json"
 EVERY_SECONDS: Final = 1.0
 
 
-class ClockFigures(NamedTuple):
-    """Figures of the pipeline's clock in the planner: its last heartbeat (µs), and the first element
-    that is far ahead of the machine's time, as input, file, line and time (µs)."""
+class InputFigures(NamedTuple):
+    """Figures of inputs in the planner: `watermarks` has the name of each input, its watermark (µs),
+    and True if it has ended; `connections` those to brokers by name, True if the broker answers;
+    `heartbeat` is the last one of the clock (µs), and `ahead` the first element that is far ahead of
+    the machine's time, as input, file, line and time (µs)."""
 
+    watermarks: Sequence[tuple[str, Micros, bool]] = ()
+    connections: Mapping[str, bool] = MappingProxyType({})
     heartbeat: Micros | None = None
     ahead: tuple[str, str, int, Micros] | None = None
 
 
-def write_watermarks(
-    folder: Path,
-    found: Sequence[tuple[str, Micros, bool]],
-    connections: Mapping[str, bool] | None = None,
-    clock: ClockFigures | None = None,
-) -> None:
-    """Write the inputs `found`, each as its name, its watermark (µs) and True if it has ended, the
-    `connections` by name, True if the broker answers, and figures of the clock. Errors of writing
-    are ignored."""
-    written: list[object] = [*found, dict(connections)] if connections else [*found]
-    if clock is not None:
-        written.append({"clock": clock})
+def write_inputs(folder: Path, figures: InputFigures) -> None:
+    """Write the figures of inputs. Errors of writing are ignored."""
+    watermarks, connections, *clock = figures
+    further = [each for each in (dict(connections), {"clock": clock} if clock != [None, None] else None) if each]
     with suppress(OSError):
-        replace_file(folder / INPUTS, [json.dumps(written).encode()])
+        replace_file(folder / INPUTS, [json.dumps([*watermarks, *further]).encode()])
 
 
-def read_watermarks(folder: Path) -> list[tuple[str, Micros, bool]]:
-    """The watermarks written last; empty where there are none."""
+def read_inputs(folder: Path) -> InputFigures:
+    """The figures written last; none where there are none, or they are damaged."""
     try:
         written = json.loads((folder / INPUTS).read_bytes())
-        return [(str(each[0]), int(each[1]), bool(each[2])) for each in written if isinstance(each, list)]
+        watermarks = [(str(each[0]), int(each[1]), bool(each[2])) for each in written if isinstance(each, list)]
+        named = [pair for each in written if isinstance(each, dict) for pair in each.items()]
+        heartbeat, ahead = next((value for _, value in named if isinstance(value, list)), (None, None))
+        connections = {str(name): value for name, value in named if isinstance(value, bool)}
+        return InputFigures(watermarks, connections, heartbeat, None if ahead is None else tuple(ahead))
     except (OSError, ValueError, TypeError, IndexError):
-        return []
-
-
-def read_connections(folder: Path) -> dict[str, bool]:
-    """The connections by name as written last: True if the broker of the input answered."""
-    try:
-        written = json.loads((folder / INPUTS).read_bytes())
-        return {str(name): bool(value) for each in written if isinstance(each, dict) for name, value in each.items() if value in (0, 1)}
-    except (OSError, ValueError, TypeError):
-        return {}
-
-
-def read_clock(folder: Path) -> ClockFigures:
-    """The figures of the clock as written last; none without one."""
-    try:
-        written = json.loads((folder / INPUTS).read_bytes())
-        heartbeat, ahead = next(each["clock"] for each in written if isinstance(each, dict) and isinstance(each.get("clock"), list))
-        return ClockFigures(heartbeat, None if ahead is None else tuple(ahead))
-    except (OSError, ValueError, TypeError, StopIteration):
-        return ClockFigures()
+        return InputFigures()

@@ -40,10 +40,8 @@ from dotr.runtimes.monitoring.totals import ReportActivity, Totals
 from dotr.runtimes.spark.checkpoint.figures import (
     PortTotals,
     StoredTotals,
-    read_clock,
-    read_connections,
+    read_inputs,
     read_totals,
-    read_watermarks,
     write_totals,
 )
 from dotr.runtimes.spark.checkpoint.folder import Checkpoint, CheckpointLayout
@@ -121,7 +119,7 @@ def _frozen(ports: Sequence[Sequence[PortTotals]]) -> tuple[tuple[PortTotals, ..
 def last_heartbeat(folder: Path, offset: Offset | None) -> Micros | None:
     """The last heartbeat (µs) of the planner, which it writes once a second, or that of an offset
     where it is later; None without a clock."""
-    told = read_clock(folder).heartbeat
+    told = read_inputs(folder).heartbeat
     return max(offset.time, offset.time if told is None else told) if offset is not None and offset.is_heartbeat else told
 
 
@@ -131,8 +129,9 @@ def progress_of(
     """The last closed time (µs; None: none yet) at an offset, and the progress of the inputs there,
     or where the planner of growing inputs has scanned to. `connections`: those of receivers, which
     the planner does not have."""
-    connections = {**read_connections(folder), **(connections or {})}
-    ahead = read_watermarks(folder) if layout.growing or layout.topics else []
+    figures = read_inputs(folder)
+    connections = {**figures.connections, **(connections or {})}
+    ahead = figures.watermarks if layout.growing or layout.topics else []
     closed = None if offset is None or offset.time == -LAST_MICRO else offset.time
     if ahead:
         return closed, progress_by_input(ahead, closed, connections)
@@ -171,7 +170,7 @@ class FirstBatchProgress:
     def _activity(self) -> str:
         planned, written = self._checkpoint.planned_batch, self._checkpoint.committed_batch()
         if planned is None or planned == written:
-            before, self._watermarks = self._watermarks, read_watermarks(self._checkpoint.folder)
+            before, self._watermarks = self._watermarks, read_inputs(self._checkpoint.folder).watermarks
             is_waiting = bool(self._watermarks) and self._watermarks == before
             return "waiting for records" if is_waiting else "reading ahead, to plan the first batch"
         with suppress(*JVM_ERRORS):

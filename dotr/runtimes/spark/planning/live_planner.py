@@ -6,13 +6,12 @@ from __future__ import annotations
 import gc
 import json
 import time
-from collections.abc import Callable
 from pathlib import Path
 from threading import Condition, Thread
 from typing import Final
 
 from dotr.model.time import Micros
-from dotr.runtimes.spark.checkpoint.figures import EVERY_SECONDS, ClockFigures, read_due, write_watermarks
+from dotr.runtimes.spark.checkpoint.figures import EVERY_SECONDS, InputFigures, read_due, write_inputs
 from dotr.runtimes.spark.exchange.job import Job
 from dotr.runtimes.spark.exchange.positions import BEGINNING, Cut, Offset
 from dotr.runtimes.spark.exchange.task import PathsOfInput
@@ -26,8 +25,7 @@ from dotr.streams.merge.folders import TAILED, GrowingInput
 from dotr.streams.merge.journal import Journal, JournaledFiles
 from dotr.streams.merge.live import Heartbeats
 from dotr.streams.merge.paces import EventClock, NoRateLimit, PacedFeed, RateLimit
-from dotr.streams.merge.tails import NoFileYet
-from dotr.streams.records import InputFile, Record
+from dotr.streams.merge.tails import NoFileYet, TailedFolder
 
 _PAUSE_SECONDS: Final = 0.01
 _OBJECTS: Final = 50_000
@@ -62,8 +60,7 @@ class GrowingInputs:
         journal = Journal(folder, done)
         paces: dict[str, RateLimit | NoRateLimit] = {name: RateLimit(rate) for name, rate in job.rates}
         clocks = {name: EventClock(pace) for name, pace in job.paces}
-        self.ahead: tuple[str, str, int, Micros] | None = None
-        heartbeats = None if job.clock_delay is None else Heartbeats(job.clock_delay, warn_ahead=self._note_ahead)
+        heartbeats = None if job.clock_delay is None else Heartbeats(job.clock_delay)
         if heartbeats is not None and clocks:
             shared = EventClock.of_files(job.paces[0][1], files[:singles] if start.time == BEGINNING else ())
             if start.time > BEGINNING:  # where an earlier run has stopped
@@ -73,8 +70,7 @@ class GrowingInputs:
         for number, (file, position) in enumerate(zip(files, start.positions[: len(files)], strict=True)):
             idle = None
             feed: Feed
-            is_drained: Callable[[], bool] | None = None
-            spooled: Callable[[], Micros] | None = None
+            source: TailedFolder | JournaledFiles | Segments | None = None
             bounded = number < singles
             if bounded:
                 feed = feed_of_file(file, position)
@@ -84,19 +80,14 @@ class GrowingInputs:
                 growing = GrowingInput(file, pattern, settle, idle)
                 start_point = InputPoint(position.file, position.offset, position.line)
                 if file.input in tails:
-                    feed, is_drained = NoFileYet(tails[file.input].folder), tails[file.input].folder.is_drained
+                    source = tails[file.input].folder
+                    feed = NoFileYet(source)
                 elif pattern == RECEIVED:
-                    segments = self._growing[number] = Segments(file, spool_folder(folder, file.input))
-                    feed, spooled = SegmentsFeed(segments, start_point), segments.drained
+                    source = self._growing[number] = Segments(file, spool_folder(folder, file.input))
+                    feed = SegmentsFeed(source, start_point)
                 else:
-                    source: JournaledFiles | Segments
-                    if pattern:
-                        source = JournaledFiles(growing, journal, known, watching=watching)
-                        is_drained = source.is_drained
-                    else:
-                        source = Segments(file, folder / SPOOL, framed=False)
-                        spooled = source.drained
-                    self._growing[number] = source
+                    watched = JournaledFiles(growing, journal, known, watching=watching) if pattern else None
+                    source = self._growing[number] = watched or Segments(file, folder / SPOOL, framed=False)
                     feed = FilesFeed(source, start_point, elements=False)
             pace = paces.setdefault(file.input, NoRateLimit())
             if file.input in clocks:
@@ -112,8 +103,8 @@ class GrowingInputs:
                     bounded=bounded,
                     name=file.input,
                     apart=file.apart,
-                    is_drained=is_drained,
-                    spooled=spooled,
+                    is_drained=None if source is None or isinstance(source, Segments) else source.is_drained,
+                    spooled=source.drained if isinstance(source, Segments) else None,
                 )
             )
         start = self.topics.padded(start)
@@ -121,10 +112,6 @@ class GrowingInputs:
         self._paces, self._clocks = paces, clocks
         scanned += [self.topics.scanned(number, start.positions[number], paces, clocks) for number in partitions]
         self.plan = ScannedPlan(scanned, start, job.batch, job.tasks, heartbeats=heartbeats)
-
-    def _note_ahead(self, file: InputFile, record: Record) -> None:
-        """Note the first record that is far ahead of the machine's time, which the driver tells."""
-        self.ahead = file.input, file.path, record.line, record.judged_time or 0
 
     def add_appeared(self) -> None:
         """Add the partitions that have appeared, after they are noted in the journal."""
@@ -219,8 +206,9 @@ class Scanner:
             channels = [each.channel for each in self._plan.inputs]
             watermarks = [(channel.name, channel.lateness.passed, channel.feed.ended) for channel in channels]
             beats = self._plan.heartbeats
-            figures = None if beats is None else ClockFigures(beats.last if beats.last > BEGINNING else None, self.inputs.ahead)
-            write_watermarks(self._folder, watermarks, self.inputs.topics.connections(), figures)
+            heartbeat = beats.last if beats is not None and beats.last > BEGINNING else None
+            ahead = next((each.ahead for each in self._plan.inputs if each.ahead is not None), None)
+            write_inputs(self._folder, InputFigures(watermarks, self.inputs.topics.connections(), heartbeat, ahead))
 
     def batch(self) -> list[Cut]:
         """The cuts of the next batch; empty where no instant closes within 0.1 s."""

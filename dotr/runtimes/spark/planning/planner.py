@@ -34,7 +34,7 @@ from dotr.streams.lateness import Apart, Lateness
 from dotr.streams.merge.feeds import Feed, FilesFeed, InputPoint, OneFile
 from dotr.streams.merge.live import FAR, Channel, Heartbeats, combined_watermark
 from dotr.streams.merge.paces import NoRateLimit, RateLimit
-from dotr.streams.records import InputFile, Record
+from dotr.streams.records import InputFile
 
 if TYPE_CHECKING:
     from dotr.streams.connectors.kafka.feed import KafkaFeed
@@ -59,8 +59,8 @@ class ScannedInput:
     offsets of messages that have several records. `behind`: the floors of records that were behind
     the clock since the last batch, which that of the end of the batch needs too. `closed_before`:
     the time (µs) closed before the plan began: up to it the floors of the offset decide, since what
-    was read is read again. `ahead`: the first
-    record that is far ahead of the machine's time.
+    was read is read again. `ahead`: the input, file, line and time (µs) of the first element that is
+    far ahead of the machine's time.
     """
 
     channel: Channel
@@ -74,7 +74,7 @@ class ScannedInput:
     divided: set[int] = field(default_factory=set)
     behind: list[Floor] = field(default_factory=list)
     closed_before: Micros = BEGINNING
-    ahead: tuple[InputFile, Record] | None = None
+    ahead: tuple[str, str, int, Micros] | None = None
 
     @staticmethod
     def starting_at(
@@ -155,7 +155,8 @@ class ScannedInput:
                     self.long_times += [time] * (length // ORDINARY_BYTES)
         self.channel.waiting = len(self.pending)
         if machine is not None and self.ahead is None and lateness.greatest > machine + FAR:
-            self.ahead = next(((chunk.file, each) for each in chunk.records if (each.judged_time or 0) > machine + FAR), None)
+            lines = ((each.line, time) for each in chunk.records if (time := each.judged_time) is not None and time > machine + FAR)
+            self.ahead = next(((chunk.file.input, chunk.file.path, *each) for each in lines), None)
         return True
 
     def _note_behind(self, floor: Floor) -> None:
@@ -280,10 +281,6 @@ class ScannedPlan:
             behind = channel.lateness.passed <= slowest or (not full and channel.growing and channel.waiting < max(_CHUNK, 2 * self._size))
             if behind and not channel.feed.ended:
                 read = each.scan(_CHUNK, now, closed, machine) or read
-        if self.heartbeats is not None and not self.heartbeats.has_warned:
-            for ahead in [each.ahead for each in self.inputs if each.ahead is not None][:1]:
-                self.heartbeats.has_warned = True
-                self.heartbeats.warn_ahead(*ahead)
         if read:
             self._unchanged_bound = None
         return read
