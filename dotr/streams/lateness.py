@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Final, NamedTuple
 
+from dotr.model.calendars import zone_of
 from dotr.model.stream import DeadLetter, Element, Reason
 from dotr.model.time import LAST_MICRO, Clock, Micros
 from dotr.streams.records import InputFile, Record, SourcedElement
@@ -179,7 +180,7 @@ class Lateness:
         """Dead letter of the record last judged by `verdict`, which returned `reason`."""
         time = record.judged_time
         assert time is not None
-        dated = time in date_times_in(record.text) or (file.map is not None and file.map.is_dated)
+        dated = _is_dated(file, record.text, time)
         return record.dead_letter(file, reason, self._reason_text(time, reason, Clock(file.unit, dated, file.zone)))
 
     def _reason_text(self, time: Micros, reason: Reason, clock: Clock) -> str:
@@ -204,6 +205,14 @@ class Lateness:
     def passed(self) -> Micros:
         """Watermark: elements of this time or earlier are no longer admitted."""
         return self.greatest - self.delay - (not self.single)
+
+
+def _is_dated(file: InputFile, text: str, time: Micros) -> bool:
+    """True if the time of a record's text is a date-time there, also a local one of the input's zone."""
+    times, zone = date_times_in(text), file.map and file.map.time_zone
+    if time in times or (zone and time + zone_of(zone).offset(time) in times):
+        return True
+    return file.map is not None and file.map.is_dated
 
 
 # Elements of one time that are set apart (`one_per_instant: apart`).

@@ -603,3 +603,17 @@ def test_elements_that_the_run_rejected_and_events_that_it_wrote(project: Projec
     assert not any("rejected" in line for line in why_not(project, "High", "--where", "pump=:p1"))
     answer = project.dotr("why-not", "why.yaml", "--rule", "High", "--at", "2", "--format", "json")
     assert json.loads(answer.out)["run"][0] == "The run rejected this element (idle, elsewhere/in.ndjson:2)."
+
+
+def test_rejected_element_that_the_recording_of_the_run_lacks(project: Project) -> None:
+    """A dead letter by its time is in no replay: the text that it keeps tells whether it is of the requested entity."""
+    write_pumps(project)
+    late = [element(9, "[] :at :p9 ; :bar 1 ."), element(2, "[] :at :p7 ; :bar 3 .")]
+    project.write("in.ndjson", project.read("in.ndjson") + "".join(late))
+    number = project.read("in.ndjson").count("\n")
+    project.change("why.yaml", "output:", "dead_letter: bad.ndjson\nrecord: run.ndjson\noutput:")
+    assert project.dotr("run", "why.yaml", "--engine", "local", "--quiet").code == 0
+    for recording in ([], ["--recording", "run.ndjson"]):
+        told = why_not(project, "High", "--where", "pump=:p7", *recording)
+        assert f"  The run rejected this element (late, in.ndjson:{number})." in told
+        assert not any("run rejected" in each for each in why_not(project, "High", "--where", "pump=:p8", *recording))

@@ -143,6 +143,22 @@ def test_a_recording_cut_anywhere_is_read_up_to_the_line_before(recorded: Projec
         assert [each.code for each in warnings] == (["I138"] if rest and not readable else [])
 
 
+@pytest.mark.parametrize("time", ["3", '"2026-03-01T08:00:03Z"'])
+def test_an_instant_of_which_a_line_is_cut_is_left_out(project: Project, time: str) -> None:
+    """A run records all elements of an instant before it makes an event: of one that is not whole, no event was written."""
+    lines = [f'{{"time": {time}, "input": "a", "stream": "a", "graph": "<http://e/s{n}> <http://e/temp> {n} ."}}\n' for n in range(3)]
+    before = f'{{"time": {time.replace("3", "2")}}}\n'
+    for complete in (1, 2):
+        for length in range(1, len(lines[complete]) - 2):
+            rest = lines[complete][:length]
+            path = project.write("run.ndjson", "".join([before, *lines[:complete], rest]))
+            told: list[Diagnostic] = []
+            sizes = [len(found) for _, found in RecordingReader(recording_file(str(path), Unit.SECOND), told.append).instants()]
+            assert sizes == ([0] if "," in rest else [0, complete])
+            assert [each.code for each in told] == ["I138"]
+            assert (f"({complete}) are left out" if "," in rest else "is not whole") in str(told[0].hint)
+
+
 def test_a_change_of_the_program_is_told_once(project: Project) -> None:
     path = project.write("run.ndjson", '{"time": 1}\n{"time": 1, "reload": "c.yaml"}\n{"time": 2}\n')
     told: list[str] = []

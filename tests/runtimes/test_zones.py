@@ -83,6 +83,16 @@ def test_times_are_read_counted_and_shown_in_the_zone(tmp_path: Path) -> None:
     assert letter["error"] == "an element of 2026-03-29T03:00:00+02:00 came before this one of 2026-03-28T10:00:00+01:00"
 
 
+def test_late_local_times_without_a_form_are_told_with_their_offset(tmp_path: Path) -> None:
+    path = Path(config(tmp_path))
+    path.write_text(re.sub(" *time_format.*\n", "", path.read_text()))
+    rows = "when;car\n2026-03-29T03:30;a\n2026-03-29 01:30:00;b\n"
+    (tmp_path / "cars.csv").write_text(rows)
+    run(str(path))
+    (letter,) = map(json.loads, (tmp_path / "rejected.ndjson").read_text().splitlines())
+    assert letter["error"] == "an element of 2026-03-29T03:30:00+02:00 came before this one of 2026-03-29T01:30:00+01:00"
+
+
 def test_no_event_depends_on_how_it_is_shown(tmp_path: Path) -> None:
     """Zones of inputs and calendars named where they stand; the output differs in the times that it shows alone."""
     for name, zone in (("a", "Europe/Berlin"), ("b", "Asia/Tokyo"), ("c", "")):
@@ -114,6 +124,16 @@ def test_at_in_a_gap_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     error = capsys.readouterr().err
     assert "there is no 2026-03-29 02:30 in Europe/Berlin" in error
     assert "2024-03-01T08:00:00+01:00" in error
+
+
+@pytest.mark.parametrize(
+    ("at", "told"), [("31.02.2026 03:00", "31.02.2026 is no date (%d.%m.%Y)"), ("2026-02-31 03:00", "there is no 2026-02-31")]
+)
+def test_a_day_that_does_not_exist_is_told_in_the_form_in_which_it_was_written(
+    at: str, told: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["facts", config(tmp_path), "--at", at]) == 2
+    assert f"C219 --at: {told}" in capsys.readouterr().err
 
 
 def test_why_and_its_messages_show_the_zone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from typing import Final
 
 from dotr.commands.test.cases import Case, load_test
@@ -59,13 +58,17 @@ def rule_named(replay: Replay, name: str) -> Rule | StreamUnit:
 def time_of(replay: Replay, text: str, option: str) -> Micros:
     """The time in µs since 1970 of a text in the form of element times, or of times in the output;
     raises `Refused`."""
+    unformed: ValueError | None = None
     for form, zone in replay.time_forms:
         if form is not None:
-            with suppress(ValueError):
+            try:
                 return time_parser(form, zone)(text, replay.clock.unit)
+            except ValueError as error:
+                unformed = unformed or error
     try:
         return time_parser(None, replay.clock.zone or None)(text, replay.clock.unit)
     except ValueError as error:
+        error = error if unformed is None or text[4:5] == "-" else unformed  # 2024-02-31 is in the form of the output
         example = iso(1_709_276_400_000_000, replay.clock.zone) if replay.clock.dated else "1200, or 2024-03-01T07:00:00Z"
         raise refuse("C219", f"{option}: {error}", None, f"Write a time as an element may have it: {example}.") from None
 

@@ -24,7 +24,10 @@ from dotr.model.rules import FactSource, Rule
 from dotr.model.terms import Term, Triple, Variable
 from dotr.model.time import Micros
 from dotr.runtimes.pipeline.config import Config
+from dotr.runtimes.pipeline.inputs import read_inputs
 from dotr.runtimes.pipeline.written import WrittenDeadLetter, WrittenEvent, WrittenOutput, written_dead_letters, written_outputs
+from dotr.streams.formats.messages import message_decoder
+from dotr.streams.records import Format, Message
 from dotr.streams.times import parse_time
 
 _MOST_LETTERS: Final = 100_000
@@ -60,6 +63,9 @@ class RunsAnswer:
         except Refused as refused:
             self._unread = [f"What a run wrote cannot be read: {refused.diagnostics[0].message}."]
             self._letters = {}
+        inputs = read_inputs(replace(config, recording=""), [])
+        specs = [*inputs.files, *(each.like for each in inputs.growing), *(each.like for each in inputs.topics)]
+        self._decoders = {each.input: message_decoder(each) for each in specs if each.format not in (Format.PARQUET, Format.RECORDING)}
         self._is_alone = not self._outputs and letters is None and not self._unread
         self._taken: dict[tuple[str, int], bool] = {}
 
@@ -90,18 +96,26 @@ class RunsAnswer:
         found = [
             letter
             for key, letter in self._letters.items()
-            if self._taken.get(key, has_times and not question.where and self._is_in_time(letter))
+            if (self._taken[key] if key in self._taken else self._is_requested_letter(letter, has_times=has_times))
         ]
         if len(found) == 1:
             yield f"The run rejected this element ({found[0]})."
         elif found:
             yield f"The run rejected {len(found):,} elements ({found[0]}; …)."
 
-    def _is_in_time(self, letter: WrittenDeadLetter) -> bool:
+    def _is_requested_letter(self, letter: WrittenDeadLetter, *, has_times: bool) -> bool:
+        """True if the element of a letter, which the replay does not have, is of the question: one
+        that a recording lacks, since the run never took it."""
         try:
-            return letter.time is not None and self._covers(parse_time(letter.time, self._source.clock.unit))
+            if letter.time is None or not self._covers(time := parse_time(letter.time, self._source.clock.unit)):
+                return False
         except ValueError:
             return False
+        if not self._question.where:
+            return has_times
+        decode = self._decoders.get(letter.input)
+        records = () if decode is None else decode(Message(letter.text.encode(), letter.line), True)
+        return any(self._concerns(time, each.element.triples) for each in records if each.element is not None)
 
     def _covers(self, time: Micros) -> bool:
         """True if an element of a time is at, or an anchor of it may stand at, a requested time."""

@@ -313,7 +313,8 @@ INPUTS: tuple[ErrorCode, ...] = (
         "I138",
         "A recording that ends amid a line",
         "The last line of a recording (`record`) is cut: the run that wrote it was killed, or the file was copied while it was written. "
-        "The recording is read up to the line before.",
+        "The recording is read up to the line before; where that is of the same instant, up to the instant before: one that is not "
+        "whole has made no event in that run.",
         "Nothing, if the run was killed: what it took is there, but for its last instant. Otherwise copy the file again.",
         ShownMessage(
             "I138 warning: out/run.ndjson:57: the recording ends amid a line, so the run was killed there\n"

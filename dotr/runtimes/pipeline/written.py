@@ -61,7 +61,7 @@ class WrittenEvent(NamedTuple):
 
 
 class WrittenDeadLetter(NamedTuple):
-    """A dead letter of a run: its reason, and the input, file, line and time of its element."""
+    """A dead letter of a run: its reason, and the input, file, line, time and text of its element."""
 
     reason: str
     input: str
@@ -69,6 +69,7 @@ class WrittenDeadLetter(NamedTuple):
     line: int
     time: str | int | None
     error: str
+    text: str = ""
 
     def __str__(self) -> str:
         """Return the reason and the place: `idle, readings/1:353`."""
@@ -317,7 +318,7 @@ def _dead_letters(texts: Callable[[], Iterator[tuple[str, BinaryIO]]]) -> Iterat
             try:
                 found = json.loads(line)
                 reason, input, file, number = (found[key] for key in ("reason", "input", "file", "line"))
-                letter = WrittenDeadLetter(reason, input, file, number, found["time"], found.get("error", ""))
+                letter = WrittenDeadLetter(reason, input, file, number, found["time"], found.get("error", ""), found.get("text", ""))
             except (ValueError, KeyError, TypeError):
                 continue
             yield letter

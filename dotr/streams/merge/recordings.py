@@ -5,7 +5,8 @@ object a line, in the order of time.
 heartbeat; `{"time", "end": true}` the end of all inputs, which a run that was stopped lacks;
 `{"time", "reload"}` a change of the program while it ran.
 Invariant: lines are passed to the operating system before the events that follow from them, so a
-killed run has lost none of its instants, though its last line may be cut.
+killed run has lost none of its instants, though its last line may be cut; an instant of which a
+line is cut has made no event, and is left out.
 """
 
 from __future__ import annotations
@@ -108,12 +109,16 @@ class RecordingReader:
         files: dict[str, InputFile] = {}
         open_instant: list[Element] = []
         with Reader(self.file) as reader:
+            last = b""
             for record in reader.records():
                 if record.time is None:
                     if record.raw.endswith(b"\n"):
                         raise self._refused(record)
-                    hint = "It is read up to the line before; what the run took after that is lost."
-                    self._warn("I138", record, "the recording ends amid a line, so the run was killed there", hint)
+                    # '{"time": 5, "inp' below '{"time": 5, "input": …' is a further element of that instant, which has made no event
+                    is_part = b"," in record.raw and record.raw.partition(b",")[0] == last.partition(b",")[0]
+                    self._tell_cut(record, len(open_instant), is_part=is_part)
+                    if is_part:
+                        open_instant = []
                     break
                 if self.passed is not None and record.time < self.passed:
                     raise self._refused(record, "its time is before that of the line above")
@@ -125,7 +130,7 @@ class RecordingReader:
                     open_instant.append(self._element(record, data, files))
                 elif record.time != self.passed:
                     yield record.time, []
-                self.passed = record.time
+                self.passed, last = record.time, record.raw
                 self.has_ended = data.get("end") is True
                 if "reload" in data:
                     what = f" ({data['reload']})" if isinstance(data["reload"], str) else ""
@@ -149,6 +154,15 @@ class RecordingReader:
 
     def _refused(self, record: Record, why: str = "") -> Refused:
         return refuse("I139", f"{self.file.path}:{record.line}: this is no line of a recording: {why or record.why}", None, _HINT)
+
+    def _tell_cut(self, record: Record, elements: int, *, is_part: bool) -> None:
+        """Tell of a cut line below so many elements of the instant before, or of its own."""
+        hint = "It is read up to the line before; what the run took after that is lost."
+        if is_part:
+            hint = f"It is read up to the instant before: the lines of this one ({elements}) are left out, since they are not all."
+        elif elements and b"," not in record.raw:
+            hint += " If the line was of the same instant, that instant is not whole."
+        self._warn("I138", record, "the recording ends amid a line, so the run was killed there", hint)
 
     def _warn(self, code: str, record: Record, message: str, hint: str) -> None:
         """Tell a warning of a line, once."""
