@@ -118,8 +118,9 @@ class RunsAnswer:
         return any(self._concerns(time, each.element.triples) for each in records if each.element is not None)
 
     def _covers(self, time: Micros) -> bool:
-        """True if an element of a time is at, or an anchor of it may stand at, a requested time: with a
-        delay of 7 s one of 6 is at 6 and 13, and where the data say how long it waits, from 6 to 13."""
+        """True if an element of a time is at, or an anchor of it may stand at, a requested time: with
+        a delay of 7 s one of 6 is at 6 and 13, and where the data say how long it waits, from 6 to
+        13."""
         first, last = self._question.first, self._question.last
         first, last = -LAST_MICRO if first is None else first, LAST_MICRO if last is None else last
         anchor = None if self._rule is None else self._rule.anchor
