@@ -208,11 +208,12 @@ class Lateness:
 
 
 def _is_dated(file: InputFile, text: str, time: Micros) -> bool:
-    """True if the time of a record's text is a date-time there, also a local one of the input's zone."""
+    """True if the time of a record is a date-time in its text, also a local one of the input's zone,
+    or is that of its message."""
     times, zone = date_times_in(text), file.map and file.map.time_zone
     if time in times or (zone and time + zone_of(zone).offset(time) in times):
         return True
-    return file.map is not None and file.map.is_dated
+    return (file.map or file.graphs).sent_time is not None or (file.map is not None and file.map.is_dated)
 
 
 # Elements of one time that are set apart (`one_per_instant: apart`).

@@ -15,6 +15,7 @@ from dotr.instant.datalog.background.loading import table_rows
 from dotr.instant.datalog.closure.bulk import HIDDEN_TRIPLES
 from dotr.languages.programs import compile_program
 from dotr.runtimes.pipeline.config import read_config
+from dotr.streams.formats.typed_cells import drain_left_out
 
 _TEXT = "text"
 _OF_TERMS = ("ends", "high", "buckets", "marks", "numbers")
@@ -60,10 +61,13 @@ def summary_lines(background: CompiledBackground, store: CompiledStore) -> Itera
     visible = store.index.visible_count()
     yield f"triples    {visible:,}: {about.loaded:,} loaded, {visible - about.loaded:,} derived"
     spec = background.program.spec
+    drain_left_out()  # of the tables that were compiled just now
     for number, _ in spec.reading.tables:
         counts = [len(row) for _, row in table_rows(spec.graphs[number], number, spec.reading)]
         rows = f"{count_noun(sum(counts), 'triple')} of {count_noun(len(counts), 'row')}"
         yield f"table      {rows} of {os.path.relpath(spec.graphs[number])}"
+        for (_, column), count in sorted(drain_left_out().items()):
+            yield f"           {count_noun(count, 'cell')} of {column} of another type, left out"
     yield f"terms      {about.terms:,}"
     by_rule = {rule: count for rule, count in about.by_rule.items() if count and rule != HIDDEN_TRIPLES}
     yield f"derived    {'by rule' if by_rule else 'nothing'}"

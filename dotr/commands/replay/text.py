@@ -219,7 +219,8 @@ def comparison_json(found: Sequence[RuleDifference], explainer: DifferenceExplai
 
 
 def audit_lines(audit: Audit, replay: Replay, path: str) -> Iterator[str]:
-    """The comparison of one output with the replay of the configuration at a path."""
+    """The comparison of one output with the replay; `path`: the configuration and its options, for
+    the commands."""
     width, program = max(map(len, audit.rules), default=0), replay.program
     names = {*(each.name for each in program.rules.rules), *program.attributes}
     for rule, counts in sorted(audit.rules.items()):
@@ -228,8 +229,8 @@ def audit_lines(audit: Audit, replay: Replay, path: str) -> Iterator[str]:
         yield "  no event, neither written nor in the replay"
     for kind, events in audit.first.items():
         for event in events:
-            at = format_time(event.time, replay.clock)
-            yield f"  {kind}: {event.rule} at {at}{event.place and ' '}{event.place}: {_written_text(event, replay)}"
+            at, text = format_time(event.time, replay.clock), _written_text(event, replay)
+            yield f"  {kind}: {event.rule} at {at}{event.place and ' '}{event.place}{text and f': {text}'}"
             if event.rule in names:
                 yield f"    dotr {'why' if kind == 'missing' else 'why-not'} {path} --rule {event.rule} --at {at}"
     if any(audit.beyond.values()):

@@ -108,13 +108,17 @@ class RunsAnswer:
         if not question.where:
             return question.first is not None or question.last is not None
         decode = self._decoders.get(letter.input)
-        records = () if decode is None else decode(Message(letter.text.encode(), letter.line), True)
+        records = () if decode is None else decode(Message(letter.text.encode(errors="replace"), letter.line), True)
         return any(self._concerns(time, each.element.triples) for each in records if each.element is not None)
 
     def _covers(self, time: Micros) -> bool:
-        """True if an element of a time is at, or an anchor of it may stand at, a requested time."""
-        first, last = self._question.first, self._question.last
-        return (first is None or first <= time + self._delay) and (last is None or time <= last)
+        """True if an element of a time is at, or an anchor of it may stand at, a requested time: with
+        a delay of 7 s one of 6 is at 6 and 13, and where the data say how long it waits, from 6 to
+        13."""
+        question, due = self._question, time + self._delay
+        may_be_between = self._rule is not None and self._rule.anchor.delayed_by is not None
+        between = (question.last is None or time <= question.last) and (question.first is None or question.first <= due)
+        return question.covers(time) or question.covers(due) or (may_be_between and between)
 
     def _concerns(self, time: Micros, graph: tuple[Triple, ...]) -> bool:
         """True if an element has the requested terms, or is a fact that has them, alone."""

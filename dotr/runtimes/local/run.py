@@ -161,7 +161,6 @@ class _LocalRun:
         self._folder: Path | None = None
         self._sorted_runs = SortedRuns(FIRING_FORMAT, self._temporary_folder, RUN_SIZE)
         self.elements = self.instants = self.facts = self.events = self.dropped = self.inconsistent = self.fallbacks = 0
-        self._timed = pipeline.program.timed
         self._recording: RecordingWriter | None = None
         if pipeline.recording is not None:
             self._recording = RecordingWriter(pipeline.recording, pipeline.clock, pipeline.streams)
@@ -196,9 +195,9 @@ class _LocalRun:
 
     def run(self, report: ReportTotals) -> None:
         """Run to the end of the inputs, or until stopped."""
-        stop, engine, sinks, timed, program = self._stop, self.engine, self._sinks, self._timed, self._pipeline.program
+        stop, engine, sinks, program = self._stop, self.engine, self._sinks, self._pipeline.program
         next_report = time.monotonic()
-        terms, has_units = self._terms, bool(program.units)
+        terms, timed, has_units = self._terms, program.timed, bool(program.units)
         reloads, adds_records = self._reloads, self._adds_records(program)
         try:
             stop.end_write()
@@ -407,12 +406,12 @@ class _LocalRun:
         self._channels = opened.channels
         beats: Heartbeats | None = None
         if pipeline.clock_delay is not None:
-            beats = Heartbeats(pipeline.clock_delay, opened.machine, lambda: self.engine.due, self._warn_ahead)
-        return live_instants(opened.channels, self.reject_record, wait=wait, appeared=opened.appeared, heartbeats=beats)
 
-    def _warn_ahead(self, file: InputFile, record: Record) -> None:
-        """Log the first element that is far ahead of the machine's time."""
-        self._warnings.report_ahead(file.path, record.line, record.time or 0, self._clock)
+            def warn_ahead(file: InputFile, record: Record) -> None:
+                self._warnings.report_ahead(file.path, record.line, record.time or 0, self._clock)
+
+            beats = Heartbeats(pipeline.clock_delay, opened.machine, lambda: self.engine.due, warn_ahead)
+        return live_instants(opened.channels, self.reject_record, wait=wait, appeared=opened.appeared, heartbeats=beats)
 
     def flush(self) -> None:
         """Flush all files, before the run waits."""
@@ -634,7 +633,9 @@ class PipelineChannels:
         self._clocks = {name: EventClock(pace) for name, pace in pipeline.paces.items()}
         self.machine: Callable[[], Micros | None] = lambda: time.time_ns() // 1_000
         if pipeline.clock_delay is not None and self._clocks:
-            self.machine = self._share_clock(pipeline.paces, pipeline.inputs)
+            # All have one pace, and one clock, which begins at the first time in their files.
+            shared = EventClock.of_files(next(iter(pipeline.paces.values())), pipeline.inputs)
+            self._clocks, self.machine = dict.fromkeys(pipeline.paces, shared), lambda: shared.time(time.monotonic())
         self.channels = [self._channel(file, FilesFeed(OneFile(file))) for file in pipeline.inputs]
         self.watched: dict[str, AppearingFiles] = {}
         queues = iter(received)
@@ -649,7 +650,8 @@ class PipelineChannels:
                 piped = StandardInput(each.like)
                 self.channels.append(self._channel(each.like, piped, each, piped.is_drained))
             elif not each.tail:
-                files = self._appearing(pipeline, each)
+                known = [FoundFile(file.path, file.mark) for file in pipeline.inputs if file.input == each.like.input]
+                files = self.watched[each.like.input] = AppearingFiles(each, known)
                 self.channels.append(self._channel(each.like, FilesFeed(files), each, files.is_drained))
         self._topics = {
             each.topics.name: TopicChannels(each, self._rate(each.topics.name), self._clocks.get(each.topics.name))
@@ -657,13 +659,6 @@ class PipelineChannels:
         }
         for topics in self._topics.values():
             self.channels += topics.channels
-
-    def _share_clock(self, paces: Mapping[str, float], files: Sequence[InputFile]) -> Callable[[], Micros | None]:
-        """Give all inputs one clock, which begins at the first time in their files; returns the
-        time of that clock."""
-        shared = EventClock.of_files(next(iter(paces.values())), files)
-        self._clocks = dict.fromkeys(paces, shared)
-        return lambda: shared.time(time.monotonic())
 
     def appeared(self) -> Iterator[Channel]:
         """The channels of the partitions, and of the series of files, that have appeared since the
@@ -688,11 +683,6 @@ class PipelineChannels:
 
     def _rate(self, name: str) -> RateLimit | NoRateLimit:
         return self._rates.setdefault(name, NoRateLimit())
-
-    def _appearing(self, pipeline: Pipeline, growing: GrowingInput) -> AppearingFiles:
-        known = [FoundFile(file.path, file.mark) for file in pipeline.inputs if file.input == growing.like.input]
-        files = self.watched[growing.like.input] = AppearingFiles(growing, known)
-        return files
 
     def _channel(
         self, file: InputFile, feed: Feed, growing: GrowingInput | None = None, is_drained: Callable[[], bool] | None = None

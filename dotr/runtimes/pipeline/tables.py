@@ -7,7 +7,6 @@ engine knows no format.
 
 from __future__ import annotations
 
-import csv
 import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
@@ -162,19 +161,11 @@ def _unreadable(file: InputFile, record: Record) -> Diagnostic:
     """The problem of a row, at the cell that is wrong, else at the row's beginning."""
     assert file.map is not None
     text = record.decoded(file.map.codec)
-    column, start, size = record.why.partition(": ")[0], 0, 1
-    if file.format is Format.CSV and column in (header := header_of(file)[0]):
-        delimiter = file.map.delimiter
-        try:
-            cells = next(csv.reader([text], delimiter=delimiter, strict=True), [])
-        except csv.Error:
-            cells = []
-        if delimiter.join(cells) == text and header.index(column) < len(cells):  # a row without quotes
-            start, size = sum(len(cell) + 1 for cell in cells[: header.index(column)]), len(cells[header.index(column)])
-        else:
-            start, size = _shown_value(text, record.why)
-    else:
-        start, size = _shown_value(text, record.why)
+    column, cells = record.why.partition(": ")[0], text.split(file.map.delimiter)
+    start, size = _shown_value(text, record.why)
+    header = header_of(file)[0] if file.format is Format.CSV and '"' not in text else ()
+    if column in header and (number := header.index(column)) < len(cells):
+        start, size = sum(len(cell) + 1 for cell in cells[:number]), len(cells[number])
     before = "\n" * (record.line - 1)  # the lines before are not read again: the place alone tells their number
     span = Span(Document(file.path, before + text), len(before) + start, len(before) + start + max(size, 1))
     return Diagnostic("K104", record.why, span, "Mend the row, or let its cell be wrong ({CELL:TYPE?}); nothing of the table was loaded.")

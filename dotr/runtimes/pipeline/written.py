@@ -244,7 +244,7 @@ def _dead_letters(files: _Files, clock: Clock) -> Iterator[DeadLetter]:
                 found = json.loads(line)
                 time = None if found["time"] is None else parse_time(found["time"], clock.unit)
                 letter = DeadLetter(
-                    Reason(found["reason"]), found["input"], found["file"], found["line"], time, found.get("text", ""), found["error"]
+                    Reason(found["reason"]), found["input"], found["file"], found["line"], time, str(found.get("text", "")), found["error"]
                 )
             except (ValueError, LookupError, TypeError):
                 continue

@@ -181,3 +181,17 @@ def test_a_recording_in_place_of_the_inputs(project: Project) -> None:
     assert (answer.code, answer.err) == (0, "")
     assert answer.out.startswith("out.ndjson: up to 2 (the recording's last line)\n  R  2 the same, 0 missing, 0 more")
     assert "1 written" in answer.out or "beyond" in answer.out
+
+
+def test_commands_read_what_the_audit_reads(project: Project) -> None:
+    write(project)
+    project.change("tanks.yaml", "rules:", "record: run.ndjson\nrules:")
+    assert project.dotr("run", "tanks.yaml", "--engine", "local", "--quiet", "--fresh").code == 0
+    lines = project.read("out.ndjson").splitlines(keepends=True)
+    project.write("other.ndjson", "".join(lines[1:]))
+    answer = project.dotr("audit", "tanks.yaml", "--recording", "run.ndjson", "--set", "output.0.path=other.ndjson")
+    assert answer.code == 1
+    command = next(line for line in answer.out.splitlines() if "dotr why " in line).split()[1:]
+    assert command == ["why", "tanks.yaml", "--recording=run.ndjson", "--set", "output.0.path=other.ndjson", "--rule", "Full", "--at", "10"]
+    (project.folder / "in.ndjson").unlink()
+    assert "run.ndjson:1" in project.dotr(*command).out

@@ -64,6 +64,14 @@ def test_rows_are_triples_of_the_background_for_every_command(pumps: Project) ->
     assert "halls.json" in why
 
 
+def test_cells_that_are_left_out_are_counted_by_table(pumps: Project) -> None:
+    pumps.change("c.yaml", "{limit:decimal}", "{limit:decimal?}")
+    pumps.write("pumps-east.csv", "pump;hall;limit\np3;h1;?\np4;h2;n/a\np5;h2;\n")
+    for _ in range(2):  # also where the background is compiled already
+        info = pumps.dotr("kb", "info", "c.yaml").out
+        assert "6 triples of 3 rows of pumps-east.csv\n           2 cells of limit of another type, left out\ntable      3 triples" in info
+
+
 def test_compiled_background_holds_them_until_a_row_changes(pumps: Project) -> None:
     assert "It was not compiled yet" in pumps.dotr("kb", "info", "c.yaml").err
     assert "It was not compiled yet" not in pumps.dotr("kb", "info", "c.yaml").err
