@@ -59,8 +59,8 @@ class ScannedInput:
     offsets of messages that have several records. `behind`: the floors of records that were behind
     the clock since the last batch, which that of the end of the batch needs too. `closed_before`:
     the time (µs) closed before the plan began: up to it the floors of the offset decide, since what
-    was read is read again. `ahead`: the input, file, line and time (µs) of the first element that is
-    far ahead of the machine's time.
+    was read is read again. `ahead`: the input, file, line and time (µs) of the first element that
+    is far ahead of the machine's time.
     """
 
     channel: Channel
