@@ -289,15 +289,17 @@ def _texts(text: SomeTexts | None, language: str, problems: list[Diagnostic]) ->
     ['text.dotr', 'text1.lars', 'text2.lars', 'q.rspql']
     """
     ending = _member("language", language, RuleLanguage, _LANGUAGES).value
-    texts = [text] if isinstance(text, str) else text or ()
+    texts = text or () if isinstance(text, Iterable | None) and not isinstance(text, str) else [text]
     if not isinstance(texts, Mapping):
         several = list(texts)
         texts = {f"text{number if len(several) > 1 else ''}{ending}": each for number, each in enumerate(several, 1)}
     for name, each in texts.items():
         if problem := extension_problem(name):
             problems.append(problem)
-        else:
+        elif isinstance(each, str):
             yield Document(name, each)
+        else:
+            raise ArgumentRefused([Diagnostic("C203", f"text should be text, not {each!r}")])
 
 
 class _Arguments(Section):
@@ -317,7 +319,8 @@ def _background(
 
     Problems are added to `problems`; they show the arguments as a configuration has them.
     """
-    given = {"tables": [dict(table) for table in tables], "imports": dict(imports)}
+    each = tables if isinstance(tables, str | Mapping) else [dict(table) if isinstance(table, Mapping) else table for table in tables]
+    given = {"tables": each, "imports": dict(imports) if isinstance(imports, Mapping) else imports}
     if not any(given.values()):
         return Reading(), []
     written = json.dumps({"knowledge": given}, indent=1, default=os.fspath, ensure_ascii=False)

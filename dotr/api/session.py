@@ -605,7 +605,11 @@ def read_triples(triples: Iterable[Iterable[object]], nesting: int = LIMITS.nest
     Traceback (most recent call last):
     ValueError: http://e/x <http://e/p> _:y . is no triple in N-Triples: the prefix http: has not been declared
     """
-    lines = [" ".join(map(_written, triple)) + " ." for triple in triples]
+    given = list(triples)
+    for triple in given:
+        if not isinstance(triple, Iterable):
+            raise ValueError(f"{triple!r} is no triple: it has a subject, a predicate and an object")
+    lines = [" ".join(map(_written, triple)) + " ." for triple in given]
     try:
         return read_graph("\n".join(lines), {}, nesting)
     except ValueError:

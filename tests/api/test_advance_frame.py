@@ -94,6 +94,15 @@ def test_typed_cells_and_times_are_those_of_a_configuration() -> None:
         values(session(), frame, map=made.replace("?", ""), **times)
 
 
+@pytest.mark.parametrize(
+    ("value", "type", "term"), [(1e-7, "decimal", "0.0000001"), (-2.5e-7, "decimal", "-0.00000025"), (1e22, "integer", "1" + "0" * 22)]
+)
+def test_typed_cells_read_floats_by_their_value(value: float, type: str, term: str) -> None:
+    for made in (pd.DataFrame, pa.table):
+        frame = made({"t": [1], "pump": ["a"], "v": [value]})
+        assert values(session(), frame, map=f"[] :pump {{pump}} ; :v {{v:{type}}} .") == [(1, '"a"', f'"{term}"^^<{type}>')]
+
+
 def test_index_with_a_name_is_a_column() -> None:
     index = pd.DatetimeIndex(["2024-03-01T07:00:00", "2024-03-01T07:00:00.1234567"], name="at", tz="Europe/Berlin")
     frame = pd.DataFrame({"pump": ["a", "b"], "v": [1, 2]}, index=index)

@@ -4,7 +4,9 @@ be loaded.
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 import rdflib
@@ -105,6 +107,27 @@ def test_triples_of_text_and_of_libraries_are_read(program: Program) -> None:
 def test_malformed_triple_raises(program: Program, triple: tuple[str, ...]) -> None:
     with pytest.raises(ValueError, match="no triple in N-Triples"):
         program.session().advance(1, [triple])
+
+
+def test_what_is_no_triple_is_told(program: Program) -> None:
+    with pytest.raises(ValueError, match="None is no triple"):
+        program.session().advance(1, [None])  # type: ignore[list-item]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"tables": {"path": "a.csv", "format": "csv", "map": "[] :a {a} ."}}, "C203 knowledge.tables should be a list"),
+        ({"tables": "a.csv"}, "C203 knowledge.tables should be a list"),
+        ({"tables": ["a.csv"]}, "C203 knowledge.tables.0 should be a mapping"),
+        ({"imports": ["a.ttl"]}, "C203 knowledge.imports should be a mapping"),
+        ({"text": 7}, "C203 text should be text, not 7"),
+        ({"text": [None]}, "C203 text should be text, not None"),
+    ],
+)
+def test_arguments_of_another_kind_are_refused_by_name(arguments: dict[str, Any], message: str) -> None:
+    with pytest.raises(Refused, match=re.escape(message)):
+        Program.load(**{"text": "", **arguments})
 
 
 def test_session_uses_prefixes_and_unit_of_its_program() -> None:

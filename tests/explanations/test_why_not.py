@@ -617,3 +617,15 @@ def test_rejected_element_that_the_recording_of_the_run_lacks(project: Project) 
         told = why_not(project, "High", "--where", "pump=:p7", *recording)
         assert f"  The run rejected this element (late, in.ndjson:{number})." in told
         assert not any("run rejected" in each for each in why_not(project, "High", "--where", "pump=:p8", *recording))
+
+
+def test_event_of_a_delayed_anchor_is_at_two_times(project: Project) -> None:
+    """At the time of its anchor and at its own; between them another event is asked of."""
+    write_project(project, [temp(1, 80), gas(2, 3), temp(30, 80)], "rule Slow define Slow = [ [] a :Slow ] from Temp delayed by 20 s\n")
+    assert project.dotr("run", "why.yaml", "--engine", "local", "--quiet").code == 0
+    wrote = [any("wrote this event" in line for line in why_not(project, "Slow", "--at", str(at), code=code)) for at, code in AT]
+    assert wrote == [code == 0 for _, code in AT]
+
+
+AT = [(0, 1), (1, 0), (2, 1), (20, 1), (21, 0), (25, 1), (30, 0)]
+"""Times, and the exit codes of `why-not` at them."""

@@ -59,6 +59,13 @@ def test_report_without_the_requested_entity(project: Project) -> None:
     assert ":v9 occurs nowhere: neither an element nor the background has it." in told(project, "rspql", RSPQL, "Wide", "--where", "v=:v9")
 
 
+def test_report_at_which_most_patterns_hold(project: Project) -> None:
+    """Without a time it is the latest one at which the entity matches the most, not the latest of all, also within one WINDOW block."""
+    query = "REGISTER RSTREAM Open AS SELECT ?v FROM NAMED WINDOW <w> ON :s [RANGE 4 s STEP 4 s] "
+    lines = told(project, "rspql", query + "WHERE { WINDOW <w> { ?r :of ?v ; :open ?n . ?v :state :wide } }", "Open", "--where", "v=:v1")
+    assert lines[1].startswith("at 4: ?r :of :v1 ; :open ?n holds 2 times; with :v1 :state :wide, never: :v1 :state :shut is there instead")
+
+
 @pytest.mark.parametrize(
     ("label", "entity", "at", "expected"),
     [
@@ -75,6 +82,13 @@ def test_points_of_a_lars_file(project: Project, label: str, entity: str, at: st
     lines = told(project, "lars", LARS, label, "--where", f"v=:{entity}", "--at", at)
     assert lines[0] == f"{label}: 1 point evaluated, 0 events"
     assert expected.replace("_:r", "_:b") in lines[2].replace("_:r", "_:b")
+
+
+def test_triple_that_is_there_instead_and_a_name_that_is_nowhere_in_lars(project: Project) -> None:
+    lines = told(project, "lars", LARS, "Seen", "--where", "v=:v1", "--at", "4")
+    assert lines[-1] == ":v1 :state :shut is there instead, at 4"
+    assert ":v9 occurs nowhere: neither an element nor the background has it." in told(project, "lars", LARS, "Seen", "--where", "v=:v9")
+    assert not any("nowhere" in line for line in told(project, "lars", LARS, "Seen", "--where", "v=:v2", "--at", "1"))
 
 
 @pytest.mark.parametrize(

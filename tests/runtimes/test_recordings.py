@@ -181,6 +181,12 @@ def test_commands_read_a_recording(recorded: Project) -> None:
     assert recorded.dotr("report", "c.yaml", *option).code == 0
 
 
+def test_an_anchor_waits_up_to_the_last_line(recorded: Project) -> None:
+    recorded.write("run.ndjson", "".join(HEARTBEATS.splitlines(keepends=True)[:2]) + '{"time": 4}\n')
+    told = recorded.dotr("why-not", "c.yaml", "--rule", "Left", "--recording", "run.ndjson").out
+    assert told.startswith("Left: 1 anchor waits until 8. All is closed up to 4.\n")
+
+
 def test_the_own_recording_is_the_default_where_an_input_cannot_be_read_twice(recorded: Project) -> None:
     recorded.write("c.yaml", CONFIG.replace("a.ndjson", '"-"') + "record: run.ndjson\n")
     recorded.write("run.ndjson", HEARTBEATS)

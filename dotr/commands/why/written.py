@@ -22,7 +22,7 @@ from dotr.explanations.why_not.rule import Question
 from dotr.model.algebra import Attribute, Call, Const, Var
 from dotr.model.rules import FactSource, Rule
 from dotr.model.terms import Term, Triple, Variable
-from dotr.model.time import Micros
+from dotr.model.time import LAST_MICRO, Micros
 from dotr.runtimes.pipeline.config import Config
 from dotr.runtimes.pipeline.inputs import read_inputs
 from dotr.runtimes.pipeline.written import WrittenDeadLetter, WrittenEvent, WrittenOutput, written_dead_letters, written_outputs
@@ -114,14 +114,18 @@ class RunsAnswer:
         if not self._question.where:
             return has_times
         decode = self._decoders.get(letter.input)
-        records = () if decode is None else decode(Message(letter.text.encode(), letter.line), True)
+        records = () if decode is None else decode(Message(letter.text.encode(errors="replace"), letter.line), True)
         return any(self._concerns(time, each.element.triples) for each in records if each.element is not None)
 
     def _covers(self, time: Micros) -> bool:
-        """True if an element of a time is at, or an anchor of it may stand at, a requested time."""
+        """True if an element of a time is at, or an anchor of it may stand at, a requested time: with a
+        delay of 7 s one of 6 is at 6 and 13, and where the data say how long it waits, from 6 to 13."""
         first, last = self._question.first, self._question.last
-        delay = 0 if self._rule is None else self._rule.anchor.delay
-        return (first is None or first <= time + delay) and (last is None or time <= last)
+        first, last = -LAST_MICRO if first is None else first, LAST_MICRO if last is None else last
+        anchor = None if self._rule is None else self._rule.anchor
+        due = time if anchor is None else time + anchor.delay
+        may_be_between = anchor is not None and anchor.delayed_by is not None
+        return first <= time <= last or first <= due <= last or (may_be_between and time <= last and first <= due)
 
     def _concerns(self, time: Micros, graph: tuple[Triple, ...]) -> bool:
         """True if an element has the requested terms, or is a fact that has them, alone."""
@@ -158,10 +162,8 @@ class RunsAnswer:
             return
 
     def _is_requested(self, event: WrittenEvent, output: WrittenOutput, where: Sequence[tuple[Variable, Term]]) -> bool:
-        first, last = self._question.first, self._question.last
-        delay = 0 if self._rule is None else self._rule.anchor.delay
-        covered = (first is None or first <= event.time) and (last is None or event.time - delay <= last)
-        return event.rule == self._name and covered and all(output.has(event, name, term) for name, term in where)
+        anchored = event.time - (0 if self._rule is None else self._rule.anchor.delay)
+        return event.rule == self._name and self._covers(anchored) and all(output.has(event, name, term) for name, term in where)
 
     def _event_terms(self) -> Sequence[tuple[Variable, Term]] | None:
         """The requested terms as attributes of the rule's events; None if `with` does not copy

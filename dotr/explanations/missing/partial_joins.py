@@ -358,9 +358,8 @@ def _passed(pattern: Pattern, of_part: Callable[[Part], int]) -> int:
     EXISTS.
     """
     parts = joined_parts(pattern)
-    if parts == [pattern]:  # a WINDOW block counts nothing, nor does what is aggregated as a whole, which may have no solution
-        counts_nothing = isinstance(pattern, WindowBlock) or (isinstance(pattern, Group) and not pattern.keys)
-        parts = [] if counts_nothing else [*subpatterns(pattern)[:1]]
+    if parts == [pattern]:  # what is aggregated as a whole counts nothing, since it may have no solution
+        parts = [] if isinstance(pattern, Group) and not pattern.keys else [*subpatterns(pattern)[:1]]
     return sum(map(of_part, parts)) + (len(pattern.conditions) if isinstance(pattern, Filter) else 0)
 
 

@@ -141,8 +141,8 @@ class FurthestFailure:
                 written = _ATTRIBUTE.match(self.document.text, self.offset)
                 value = written[0] if written else f"{labels[-1] if labels else 'L'}.?{word[1:] if word[0] in '?$' else 'v'}"
                 return f"Write a delay of the data with its greatest value: delayed by {value} at most 1 h."
-            case ["a duration", *_] if before == "every" and (hint := did_you_mean(word.lower(), UNITS_OF_CALENDARS)):
-                return hint
+            case ["a duration", *_] if before == "every":
+                return did_you_mean(word.lower(), UNITS_OF_CALENDARS) or _EVERY
             case ["a duration", *_] if word in ("-", "+"):
                 return "A length of time has no sign. Windows look back: within 5 min from …"
             case _ if number and did_you_mean(before, ["every"]):
@@ -159,6 +159,7 @@ _WINDOWS_LOOK_BACK: Final = (
     "Windows look back, so the later event is the anchor: from Later and last Earlier within 5 min from Later. To wait for what comes, or "
     "does not, delay the anchor: from Earlier delayed by 5 min and not Later within [0, 5 min) from Earlier."
 )
+_EVERY: Final = "Write a length, every 10 min, or a calendar: every hour, every day at 06:00, every month, or every monday for a week."
 _CLAUSE: Final = re.compile(
     r"(?!(?i:as|from|if|with|define|rule|query|prefix|consuming)\b)[^\W\d]\w*(?:\s+(?i:as)\s+\w+)?\s*(?:(?i:within)\b|\[)|[?$]\w+\s*=\s*\w+\s*\("
 )

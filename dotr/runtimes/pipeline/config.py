@@ -37,6 +37,7 @@ from dotr.runtimes.pipeline.tables import row_conflicts, rows_of_table, table_se
 from dotr.streams.connectors.registry import TRANSPORTS, Transport
 from dotr.streams.records import Format
 from dotr.streams.times import parse_time
+from dotr.syntax.lexemes import quotes_hint
 from dotr.syntax.sections import SectionPlace
 from dotr.syntax.turtle.graphs import parser_message
 from dotr.syntax.turtle.jsonld import context_of
@@ -80,7 +81,7 @@ def matching_files(path: str, span: Span | None, hint: str = _RELATIVE_HINT) -> 
         if files:
             return files
         raise Refused([Diagnostic("C301", f"no file matches {path}", span, hint)])
-    raise Refused([Diagnostic("C301", f"there is no file {path}", span, similar_file(path) or hint)])
+    raise Refused([Diagnostic("C301", f"there is no file {path}", span, quotes_hint(path) or similar_file(path) or hint)])
 
 
 def similar_file(path: str) -> str:

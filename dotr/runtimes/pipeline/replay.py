@@ -102,7 +102,7 @@ def _replay_of_recording(program: CompiledProgram, file: InputFile, name: str) -
             yield ReplayedInstant(time, program.on_streams(elements), places)
 
     def progress() -> list[InputProgress]:
-        return [InputProgress(file.input, reader.passed, reader.has_ended)]
+        return [InputProgress("", None if reader.passed is None else reader.passed - 1, reader.has_ended)]
 
     return Replay(name, program, clock_of([file], program.spec.unit), program.rules.prefixes, read, progress, recorded=True)
 

@@ -318,7 +318,7 @@ def _dead_letters(texts: Callable[[], Iterator[tuple[str, BinaryIO]]]) -> Iterat
             try:
                 found = json.loads(line)
                 reason, input, file, number = (found[key] for key in ("reason", "input", "file", "line"))
-                letter = WrittenDeadLetter(reason, input, file, number, found["time"], found.get("error", ""), found.get("text", ""))
+                letter = WrittenDeadLetter(reason, input, file, number, found["time"], found.get("error", ""), str(found.get("text", "")))
             except (ValueError, KeyError, TypeError):
                 continue
             yield letter

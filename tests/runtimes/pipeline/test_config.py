@@ -242,3 +242,5 @@ def test_misspelt_file_is_told_with_the_nearest_name(project: Project) -> None:
     project.change("c.yaml", "[r.dotr]", "[rules/hig.dotr]")
     assert "Did you mean rules/high.dotr?" in project.refused("check", "c.yaml")
     assert "Relative paths are relative" in project.refused("check", "c.yaml", "--set", "rules.0=other/hig.dotr")
+    project.change("c.yaml", "rules/hig.dotr", "“r.dotr”")
+    assert 'Its quotes are typographic: write "r.dotr".' in project.refused("check", "c.yaml")

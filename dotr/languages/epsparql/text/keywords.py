@@ -12,7 +12,7 @@ from dotr.temporal.intervals.patterns import DURATION, END, START, TemporalOpera
 OPERATORS: Final[Mapping[str, TemporalOperator]] = {operator.value: operator for operator in TemporalOperator}
 SEQUENCES: Final = ("THEN", "SEQUENCE", "FOLLOWED", "BEFORE")
 """Words of other languages for SEQ."""
-TEMPORAL: Final = frozenset((*OPERATORS, "SEQOPTIONAL", "EVENT", "WITHIN"))
+TEMPORAL: Final = frozenset((*OPERATORS, *SEQUENCES, "SEQOPTIONAL", "EVENT", "WITHIN"))
 """Words that make a group a chain."""
 MODIFIERS: Final = ("GROUP", "HAVING", "ORDER", "LIMIT", "OFFSET", "VALUES")
 """Words of SPARQL that may follow WHERE."""

@@ -18,6 +18,8 @@ from dotr.engine.replay import CachedReplay, Replay
 from dotr.evaluation.expressions.values.times import format_time
 from dotr.evaluation.limits import LimitExceeded
 from dotr.explanations.evidence.evaluations import truth_in
+from dotr.explanations.missing.stop_text import datalog_rules
+from dotr.explanations.missing.vocabulary import StreamVocabulary
 from dotr.explanations.replay.firings import FiringRecorder, UnitFiring
 from dotr.explanations.text.narrative import WhyNot, sentences
 from dotr.explanations.text.pattern_text import atom_text, slot_text
@@ -47,7 +49,7 @@ from dotr.languages.lars.model import (
 )
 from dotr.model.algebra import Call, Const, Expression, TriplePattern, Var
 from dotr.model.datalog import Bind, FilterItem
-from dotr.model.terms import Label, Term, Variable
+from dotr.model.terms import Label, Term, Variable, is_iri
 from dotr.model.time import Interval, Micros
 from dotr.syntax.rendering import TermWriter, brief_text
 from dotr.syntax.scan import one_line
@@ -121,7 +123,7 @@ class _PointInquiry:
         if events or record.first is None or not record.points:
             return self._answer(len(points), len(events), () if events else ("no instant came",))
         try:
-            stops = tuple(self._stops(self._report.atom, self._requested_terms(self._report.atom), 0))
+            stops = (*self._stops(self._report.atom, self._requested_terms(self._report.atom), 0), *self._unknown())
         except LimitExceeded as error:
             stops = (f"a point goes over a limit: {error}",)
         return self._answer(len(points), 0, stops)
@@ -164,6 +166,15 @@ class _PointInquiry:
             for place, slot in slots
             if isinstance(slot, Const) or slot.name in where
         }
+
+    def _unknown(self) -> Iterator[str]:
+        """A sentence on the first requested term that neither elements nor the background have."""
+        terms = [term for _, term in self._question.where if is_iri(term)]
+        vocabulary = StreamVocabulary(datalog_rules(self._replay.program), names=terms)
+        for instant in self._replay.instants() if terms else ():
+            for graph in instant.graphs:
+                vocabulary.add(graph, instant.time)
+        yield from filter(None, [vocabulary.unknown(terms, self._replay.program.knowledge.background, self._terms)])
 
     # --- rules ---
 
@@ -270,6 +281,7 @@ class _PointInquiry:
             return
         if file.may_be_streamed(atom):
             yield self._last(atom, reached)
+            yield from self._instead(atom, reached)
         if file.may_be_derived(atom) and depth < _DEEPEST:
             terms = {
                 place: slot.term if isinstance(slot, Const) else reached.row[slot.name]
@@ -372,6 +384,20 @@ class _PointInquiry:
         if found is None:
             return f"no element brings {self._named(atom, reached.row)} by then"
         return f"the last such triple came at {format_time(found, self._replay.clock)}"
+
+    def _instead(self, atom: LarsAtom, reached: _RuleReached) -> Iterator[str]:
+        """The last triple, up to the point, that has a missing triple's subject and predicate."""
+        if not isinstance(atom, TriplePattern) or not self._question.where:
+            return
+        subject, predicate = (
+            slot.term if isinstance(slot, Const) else reached.row.get(slot.name) for slot in (atom.subject, atom.predicate)
+        )
+        here = [each.atoms.triples for each in self._record.points if each.point <= reached.point]
+        is_named = self._fits(atom, reached)
+        of_subject = [(time, triple) for triples in here for triple, time in triples.items() if triple[:2] == (subject, predicate)]
+        if of_subject and not any(is_named(triple) for _, triple in of_subject):
+            time, triple = max(of_subject)
+            yield f"{self._terms.triple(triple)} is there instead, at {format_time(time, self._replay.clock)}"
 
     def _fits(self, atom: LarsAtom, reached: _RuleReached) -> Callable[[FactRow], bool]:
         """The test of a row against the terms of an atom, those of the reached row among them."""

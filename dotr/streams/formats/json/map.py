@@ -24,6 +24,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
+from decimal import Decimal
 from functools import lru_cache
 from itertools import count
 from typing import Any, ClassVar, TypeAlias
@@ -132,6 +133,8 @@ def typed_text(value: object) -> str | None:
     >>> typed_text("7,5"), typed_text(JsonNumber("1.50")), typed_text(True), typed_text(None), typed_text([])
     ('7,5', '1.50', 'true', None, '\\x00list')
     """
+    if isinstance(value, JsonNumber) and value.__class__ is not JsonNumber and "e" in value:
+        return f"{Decimal(value):f}"  # a float of a column has no spelling of its own: 1e-7 is 0.0000001
     if value is None or isinstance(value, str):
         return value
     return value_text(value) if isinstance(value, bool) else f"{NO_TEXT}{'object' if isinstance(value, dict) else 'list'}"
