@@ -212,15 +212,8 @@ class Session:
 
         times = time if isinstance(time, str) else tuple(time)
         mapped = ElementMap(times, Document("map", map), time_format=time_format, time_zone=time_zone)
-        spec = InputFile(
-            "frame",
-            "the frame",
-            Format.PARQUET,
-            self._unit,
-            prefixes=tuple(self._program.spec.prefixes.items()),
-            map=mapped,
-            nesting=self._nesting,
-        )
+        prefixes = tuple(self._program.spec.prefixes.items())
+        spec = InputFile("frame", "the frame", Format.PARQUET, self._unit, prefixes=prefixes, map=mapped, nesting=self._nesting)
         try:
             if time_format is not None:
                 check_time_format(time_format)

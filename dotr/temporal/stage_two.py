@@ -465,14 +465,7 @@ class StageOperator(Operator):
         return found
 
     def _step_by_depth(
-        self,
-        state: State,
-        time: Micros,
-        arrivals: Arrivals,
-        present: dict[int, list[StoredEvent]],
-        buffer: MatchBuffer,
-        *,
-        ended: bool,
+        self, state: State, time: Micros, arrivals: Arrivals, present: dict[int, list[StoredEvent]], buffer: MatchBuffer, *, ended: bool
     ) -> None:
         for port in self._binding_ports:
             if port in arrivals:
@@ -500,14 +493,7 @@ class CutStageTwo(StageTwo):
         return StageOperator(layer, attributes, clock, limits, counted)
 
     def step(
-        self,
-        state: State,
-        time: Micros,
-        arrivals: Arrivals,
-        partition: int = 0,
-        *,
-        ended: bool = False,
-        emit: EmitFirings | None = None,
+        self, state: State, time: Micros, arrivals: Arrivals, partition: int = 0, *, ended: bool = False, emit: EmitFirings | None = None
     ) -> LayerResult:
         """The result of a moment; `events` include the bindings that leave a stage."""
         result = super().step(state, time, arrivals, partition, ended=ended, emit=emit)

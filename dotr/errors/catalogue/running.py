@@ -211,14 +211,8 @@ INPUTS: tuple[ErrorCode, ...] = (
         "#the-clock)). If something always comes, accept the warning: `report: { accept: [I117] }`.",
         InFiles(
             (
-                (
-                    "example.yaml",
-                    _CONFIG.format("http://example.org/", 'format: ndjson, idle: 1 min, path: "-"'),
-                ),
-                (
-                    "rules.dotr",
-                    "rule Tick\ndefine Tick = [ [] a :Tick ]\nfrom every 1 min as T\n",
-                ),
+                ("example.yaml", _CONFIG.format("http://example.org/", 'format: ndjson, idle: 1 min, path: "-"')),
+                ("rules.dotr", "rule Tick\ndefine Tick = [ [] a :Tick ]\nfrom every 1 min as T\n"),
             )
         ),
     ),

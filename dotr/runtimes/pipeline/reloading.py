@@ -88,17 +88,14 @@ class Reloads:
         self.requested, self._under_way = False, True
         try:
             config = read_config(self._config.path, self._options)
-            problems = [*self._other_keys(config)]
-            if problems:
+            if problems := [*self._other_keys(config)]:
                 raise Refused(problems)
-            changed = rebuilt(config, pipeline, on_spark=self._on_spark)
+            return rebuilt(config, pipeline, on_spark=self._on_spark)
         except Refused as refused:
             self.refuse(refused)
-            return None
         except Exception as error:
             self._tell([f"The reload failed: {error_line(error)}", _UNCHANGED], refused=True)
-            return None
-        return changed
+        return None
 
     def _other_keys(self, config: Config) -> Iterator[Diagnostic]:
         """Problems (C204) of changed keys that are read once."""

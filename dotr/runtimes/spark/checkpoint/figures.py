@@ -159,10 +159,10 @@ EVERY_SECONDS: Final = 1.0
 
 
 class InputFigures(NamedTuple):
-    """Figures of inputs in the planner: `watermarks` has the name of each input, its watermark (µs),
-    and True if it has ended; `connections` those to brokers by name, True if the broker answers;
-    `heartbeat` is the last one of the clock (µs), and `ahead` the first element that is far ahead
-    of the machine's time, as input, file, line and time (µs)."""
+    """Figures of inputs in the planner: `watermarks` has the name of each input, its watermark
+    (µs), and True if it has ended; `connections` those to brokers by name, True if the broker
+    answers; `heartbeat` is the last one of the clock (µs), and `ahead` the first element that is
+    far ahead of the machine's time, as input, file, line and time (µs)."""
 
     watermarks: Sequence[tuple[str, Micros, bool]] = ()
     connections: Mapping[str, bool] = MappingProxyType({})

@@ -37,13 +37,7 @@ from dotr.runtimes.monitoring.progress import (
     stored_events,
 )
 from dotr.runtimes.monitoring.totals import ReportActivity, Totals
-from dotr.runtimes.spark.checkpoint.figures import (
-    PortTotals,
-    StoredTotals,
-    read_inputs,
-    read_totals,
-    write_totals,
-)
+from dotr.runtimes.spark.checkpoint.figures import PortTotals, StoredTotals, read_inputs, read_totals, write_totals
 from dotr.runtimes.spark.checkpoint.folder import Checkpoint, CheckpointLayout
 from dotr.runtimes.spark.exchange.jvm_errors import JVM_ERRORS
 from dotr.runtimes.spark.exchange.positions import END, Offset
