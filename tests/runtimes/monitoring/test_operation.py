@@ -53,6 +53,7 @@ PROGRESS = RunProgress(
     (StoredCount(0, "Smoke", 4), StoredCount(1, "Fire", 2)),
     321,
     BatchFigures(7, 1_250, 4, 999),
+    heartbeat=12_000_000,
 )
 TOTALS = Totals(
     10, 9, 8, 7, {Reason.LATE: 6, Reason.SECOND: 5}, 4, 3, rules={"Fire": RuleCounts(5, 7, errors={1: 2})}, left_out={("a", "v"): 2}
