@@ -68,7 +68,7 @@ def run_query(
     checkpoint up to `restarts` times without a written batch in between. Where it is given up
     because a Python process of Spark's is not ready in time, the restart is not counted. Raises
     Refused and RunFailed for failures, and KeyboardInterrupt after an orderly stop: at the end of
-    the batch under way, or at once after a second signal.
+    the batch under way, or at once after a second signal, or where the JVM is lost meanwhile.
     """
     with _interrupts() as interrupted:
         tries, late, before = 0, 0, last_number(Path(checkpoint) / "commits")
@@ -81,6 +81,9 @@ def run_query(
                 text = error_text(failure)
                 failure = failure_in(Path(checkpoint), text, log)
             except JVM_ERRORS as error:
+                if interrupted.count:
+                    LOG.warning("Spark was lost while the run stopped (%s). The same command does a batch anew that is not whole.", error)
+                    raise KeyboardInterrupt from None
                 raise failure_in(Path(checkpoint), error_text(error), log) from None
             written = last_number(Path(checkpoint) / "commits")
             if written != before:

@@ -6,6 +6,7 @@ import gzip
 import json
 import logging
 import os
+import signal
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
@@ -156,6 +157,22 @@ class TestFailedQuery:
     def test_lost_jvm_is_not_retried(self, tries: Callable[..., list[int]]) -> None:
         with pytest.raises(RunFailed, match="its JVM was lost"):
             tries(Py4JNetworkError("Answer from Java side is empty"))
+
+    def test_jvm_that_is_lost_while_the_run_stops_fails_nothing(
+        self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        """The signal has come, and the run ends as after each one: its checkpoint has what was written."""
+
+        def run(*arguments: object) -> None:
+            os.kill(os.getpid(), signal.SIGINT)
+            raise Py4JNetworkError("Answer from Java side is empty")
+
+        monkeypatch.setattr(query, "_run", run)
+        with pytest.raises(KeyboardInterrupt):
+            query.run_query(None, None, sink(), str(tmp_path), Path("spark.log"))  # type: ignore[arg-type]
+        assert caplog.messages == [
+            "Spark was lost while the run stopped (Answer from Java side is empty). The same command does a batch anew that is not whole."
+        ]
 
 
 def test_lost_jvm_leaves_no_traces_of_py4j(caplog: pytest.LogCaptureFixture) -> None:
