@@ -51,8 +51,8 @@ NOTHING_KEPT: Final = -3
 
 
 class ClauseState(NamedTuple):
-    """What the stored events of a clause, or the waiting events of a delayed anchor, depend on, in
-    the order in which it is stored.
+    """The digests on which the stored events of a clause, or the waiting events of a delayed anchor,
+    depend, in the order in which they are stored.
 
     - `query`: the digest of the query without its filter; `event LABEL` where events are read.
     - `filter`: that of the conditions on an event alone, `window` that of the window (of an anchor:

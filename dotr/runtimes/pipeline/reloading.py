@@ -158,8 +158,8 @@ class Reloads:
 
 
 def background_of(spec: ProgramSpec) -> str:
-    """What identifies the background of a run in process: the texts, and of graphs the files' size
-    and time of change, since what they had before is gone."""
+    """The digest of the background of a run in process: of the texts, and of the files of graphs by
+    their size and time of change, since their former content is gone."""
 
     def mark(path: str) -> list[object]:
         with suppress(OSError):

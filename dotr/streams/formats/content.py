@@ -31,7 +31,7 @@ _ODD: Final = {
     b"PAR1": ("a Parquet file: write format: parquet", ""),
     b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1": (_WORKBOOK, ""),
 }
-"""What files are that are no text, by their first bytes, and the command that unpacks them."""
+"""The kinds of files that are no text, by their first bytes, and the commands that unpack them."""
 
 _IN_WORKBOOK: Final = (b"[Content_Types].xml", b"_rels/.rels", b"xl/")
 _WIDE_BOMS: Final = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)

@@ -138,7 +138,8 @@ class CompressedFiles:
 
 
 def present(pattern: str) -> Iterator[tuple[str, os.stat_result]]:
-    """What matches a pattern, in the order of the names; without links that lead nowhere."""
+    """The entries that match a pattern, in the order of the names; without links that lead
+    nowhere."""
     for path in sorted(glob.glob(pattern, recursive=True)):
         with suppress(OSError):
             yield path, os.stat(path)

@@ -44,7 +44,7 @@ _LEAST_DISTANCE: Final = 1_000_000
 """Distance (µs) of heartbeats at which nothing is due, at least."""
 
 FAR: Final = 86_400_000_000
-"""How far (µs) a time is ahead of the machine's, if a warning tells it."""
+"""The distance (µs) ahead of the machine's time from which a warning tells of a time."""
 
 
 @dataclass

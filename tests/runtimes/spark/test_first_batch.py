@@ -1,4 +1,4 @@
-"""What a run on Spark shows before its first batch."""
+"""The progress that a run on Spark shows before its first batch."""
 
 from __future__ import annotations
 
